@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Needs only Python >= 3.11 (with pip and venv) and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint bench bench-long docs clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+bench-long: $(VENV)/.bench
+	$(BIN)/python -m benchmarks --long
+
+clean:
+	rm -rf $(VENV) build dist
+
+# One virtual environment; a stamp for each set of extras that has been installed into it.
+$(VENV)/.venv:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.venv pyproject.toml
+	@echo "installing ovk with the extras plot and cli"
+	$(PIP) install -e ".[plot,cli]"
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.venv pyproject.toml
+	@echo "installing ovk with the extra dev"
+	$(PIP) install -e ".[dev]"
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.venv pyproject.toml
+	@echo "installing ovk with the extra bench"
+	$(PIP) install -e ".[bench]"
+	touch $@

@@ -1,0 +1,61 @@
+"""The algebra of kernels as a table: which two things may be added or multiplied, and what comes out.
+
+Rooms add their own rules, so `kernels` need not know that multiplying by an operator gives an operator-valued kernel:
+
+    @rule("*", ScalarKernel, OutputOperator)
+    def _(k, T): return Separable(k, T)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+_RULES: dict[tuple[str, type, type], Callable[[Any, Any], Any]] = {}
+
+
+def rule(symbol: str, left: type, right: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what `left symbol right` gives."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _RULES[symbol, left, right] = function
+        return function
+
+    return register
+
+
+def combine(symbol: str, a: Any, b: Any) -> Any:
+    """Apply the rule for the nearest pair of base classes, or return `NotImplemented`."""
+    for left in type(a).__mro__[:-1]:
+        for right in type(b).__mro__[:-1]:
+            if (symbol, left, right) in _RULES:
+                return _RULES[symbol, left, right](a, b)
+    if isinstance(a, Real) and not isinstance(a, float):
+        return combine(symbol, float(a), b)
+    if isinstance(b, Real) and not isinstance(b, float):
+        return combine(symbol, a, float(b))
+    return NotImplemented
+
+
+class Algebra:
+    """Mixin that sends `+`, `*` and `&` to the table."""
+
+    # numpy must not broadcast `np.float64(2) * kernel` into an array of objects.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Any:
+        return combine("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        # sum(kernels) starts from 0.
+        return self if other == 0 else combine("+", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return combine("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return combine("*", other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return combine("&", self, other)

@@ -1,0 +1,188 @@
+"""Random smooth vector fields whose curl-free and divergence-free parts are known exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import Bunch
+
+from ovk._validation import Array, in_interval, positive, whole
+from ovk.datasets._random import RandomState, as_generator
+from ovk.datasets._reading import Loaded
+
+Kind = Literal["curl_free", "div_free", "mixed"]
+
+
+@dataclass(frozen=True, eq=False)
+class BumpField:
+    r"""A field made from Gaussian bumps :math:`g_k(x) = \exp(-\|x - c_k\|^2 / 2 \ell^2)` in 2 or 3 dimensions.
+
+    .. math:: F = \nabla \sum_k a_k g_k + \sum_k R(\nabla g_k, b_k)
+
+    The first sum is a gradient, hence has no curl. In 2-D, :math:`R(v, b) = b (v_2, -v_1)` turns a gradient by a
+    right angle; in 3-D, :math:`R(v, b) = v \times b` gives the curl of :math:`\sum_k b_k g_k`: neither has divergence.
+
+    Attributes
+    ----------
+    centres : array (bumps, dims)
+    potential : array (bumps,)
+        The numbers :math:`a_k`.
+    stream : array (bumps, 1) in 2-D, (bumps, 3) in 3-D
+        The numbers or vectors :math:`b_k`.
+    length_scale : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.datasets import BumpField
+    >>> hill = BumpField(np.zeros((1, 2)), np.ones(1), np.zeros((1, 1)), 1.0)
+    >>> bool(hill(np.array([[0.5, 0.0]]))[0, 0] < 0)  # uphill is towards the centre
+    True
+    """
+
+    centres: Array
+    potential: Array
+    stream: Array
+    length_scale: float
+
+    def __call__(self, X: npt.ArrayLike) -> Array:
+        """The field at the rows of X, (n, dims)."""
+        return self.curl_free(X) + self.div_free(X)
+
+    def curl_free(self, X: npt.ArrayLike) -> Array:
+        """The curl-free part at the rows of X, (n, dims)."""
+        flow: Array = np.einsum("nkd,k->nd", self._gradients(X), self.potential)
+        return flow
+
+    def div_free(self, X: npt.ArrayLike) -> Array:
+        """The divergence-free part at the rows of X, (n, dims)."""
+        gradients = self._gradients(X)
+        if self.centres.shape[1] == 3:
+            curl: Array = np.cross(gradients, self.stream).sum(axis=1)
+            return curl
+        rotated = np.stack([gradients[..., 1], -gradients[..., 0]], axis=-1)
+        flow: Array = np.einsum("nkd,k->nd", rotated, self.stream[:, 0])
+        return flow
+
+    def _gradients(self, X: npt.ArrayLike) -> Array:
+        """Gradients of all bumps at the rows of X, (n, bumps, dims)."""
+        points = np.asarray(X, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.centres.shape[1]:
+            raise ValueError(f"X must have shape (n, {self.centres.shape[1]}), got {points.shape}")
+        offsets = points[:, None, :] - self.centres
+        bumps = np.exp(-0.5 * np.sum(offsets**2, axis=-1) / self.length_scale**2)
+        gradients: Array = -offsets * bumps[..., None] / self.length_scale**2
+        return gradients
+
+
+def make_vector_field(
+    n_samples: int = 200,
+    *,
+    kind: Kind = "mixed",
+    n_dims: int = 2,
+    mixture: float = 0.5,
+    n_bumps: int = 10,
+    length_scale: float = 0.4,
+    box: tuple[float, float] = (-1.0, 1.0),
+    noise: float = 0.0,
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+) -> Loaded:
+    """Draw a random smooth vector field and noisy values of it at random points of a box.
+
+    Each of the two parts is scaled to mean square speed 1 in the box; the field is `mixture` times the curl-free part
+    plus 1 - `mixture` times the divergence-free part. With the same `random_state`, the field does not depend on
+    `n_samples` or `noise`.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of points n, uniform in the box.
+    kind : {"curl_free", "div_free", "mixed"}
+        The first two are `mixture` 1 and 0.
+    n_dims : {2, 3}
+        Dimension of the space.
+    mixture : float in [0, 1]
+        Share of the curl-free part when `kind` is "mixed".
+    n_bumps : int
+        Number of Gaussian bumps in each potential.
+    length_scale : float
+        Width of the bumps.
+    box : (low, high)
+        Bounds of every coordinate.
+    noise : float
+        Standard deviation of the noise.
+    random_state : int, Generator, RandomState or None
+        Where the random numbers come from.
+    return_X_y : bool
+        Return (data, target) instead of the Bunch.
+
+    Returns
+    -------
+    Bunch
+        `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts without
+        noise, `field` the true `BumpField` to evaluate anywhere, `feature_names`, `target_names`, `DESCR`.
+
+    Examples
+    --------
+    >>> from ovk.datasets import make_vector_field
+    >>> sample = make_vector_field(50, kind="div_free", random_state=0)
+    >>> sample.data.shape, sample.target.shape, bool((sample.curl_free == 0).all())
+    ((50, 2), (50, 2), True)
+    """
+    n, sigma = whole(n_samples, "n_samples"), positive(noise, "noise", zero=True)
+    share = _share(kind, mixture)
+    if n_dims not in (2, 3):
+        raise ValueError(f"n_dims must be 2 or 3, got {n_dims!r}")
+    low, high = box
+    if not low < high:
+        raise ValueError(f"box must be (low, high) with low < high, got {box!r}")
+    rng = as_generator(random_state)
+    bumps = whole(n_bumps, "n_bumps")
+    field = _draw(rng, n_dims, bumps, positive(length_scale, "length_scale"), low, high, share)
+    data = rng.uniform(low, high, size=(n, n_dims))
+    target = field(data) + sigma * rng.standard_normal((n, n_dims))
+    if return_X_y:
+        return data, target
+    axes = "xyz"[:n_dims]
+    return Bunch(
+        data=data,
+        target=target,
+        curl_free=field.curl_free(data),
+        div_free=field.div_free(data),
+        field=field,
+        feature_names=list(axes),
+        target_names=[f"velocity_{axis}" for axis in axes],
+        DESCR=f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
+    )
+
+
+def _share(kind: Any, mixture: Any) -> float:
+    shares = {"curl_free": 1.0, "div_free": 0.0, "mixed": in_interval(mixture, "mixture", 0, 1)}
+    if kind not in shares:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, shares))}, got {kind!r}")
+    return shares[kind]
+
+
+def _draw(
+    rng: np.random.Generator, dims: int, bumps: int, length_scale: float, low: float, high: float, share: float
+) -> BumpField:
+    """A random field, each part scaled on a regular grid so that the scale depends on no sample."""
+    centres = rng.uniform(low, high, size=(bumps, dims))
+    potential = rng.standard_normal(bumps)
+    stream = rng.standard_normal((bumps, 1 if dims == 2 else 3))
+    raw = BumpField(centres, potential, stream, length_scale)
+    grid = np.stack(np.meshgrid(*[np.linspace(low, high, 15)] * dims), axis=-1).reshape(-1, dims)
+    return BumpField(
+        centres,
+        potential * share / _speed(raw.curl_free(grid)),
+        stream * (1 - share) / _speed(raw.div_free(grid)),
+        length_scale,
+    )
+
+
+def _speed(flow: Array) -> float:
+    return float(np.sqrt(np.mean(np.sum(flow**2, axis=1))))

@@ -1,0 +1,135 @@
+"""Sums, products and multiples of scalar kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ovk._algebra import rule
+from ovk._validation import Array, positive
+from ovk.kernels.base import ScalarKernel, Slope
+
+
+def _prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
+    return {f"{name}__{key}": value for key, value in gradient.items()}
+
+
+class Sum(ScalarKernel):
+    """k1(x, z) + k2(x, z), written ``k1 + k2``.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> Gaussian(1.0) + Linear()
+    Sum(left=Gaussian(length_scale=1.0), right=Linear())
+    """
+
+    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
+        self.left = left
+        self.right = right
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        total = self.left(X, Z)
+        return total + self.right(X, Z)
+
+    def diag(self, X: Any) -> Array:
+        return self.left.diag(X) + self.right.diag(X)
+
+    def norm_bound(self) -> float | None:
+        left, right = self.left.norm_bound(), self.right.norm_bound()
+        return None if left is None or right is None else left + right
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        return {
+            **_prefixed("left", self.left.gradient(X, Z)),
+            **_prefixed("right", self.right.gradient(X, Z)),
+        }
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        return self.left.slopes(X, Z) + self.right.slopes(X, Z)
+
+
+class Product(ScalarKernel):
+    """k1(x, z) k2(x, z), written ``k1 * k2``.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> Gaussian(1.0) * Linear()
+    Product(left=Gaussian(length_scale=1.0), right=Linear())
+    """
+
+    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
+        self.left = left
+        self.right = right
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self.left(X, Z) * self.right(X, Z)
+
+    def diag(self, X: Any) -> Array:
+        return self.left.diag(X) * self.right.diag(X)
+
+    def norm_bound(self) -> float | None:
+        left, right = self.left.norm_bound(), self.right.norm_bound()
+        return None if left is None or right is None else left * right
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        left, right = self.left(X, Z), self.right(X, Z)
+        return {
+            **{k: v * right for k, v in _prefixed("left", self.left.gradient(X, Z)).items()},
+            **{k: v * left for k, v in _prefixed("right", self.right.gradient(X, Z)).items()},
+        }
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        left, right = self.left(X, Z), self.right(X, Z)
+        return [_times(slope, right) for slope in self.left.slopes(X, Z)] + [
+            _times(slope, left) for slope in self.right.slopes(X, Z)
+        ]
+
+
+class Scaled(ScalarKernel):
+    """factor k(x, z), written ``factor * k``.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> 2.0 * Gaussian(1.0)
+    Scaled(factor=2.0, kernel=Gaussian(length_scale=1.0))
+    """
+
+    def __init__(self, factor: float, kernel: ScalarKernel) -> None:
+        self.factor = factor
+        self.kernel = kernel
+
+    def _factor(self) -> float:
+        return positive(self.factor, "factor", zero=True)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self._factor() * self.kernel(X, Z)
+
+    def diag(self, X: Any) -> Array:
+        return self._factor() * self.kernel.diag(X)
+
+    def norm_bound(self) -> float | None:
+        bound = self.kernel.norm_bound()
+        return None if bound is None else self._factor() * bound
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        inner = _prefixed("kernel", self.kernel.gradient(X, Z))
+        return {"factor": self.kernel(X, Z), **{k: self._factor() * v for k, v in inner.items()}}
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        return [Slope(A, B, self._factor() * metric) for A, B, metric in self.kernel.slopes(X, Z)]
+
+
+def _times(slope: Slope, values: Array) -> Slope:
+    return Slope(slope.A * values, None if slope.B is None else slope.B * values, slope.metric)
+
+
+rule("+", ScalarKernel, ScalarKernel)(Sum)
+rule("*", ScalarKernel, ScalarKernel)(Product)
+rule("*", float, ScalarKernel)(Scaled)
+
+
+@rule("*", ScalarKernel, float)
+def _scale_from_the_right(kernel: ScalarKernel, factor: float) -> Scaled:
+    return Scaled(factor, kernel)

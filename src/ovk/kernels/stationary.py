@@ -1,0 +1,131 @@
+"""Kernels of a scaled distance: k(x, z) = phi(|x - z|^2 / l^2)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+
+from ovk._validation import Array
+from ovk.kernels.base import ScalarKernel, Slope
+from ovk.kernels.tiles import radial
+
+
+class Stationary(ScalarKernel):
+    """Base of the radial kernels.
+
+    A subclass gives the unit profile phi and its derivatives; everything else follows: the matrix, derivatives in
+    the inputs, and the derivative in the length scale,
+
+        d phi^(k)(r^2; l) / dl = -(2 / l) (k phi^(k) + r^2 phi^(k+1)).
+    """
+
+    length_scale: float | Array | str
+
+    @abstractmethod
+    def unit_profile(self, s: Array, order: int = 0) -> Array:
+        """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
+
+    @abstractmethod
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        """n draws, (n, p), from the kernel's spectral density: k(x, z) = E cos(w . (x - z))."""
+
+    def _from_half_distances(self, h: Array) -> None:
+        """Replace h = -|x - z|^2 / (2 l^2) by the kernel's values, in place."""
+        h *= -2.0
+        h[...] = self.unit_profile(h)
+
+    def scale(self, p: int | None = None) -> float | Array:
+        """The length scale, checked: a number, or one for each of the p inputs."""
+        value = self.length_scale
+        if isinstance(value, str):
+            if value == "median":
+                raise ValueError(
+                    f"length_scale='median' of {type(self).__name__} is learned from training inputs: fit an "
+                    "estimator, or call kernel.resolve(X) and use the kernel that it returns"
+                )
+            raise ValueError(f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}")
+        try:
+            scales = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"length_scale must be a number > 0, one for each input, or 'median', got {value!r}"
+            ) from error
+        if scales.ndim > 1 or scales.size == 0 or not (np.isfinite(scales).all() and (scales > 0).all()):
+            raise ValueError(f"length_scale must be finite and > 0, got {value!r}")
+        if scales.ndim == 0:
+            return float(scales)
+        if p is not None and len(scales) != p:
+            raise ValueError(f"length_scale has {len(scales)} entries but the inputs have {p} features")
+        return scales
+
+    def single_scale(self) -> float:
+        """The length scale, where only one for all inputs makes sense."""
+        scale = self.scale()
+        if isinstance(scale, np.ndarray):
+            raise ValueError(
+                f"this needs a {type(self).__name__} kernel with one length_scale for all inputs, got {len(scale)}"
+            )
+        return scale
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances)
+
+    def diag(self, X: Any) -> Array:
+        self.scale(X.shape[1])
+        return np.ones(X.shape[0])
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+    def resolve(self, X: Any) -> Self:
+        if not (isinstance(self.length_scale, str) and self.length_scale == "median"):
+            return self
+        return type(self)(**{**self.get_params(deep=False), "length_scale": median_distance(X)})
+
+    def scaled_distances(self, X: Any, Z: Any | None = None) -> Array:
+        """|x - z|^2 / l^2, (n, m)."""
+
+        def only_distances(h: Array) -> None:
+            h *= -2.0
+
+        return radial(X, Z, self.scale(X.shape[1]), only_distances)
+
+    def profile(self, r2: Array, order: int = 0) -> Array:
+        """Derivative of the given order of the kernel as a function of r2 = |x - z|^2 (one length scale)."""
+        l2 = self.single_scale() ** 2
+        return self.unit_profile(r2 / l2, order) / l2**order
+
+    def profile_gradient(self, r2: Array, order: int = 0) -> dict[str, Array]:
+        """Derivative of `profile` in the hyper-parameters."""
+        scale = self.single_scale()
+        slope = order * self.profile(r2, order) + r2 * self.profile(r2, order + 1)
+        return {"length_scale": -(2.0 / scale) * slope}
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        s = self.scaled_distances(X, Z)
+        scale = self.scale(X.shape[1])
+        first = self.unit_profile(s, 1)
+        if not isinstance(scale, np.ndarray):
+            return {"length_scale": -(2.0 / scale) * s * first}
+        X = np.asarray(X, dtype=np.float64)
+        Z = X if Z is None else np.asarray(Z, dtype=np.float64)
+        difference = X.T[:, :, None] - Z.T[:, None, :]
+        return {"length_scale": -2.0 * difference**2 / scale[:, None, None] ** 3 * first}
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        # grad_x phi(|x - z|^2 / l^2) = 2 phi' (x - z) / l^2
+        first = 2.0 * self.unit_profile(self.scaled_distances(X, Z), 1)
+        return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
+
+
+def median_distance(X: Any, most: int = 1000) -> float:
+    """Median distance between (at most `most`, evenly spread) different rows; 1 when all rows are the same."""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], most)).round().astype(int))
+    sample = X[rows].toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)[rows]
+    distances = pdist(sample)
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if distances.size else 1.0

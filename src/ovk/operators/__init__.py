@@ -1,0 +1,19 @@
+"""Output operators T: which outputs go together, and how strongly."""
+
+from ovk.operators.base import OutputOperator, Spectrum
+from ovk.operators.basic import Dense, Identity, LowRank
+from ovk.operators.graph import GraphLaplacian
+from ovk.operators.groups import Cluster, Tree
+from ovk.operators.mixed_effect import MixedEffect
+
+__all__ = [
+    "Cluster",
+    "Dense",
+    "GraphLaplacian",
+    "Identity",
+    "LowRank",
+    "MixedEffect",
+    "OutputOperator",
+    "Spectrum",
+    "Tree",
+]

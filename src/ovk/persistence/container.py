@@ -1,0 +1,234 @@
+"""The file: a safetensors container whose header carries our manifest.
+
+    8 bytes     length of the header, little-endian
+    header      JSON, padded with spaces so that the arrays start at a multiple of 8:
+                    {"__metadata__": {"ovk.manifest": <text>, "ovk.blake2b": <digest of the text>},
+                     <array>: {"dtype": "F64", "shape": [...], "data_offsets": [begin, end]}, ...}
+    arrays      one after the other, widest numbers first, so that every array is aligned without gaps
+
+Any safetensors reader opens it. We read and write it ourselves rather than through the library, for three reasons:
+arrays stream to and from the disk one at a time, without a second copy in memory; every length is compared with the
+file's size before anything is allocated; and the header must be, byte for byte, the one that the manifest implies, so
+no bit of the file is left unchecked: lengths by the file's size, header by the manifest, manifest and arrays by their
+digests.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, BinaryIO
+
+import numpy.typing as npt
+
+from ovk._version import __version__
+from ovk.persistence.errors import CorruptFile, NewerFormat, NotSavable
+from ovk.persistence.storage import WIDTHS, Spec, parse_dtype
+
+FORMAT = 1
+HEADER_LIMIT = 100_000_000  # the safetensors library's own
+CHUNK = 1 << 20  # bytes hashed while they are still in the processor's cache
+NO_DIGEST = "0" * 32
+
+
+def _digest() -> blake2b:
+    return blake2b(digest_size=16)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
+    """Length and header for a manifest and the arrays in the order of the file."""
+    digest = _digest()
+    digest.update(manifest.encode("ascii"))
+    header: dict[str, Any] = {"__metadata__": {"ovk.manifest": manifest, "ovk.blake2b": digest.hexdigest()}}
+    begin = 0
+    for name, spec in specs.items():
+        end = begin + spec.nbytes
+        header[name] = {"dtype": spec.kind, "shape": spec.stored_shape, "data_offsets": [begin, end]}
+        begin = end
+    text = _json(header).encode("ascii")
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]) -> None:
+    """Write a manifest's tree and its arrays to an empty file."""
+    specs = dict(sorted(specs.items(), key=lambda item: -WIDTHS[item[1].kind]))
+    digests = dict.fromkeys(specs, NO_DIGEST)
+
+    def header() -> bytes:
+        table = {
+            name: {
+                "dtype": spec.dtype.str,
+                "shape": spec.shape,
+                "order": spec.order,
+                "blake2b": digests[name],
+            }
+            for name, spec in specs.items()
+        }
+        manifest = _json({"format": FORMAT, "ovk": __version__, "value": value, "arrays": table})
+        return _header(manifest, specs)
+
+    # The digests stand before the arrays, but are known after them. They have a fixed width, so the header is written
+    # twice and each array is gone through (and, if it is not contiguous, copied) only once.
+    provisional = header()
+    if len(provisional) > HEADER_LIMIT:
+        raise NotSavable(
+            f"model: its parameters take {len(provisional) / 1e6:.0f} MB of text, the limit is "
+            f"{HEADER_LIMIT / 1e6:.0f} MB; keep long lists and dicts of numbers as numpy arrays"
+        )
+    file.write(provisional)
+    for name, spec in specs.items():
+        digest = _digest()
+        raw = spec.raw(arrays[name])
+        for start in range(0, len(raw), CHUNK):
+            chunk = raw[start : start + CHUNK]
+            digest.update(chunk)
+            file.write(chunk)
+        digests[name] = digest.hexdigest()
+    file.seek(0)
+    file.write(header())
+
+
+class Container:
+    """An open file whose header has been checked; arrays are read one at a time.
+
+    Attributes
+    ----------
+    value : the manifest's tree
+    version : the release of ovk that wrote the file
+    format : the format's number
+    specs : dtype, shape and order of every array by name
+    """
+
+    def __init__(self, file: BinaryIO, size: int, path: str) -> None:
+        self._file, self._path = file, path
+        header = self._read_header(size)
+        text = self._manifest_text(header)
+        manifest = self._parse(text)
+        self.format, self.version = self._check_version(manifest)
+        if manifest.keys() != {"format", "ovk", "value", "arrays"} or not isinstance(manifest["arrays"], dict):
+            raise self.corrupt(f"its manifest has the entries {sorted(manifest)}")
+        self.value: Any = manifest["value"]
+        self.specs: dict[str, Spec] = {}
+        self._digests: dict[str, str] = {}
+        for name, entry in manifest["arrays"].items():
+            self.specs[name], self._digests[name] = self._entry(name, entry)
+        if struct.pack("<Q", len(header)) + header != _header(text, self.specs):
+            raise self.corrupt("its header does not agree with its manifest")
+        self._offsets: dict[str, int] = {}
+        end = 8 + len(header)
+        for name, spec in self.specs.items():
+            self._offsets[name] = end
+            end += spec.nbytes
+        if end != size:
+            raise self.corrupt(f"its arrays should end at byte {end}, the file has {size} bytes")
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """One array, checked against its digest."""
+        spec = self.specs[name]
+        # The constructor found the sizes of all arrays to add up to the file's: this allocates no more than that.
+        try:
+            array, memory = spec.empty()
+        except ValueError as error:  # an empty array whose other axes are absurd
+            raise self.corrupt(f"array {name!r} has the shape {spec.shape}") from error
+        digest = _digest()
+        self._file.seek(self._offsets[name])
+        for start in range(0, len(memory), CHUNK):
+            chunk = memory[start : start + CHUNK]
+            if self._file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
+                raise self.corrupt(f"it ends inside the array {name!r}")
+            digest.update(chunk)
+        if digest.hexdigest() != self._digests[name]:
+            raise self.corrupt(f"the digest of the array {name!r} does not match its bytes")
+        if fault := spec.fault(array):
+            raise self.corrupt(f"array {name!r} has {fault}")
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    def corrupt(self, what: str) -> CorruptFile:
+        """The error to raise: which file, what was found, what to do."""
+        return CorruptFile(
+            f"path: {self._path!r} is damaged or was not written by ovk.save: {what}; restore it from a copy or "
+            "save the model again"
+        )
+
+    def _read_header(self, size: int) -> bytes:
+        start = self._file.read(8)
+        if len(start) < 8:
+            raise self.corrupt(f"it has {len(start)} bytes")
+        (length,) = struct.unpack("<Q", start)
+        if length > min(size - 8, HEADER_LIMIT):
+            raise self.corrupt(f"it announces a header of {length} bytes, the file has {size}")
+        header = self._file.read(length)
+        if len(header) != length:
+            raise self.corrupt("it ends inside its header")
+        return header
+
+    def _manifest_text(self, header: bytes) -> str:
+        metadata = self._parse_bytes(header).get("__metadata__")
+        if not isinstance(metadata, dict) or metadata.keys() != {"ovk.manifest", "ovk.blake2b"}:
+            raise self.corrupt("it has no ovk manifest")
+        text = metadata["ovk.manifest"]
+        if not isinstance(text, str) or not text.isascii():
+            raise self.corrupt("its manifest is not ASCII text")
+        digest = _digest()
+        digest.update(text.encode("ascii"))
+        if digest.hexdigest() != metadata["ovk.blake2b"]:
+            raise self.corrupt("the digest of its manifest does not match")
+        return text
+
+    def _parse_bytes(self, raw: bytes) -> dict[str, Any]:
+        try:
+            text = raw.decode("ascii")
+        except UnicodeDecodeError as error:
+            raise self.corrupt("its header is not ASCII text") from error
+        return self._parse(text)
+
+    def _parse(self, text: str) -> dict[str, Any]:
+        try:
+            parsed = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+        except RecursionError as error:
+            raise self.corrupt("its header is nested too deeply") from error
+        except ValueError as error:
+            raise self.corrupt(f"its header is not the JSON we write ({error})") from error
+        if not isinstance(parsed, dict):
+            raise self.corrupt("its header is not a JSON object")
+        return parsed
+
+    def _check_version(self, manifest: dict[str, Any]) -> tuple[int, str]:
+        number, version = manifest.get("format"), manifest.get("ovk")
+        if type(number) is not int or number < 1 or not isinstance(version, str):
+            raise self.corrupt(f"its manifest has format {number!r} and ovk version {version!r}")
+        if number > FORMAT:
+            raise NewerFormat(
+                f"path: {self._path!r} was written by a newer ovk ({version}, file format {number}); this is ovk "
+                f"{__version__}, which reads formats up to {FORMAT}; upgrade ovk"
+            )
+        return number, version
+
+    def _entry(self, name: str, entry: Any) -> tuple[Spec, str]:
+        try:
+            dtype, shape, order, digest = (entry[key] for key in ("dtype", "shape", "order", "blake2b"))
+        except (TypeError, KeyError, IndexError) as error:
+            raise self.corrupt(f"array {name!r} is described by {entry!r}") from error
+        parsed = parse_dtype(dtype)
+        sizes = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+        if parsed is None or dtype[0] == ">" or not sizes or order not in ("C", "F") or len(entry) != 4:
+            raise self.corrupt(f"array {name!r} is described by {entry!r}")
+        return Spec(parsed, tuple(shape), order), digest
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        raise ValueError("a name stands twice")
+    return unique
+
+
+def _no_constants(name: str) -> float:
+    raise ValueError(f"the constant {name}")

@@ -1,0 +1,19 @@
+"""What can go wrong when a model is written or read."""
+
+from __future__ import annotations
+
+
+class NotSavable(TypeError):
+    """A value inside the model has no place in a file. The message says where it is and what to do."""
+
+
+class CorruptFile(ValueError):
+    """The file is damaged, cut short, or was not written by `ovk.save`."""
+
+
+class UnknownClass(ValueError):
+    """The file holds an object of a class that is not registered in this process."""
+
+
+class NewerFormat(ValueError):
+    """The file was written by a later release, in a format that this one cannot read."""
