@@ -67,11 +67,11 @@ def read_files(entry: Dataset, data_home: PathLike | None) -> list[bytes]:
     """
     home = _home(data_home)
     if home is None:
-        place = f"the folder named by the argument data_home or the variable {VARIABLE}"
-        raise DatasetNotFound(_advice(entry, entry.files, f"but no folder is named: set {place}", place))
+        problem = f"but neither the argument data_home nor the variable {VARIABLE} names a folder to look in"
+        raise DatasetNotFound(_advice(entry, entry.files, problem, "put it in a folder under that path"))
     missing = _missing(entry, home)
     if missing:
-        raise DatasetNotFound(_advice(entry, missing, f"not found in {home}", str(home)))
+        raise DatasetNotFound(_advice(entry, missing, f"not found in {home}", "put it there under that path"))
     return [_checked(entry, file, home) for file in entry.files]
 
 
@@ -84,11 +84,12 @@ def _missing(entry: Dataset, home: Path) -> tuple[DataFile, ...]:
     return tuple(file for file in entry.files if not (home / file.path).is_file())
 
 
-def _advice(entry: Dataset, files: tuple[DataFile, ...], problem: str, place: str) -> str:
+def _advice(entry: Dataset, files: tuple[DataFile, ...], problem: str, remedy: str) -> str:
     wanted = " and ".join(file.path for file in files)
     return (
         f"The data set {entry.name!r} needs {wanted}, {problem}: "
-        f"its publisher, {entry.publisher}, offers it ({entry.obtain}); put it below {place} under that path."
+        f"{entry.publisher} offers it ({entry.obtain}); "
+        f"{remedy}, and name the folder by data_home or {VARIABLE}."
     )
 
 
@@ -98,7 +99,8 @@ def _checked(entry: Dataset, file: DataFile, home: Path) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise DatasetCorrupt(
-            f"The file {path} of the data set {entry.name!r} has the sha256 {found} where {file.sha256} is expected: "
-            f"replace it by the one that its publisher, {entry.publisher}, offers ({entry.obtain})."
+            f"The file {path} of the data set {entry.name!r} has the sha256 {found} "
+            f"where {file.sha256} is expected: "
+            f"replace it by the one that {entry.publisher} offers ({entry.obtain})."
         )
     return content

@@ -10,7 +10,7 @@ RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomStat
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """A Generator: the one given, or a new one seeded by the integer, by a draw of the RandomState or by nothing.
+    """A Generator: the one given, or one seeded by the integer, by draws of the RandomState or by nothing.
 
     >>> int(as_generator(0).integers(10)) == int(as_generator(0).integers(10))
     True

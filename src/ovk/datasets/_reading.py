@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,8 @@ from sklearn.utils import Bunch
 from ovk._validation import Array
 from ovk.datasets._entry import Dataset
 
-#: What a loader returns: a Bunch, or (data, target) when it is asked for them alone.
-Loaded = Bunch | tuple[Any, Any]
+#: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
+Loaded: TypeAlias = Any
 
 
 def bundle(
@@ -44,7 +44,7 @@ def bundle(
 def read_table(
     content: bytes,
     delimiter: str = ",",
-    converters: dict[int, Callable[[str], float]] | None = None,
+    converters: Mapping[int | str, Callable[[str], float]] | None = None,
 ) -> tuple[list[str], Array]:
     """The names in the first line, and the numbers below it.
 
@@ -59,7 +59,7 @@ def read_table(
 def read_numbers(
     content: bytes,
     delimiter: str = ",",
-    converters: dict[int, Callable[[str], float]] | None = None,
+    converters: Mapping[int | str, Callable[[str], float]] | None = None,
 ) -> Array:
     """The numbers of a text without header.
 
@@ -80,7 +80,9 @@ def read_relation(content: bytes) -> tuple[list[str], list[str], Array]:
     rows, columns, body = content.split(b"\n", 2)
     between = re.compile(r",(?! )")
     # Twice: in a run of blanks, one pass fills every other one.
-    body = body.replace(b",,", b",0,").replace(b",,", b",0,").replace(b"\n,", b"\n0,").replace(b",\n", b",0\n")
+    body = (
+        body.replace(b",,", b",0,").replace(b",,", b",0,").replace(b"\n,", b"\n0,").replace(b",\n", b",0\n")
+    )
     values = read_numbers(b"0" + body if body.startswith(b",") else body)
     return between.split(rows.decode("ascii")), between.split(columns.decode("ascii")), values
 

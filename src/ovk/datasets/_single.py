@@ -59,8 +59,9 @@ ENTRIES = (
         title="Electricity market of New South Wales, half-hourly: does the price go up (1) or down (0)",
         shape=(45312, 6, 1),
         files=sums("elec2", "c3942c94880f5ddd8b8a8729723e1b63d5fe7045e63ed4ec52bb32939dea8c16  elec2.csv.gz"),
-        publisher="Harries (1999)",
-        obtain="the normalised set known as electricity or elecNormNew, without the columns date and day",
+        publisher="MOA (Massive Online Analysis)",
+        obtain="https://sourceforge.net/projects/moa-datastream, file elecNormNew.arff.zip, rewritten as csv "
+        "without the columns date and day",
         citation="Harries (1999), Splice-2 comparative evaluation: electricity pricing, technical report, "
         "University of New South Wales",
         terms="cite the report",

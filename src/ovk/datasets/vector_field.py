@@ -13,17 +13,20 @@ from ovk._validation import Array, in_interval, positive, whole
 from ovk.datasets._random import RandomState, as_generator
 from ovk.datasets._reading import Loaded
 
+_GRID = 15  # points on each side of the grid on which the speed is measured
+
 Kind = Literal["curl_free", "div_free", "mixed"]
 
 
 @dataclass(frozen=True, eq=False)
 class BumpField:
-    r"""A field made from Gaussian bumps :math:`g_k(x) = \exp(-\|x - c_k\|^2 / 2 \ell^2)` in 2 or 3 dimensions.
+    r"""A field of Gaussian bumps :math:`g_k(x) = \exp(-\|x - c_k\|^2 / 2 \ell^2)` in 2 or 3 dimensions.
 
     .. math:: F = \nabla \sum_k a_k g_k + \sum_k R(\nabla g_k, b_k)
 
-    The first sum is a gradient, hence has no curl. In 2-D, :math:`R(v, b) = b (v_2, -v_1)` turns a gradient by a
-    right angle; in 3-D, :math:`R(v, b) = v \times b` gives the curl of :math:`\sum_k b_k g_k`: neither has divergence.
+    The first sum is a gradient, hence has no curl. In 2-D, :math:`R(v, b) = b (v_2, -v_1)` turns a gradient
+    by a right angle; in 3-D, :math:`R(v, b) = v \times b` gives the curl of :math:`\sum_k b_k g_k`: neither
+    has divergence.
 
     Attributes
     ----------
@@ -93,9 +96,9 @@ def make_vector_field(
 ) -> Loaded:
     """Draw a random smooth vector field and noisy values of it at random points of a box.
 
-    Each of the two parts is scaled to mean square speed 1 in the box; the field is `mixture` times the curl-free part
-    plus 1 - `mixture` times the divergence-free part. With the same `random_state`, the field does not depend on
-    `n_samples` or `noise`.
+    Each of the two parts is scaled to mean square speed 1 on a grid over the box; the field is `mixture`
+    times the curl-free part plus 1 - `mixture` times the divergence-free part. With the same
+    `random_state`, the field does not depend on `n_samples` or `noise`.
 
     Parameters
     ----------
@@ -110,7 +113,7 @@ def make_vector_field(
     n_bumps : int
         Number of Gaussian bumps in each potential.
     length_scale : float
-        Width of the bumps.
+        Width of the bumps, at least 1/30 of the width of the box.
     box : (low, high)
         Bounds of every coordinate.
     noise : float
@@ -123,8 +126,9 @@ def make_vector_field(
     Returns
     -------
     Bunch
-        `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts without
-        noise, `field` the true `BumpField` to evaluate anywhere, `feature_names`, `target_names`, `DESCR`.
+        `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts
+        without noise, `field` the true `BumpField` to evaluate anywhere, `feature_names`, `target_names`,
+        `DESCR`.
 
     Examples
     --------
@@ -138,11 +142,15 @@ def make_vector_field(
     if n_dims not in (2, 3):
         raise ValueError(f"n_dims must be 2 or 3, got {n_dims!r}")
     low, high = box
-    if not low < high:
-        raise ValueError(f"box must be (low, high) with low < high, got {box!r}")
+    if not (np.isfinite(box).all() and low < high):
+        raise ValueError(f"box must be two finite numbers (low, high) with low < high, got {box!r}")
+    width = positive(length_scale, "length_scale")
+    if width < (high - low) / (2 * _GRID):
+        raise ValueError(
+            f"length_scale must be at least 1/{2 * _GRID} of the width of the box, got {length_scale!r}"
+        )
     rng = as_generator(random_state)
-    bumps = whole(n_bumps, "n_bumps")
-    field = _draw(rng, n_dims, bumps, positive(length_scale, "length_scale"), low, high, share)
+    field = _draw(rng, n_dims, whole(n_bumps, "n_bumps"), width, low, high, share)
     data = rng.uniform(low, high, size=(n, n_dims))
     target = field(data) + sigma * rng.standard_normal((n, n_dims))
     if return_X_y:
@@ -168,14 +176,20 @@ def _share(kind: Any, mixture: Any) -> float:
 
 
 def _draw(
-    rng: np.random.Generator, dims: int, bumps: int, length_scale: float, low: float, high: float, share: float
+    rng: np.random.Generator,
+    dims: int,
+    bumps: int,
+    length_scale: float,
+    low: float,
+    high: float,
+    share: float,
 ) -> BumpField:
     """A random field, each part scaled on a regular grid so that the scale depends on no sample."""
     centres = rng.uniform(low, high, size=(bumps, dims))
     potential = rng.standard_normal(bumps)
     stream = rng.standard_normal((bumps, 1 if dims == 2 else 3))
     raw = BumpField(centres, potential, stream, length_scale)
-    grid = np.stack(np.meshgrid(*[np.linspace(low, high, 15)] * dims), axis=-1).reshape(-1, dims)
+    grid = np.stack(np.meshgrid(*[np.linspace(low, high, _GRID)] * dims), axis=-1).reshape(-1, dims)
     return BumpField(
         centres,
         potential * share / _speed(raw.curl_free(grid)),

@@ -34,7 +34,7 @@ class Kronecker(Gram):
         self.G = G
         self.operator = operator
         self.shape = (G.shape[0], G.shape[1])
-        self.output_dim = len(operator.eigh().values)
+        self.output_dim = operator.dim()
 
     @property
     def terms(self) -> list[tuple[Array, OutputOperator]]:
@@ -74,7 +74,7 @@ class KroneckerSum(Gram):
         self.terms = grouped(terms)
         G, operator = self.terms[0]
         self.shape = (G.shape[0], G.shape[1])
-        self.output_dim = len(operator.eigh().values)
+        self.output_dim = operator.dim()
 
     def matmat(self, C: Any) -> Array:
         total: Array = np.zeros((self.shape[0], self.output_dim))

@@ -42,7 +42,7 @@ class Gaussian(Stationary):
     def _from_half_distances(self, h: Array) -> None:
         np.exp(h, out=h)
 
-    def unit_profile(self, s: Array, order: int = 0) -> Array:
+    def profile(self, s: Array, order: int = 0) -> Array:
         return (-0.5) ** order * np.exp(-0.5 * s)
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:

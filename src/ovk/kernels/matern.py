@@ -39,7 +39,7 @@ class Matern(Stationary):
         self.nu = nu
         self.length_scale = length_scale
 
-    def unit_profile(self, s: Array, order: int = 0) -> Array:
+    def profile(self, s: Array, order: int = 0) -> Array:
         # With M_a(r) = r^a K_a(r):  (1/r) d/dr M_a = -M_(a-1)  and  s = r^2 / (2 nu),  so
         # phi^(k)(s) = (-nu)^k 2^(1-nu) / Gamma(nu) M_(nu-k)(r).
         nu = positive(self.nu, "nu")

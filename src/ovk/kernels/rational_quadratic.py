@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ovk._validation import Array, positive
@@ -32,28 +30,19 @@ class RationalQuadratic(Stationary):
         self.alpha = alpha
         self.length_scale = length_scale
 
-    def unit_profile(self, s: Array, order: int = 0) -> Array:
+    def profile(self, s: Array, order: int = 0) -> Array:
         # phi^(k) = (-1/2)^k [a (a+1) ... (a+k-1) / a^k] (1 + s / 2a)^(-a-k)
         a = positive(self.alpha, "alpha")
         rising = float(np.prod(a + np.arange(order))) / a**order
         return (-0.5) ** order * rising * (1.0 + s / (2.0 * a)) ** (-a - order)
 
-    def _log_derivative(self, s: Array, order: int) -> Array:
-        """d log|phi^(k)| / da."""
+    def shape_gradient(self, s: Array, order: int = 0) -> dict[str, Array]:
+        # d log|phi^(k)| / da, times phi^(k)
         a = positive(self.alpha, "alpha")
         base = 1.0 + s / (2.0 * a)
         constant = float(np.sum(1.0 / (a + np.arange(order)))) - order / a
-        result: Array = constant - np.log(base) + (a + order) * s / (2.0 * a**2 * base)
-        return result
-
-    def profile_gradient(self, r2: Array, order: int = 0) -> dict[str, Array]:
-        s = r2 / self.single_scale() ** 2
-        change = self.profile(r2, order) * self._log_derivative(s, order)
-        return {"alpha": change, **super().profile_gradient(r2, order)}
-
-    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        s = self.scaled_distances(X, Z)
-        return {"alpha": self.unit_profile(s) * self._log_derivative(s, 0), **super().gradient(X, Z)}
+        relative = constant - np.log(base) + (a + order) * s / (2.0 * a**2 * base)
+        return {"alpha": self.profile(s, order) * relative}
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
         # k is the mean of exp(-tau r^2 / 2 l^2) over tau ~ Gamma(a, rate a).

@@ -17,16 +17,14 @@ from ovk.kernels.tiles import radial
 class Stationary(ScalarKernel):
     """Base of the radial kernels.
 
-    A subclass gives the unit profile phi and its derivatives; everything else follows: the matrix, derivatives in
-    the inputs, and the derivative in the length scale,
-
-        d phi^(k)(r^2; l) / dl = -(2 / l) (k phi^(k) + r^2 phi^(k+1)).
+    A subclass gives the profile phi and its derivatives; everything else follows: the matrix, derivatives in the
+    inputs, and the derivative in the length scale, d phi(s) / dl = -(2 s / l) phi'(s) with s = |x - z|^2 / l^2.
     """
 
     length_scale: float | Array | str
 
     @abstractmethod
-    def unit_profile(self, s: Array, order: int = 0) -> Array:
+    def profile(self, s: Array, order: int = 0) -> Array:
         """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
 
     @abstractmethod
@@ -36,7 +34,7 @@ class Stationary(ScalarKernel):
     def _from_half_distances(self, h: Array) -> None:
         """Replace h = -|x - z|^2 / (2 l^2) by the kernel's values, in place."""
         h *= -2.0
-        h[...] = self.unit_profile(h)
+        h[...] = self.profile(h)
 
     def scale(self, p: int | None = None) -> float | Array:
         """The length scale, checked: a number, or one for each of the p inputs."""
@@ -94,31 +92,25 @@ class Stationary(ScalarKernel):
 
         return radial(X, Z, self.scale(X.shape[1]), only_distances)
 
-    def profile(self, r2: Array, order: int = 0) -> Array:
-        """Derivative of the given order of the kernel as a function of r2 = |x - z|^2 (one length scale)."""
-        l2 = self.single_scale() ** 2
-        return self.unit_profile(r2 / l2, order) / l2**order
-
-    def profile_gradient(self, r2: Array, order: int = 0) -> dict[str, Array]:
-        """Derivative of `profile` in the hyper-parameters."""
-        scale = self.single_scale()
-        slope = order * self.profile(r2, order) + r2 * self.profile(r2, order + 1)
-        return {"length_scale": -(2.0 / scale) * slope}
+    def shape_gradient(self, s: Array, order: int = 0) -> dict[str, Array]:
+        """Derivative of `profile` in the parameters other than the length scale."""
+        return {}
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
         s = self.scaled_distances(X, Z)
         scale = self.scale(X.shape[1])
-        first = self.unit_profile(s, 1)
+        first = self.profile(s, 1)
+        others = self.shape_gradient(s)
         if not isinstance(scale, np.ndarray):
-            return {"length_scale": -(2.0 / scale) * s * first}
+            return {**others, "length_scale": -(2.0 / scale) * s * first}
         X = np.asarray(X, dtype=np.float64)
         Z = X if Z is None else np.asarray(Z, dtype=np.float64)
         difference = X.T[:, :, None] - Z.T[:, None, :]
-        return {"length_scale": -2.0 * difference**2 / scale[:, None, None] ** 3 * first}
+        return {**others, "length_scale": -2.0 * difference**2 / scale[:, None, None] ** 3 * first}
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         # grad_x phi(|x - z|^2 / l^2) = 2 phi' (x - z) / l^2
-        first = 2.0 * self.unit_profile(self.scaled_distances(X, Z), 1)
+        first = 2.0 * self.profile(self.scaled_distances(X, Z), 1)
         return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
 
 

@@ -74,7 +74,8 @@ class OutputOperator(Algebra, Parameters, ABC):
         """Derivative of the matrix in every continuous parameter: shape of the parameter + (d, d)."""
         return {}
 
-    def _dim(self) -> int:
+    def dim(self) -> int:
+        """The number of outputs; an error while it is not known."""
         if self.output_dim is None:
             raise ValueError(
                 f"the number of outputs of {type(self).__name__} is not known yet: give output_dim, or fit an "

@@ -26,14 +26,14 @@ class Identity(OutputOperator):
         self.output_dim = output_dim
 
     def dense(self) -> Array:
-        return np.eye(self._dim())
+        return np.eye(self.dim())
 
     def apply(self, Y: Array) -> Array:
         return Y
 
     @cached
     def eigh(self) -> Spectrum:
-        return Spectrum(np.ones(self._dim()), np.eye(self._dim()))
+        return Spectrum(np.ones(self.dim()), np.eye(self.dim()))
 
 
 class Dense(OutputOperator):

@@ -40,7 +40,7 @@ class MixedEffect(OutputOperator):
         return in_interval(self.omega, "omega", 0.0, 1.0)
 
     def dense(self) -> Array:
-        omega, d = self._weight(), self._dim()
+        omega, d = self._weight(), self.dim()
         return np.full((d, d), omega) + (1.0 - omega) * np.eye(d)
 
     def apply(self, Y: Array) -> Array:
@@ -51,7 +51,7 @@ class MixedEffect(OutputOperator):
 
     @cached
     def eigh(self) -> Spectrum:
-        omega, d = self._weight(), self._dim()
+        omega, d = self._weight(), self.dim()
         values = np.full(d, 1.0 - omega)
         values[-1] = 1.0 - omega + omega * d
         # Helmert's matrix: orthonormal, its last column the constant vector.
@@ -63,5 +63,5 @@ class MixedEffect(OutputOperator):
         return Spectrum(values, vectors)
 
     def gradient(self) -> dict[str, Array]:
-        d = self._dim()
+        d = self.dim()
         return {"omega": np.ones((d, d)) - np.eye(d)}

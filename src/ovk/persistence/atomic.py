@@ -1,8 +1,8 @@
 """Replace a file as a whole, or not at all.
 
-The new content goes to a temporary file in the same folder (so that the last step is a rename within one file
-system), reaches the disk, and only then takes the old file's name. A reader sees the old file or the new one; a crash
-leaves the old one, and perhaps a `.ovk-*.tmp` beside it that is safe to delete.
+The new content goes to a temporary file in the same folder (so that the last step is a rename within one
+file system), reaches the disk, and only then takes the old file's name. A reader sees the old file or the
+new one; a crash leaves the old one, and perhaps a `.ovk-*.tmp` beside it that is safe to delete.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"path: there is no folder {folder!r}; create it first")
     permissions = _permissions(target)
-    # Not `tempfile`: its files are private (0o600), and the umask cannot be read without changing it for all threads.
-    # Here the kernel applies it.
+    # Not `tempfile`: its files are private (0o600), and the umask cannot be read without changing it for
+    # all threads. Here the kernel applies it.
     temporary = os.path.join(folder, f".ovk-{secrets.token_hex(8)}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
@@ -60,8 +60,11 @@ def _permissions(target: str) -> int | None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the new name itself last. The content is safe by now: where folders cannot be synced, nothing is lost
-    but the certainty that a power cut shows the new file rather than the old one."""
+    """Make the new name itself last.
+
+    The content is safe by now. Where folders cannot be synced, nothing is lost but the certainty that a power
+    cut shows the new file rather than the old one.
+    """
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -6,11 +6,11 @@
                      <array>: {"dtype": "F64", "shape": [...], "data_offsets": [begin, end]}, ...}
     arrays      one after the other, widest numbers first, so that every array is aligned without gaps
 
-Any safetensors reader opens it. We read and write it ourselves rather than through the library, for three reasons:
-arrays stream to and from the disk one at a time, without a second copy in memory; every length is compared with the
-file's size before anything is allocated; and the header must be, byte for byte, the one that the manifest implies, so
-no bit of the file is left unchecked: lengths by the file's size, header by the manifest, manifest and arrays by their
-digests.
+Any safetensors reader opens it. We read and write it ourselves rather than through the library, for three
+reasons: arrays stream to and from the disk one at a time, without a second copy in memory; every length is
+compared with the file's size before anything is allocated; and the header must be, byte for byte, the one
+that the manifest implies, so no bit of the file is left unchecked: lengths by the file's size, header by
+the manifest, manifest and arrays by their digests.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import json
 import struct
 from collections.abc import Mapping
 from hashlib import blake2b
+from io import BufferedReader
+from reprlib import repr as short
 from typing import Any, BinaryIO
 
 import numpy.typing as npt
@@ -56,7 +58,9 @@ def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]) -> None:
+def write(
+    file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]
+) -> None:
     """Write a manifest's tree and its arrays to an empty file."""
     specs = dict(sorted(specs.items(), key=lambda item: -WIDTHS[item[1].kind]))
     digests = dict.fromkeys(specs, NO_DIGEST)
@@ -74,8 +78,8 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
         manifest = _json({"format": FORMAT, "ovk": __version__, "value": value, "arrays": table})
         return _header(manifest, specs)
 
-    # The digests stand before the arrays, but are known after them. They have a fixed width, so the header is written
-    # twice and each array is gone through (and, if it is not contiguous, copied) only once.
+    # The digests stand before the arrays, but are known after them. They have a fixed width, so the header
+    # is written twice and each array is gone through (and, if it is not contiguous, copied) only once.
     provisional = header()
     if len(provisional) > HEADER_LIMIT:
         raise NotSavable(
@@ -106,14 +110,16 @@ class Container:
     specs : dtype, shape and order of every array by name
     """
 
-    def __init__(self, file: BinaryIO, size: int, path: str) -> None:
+    def __init__(self, file: BufferedReader, size: int, path: str) -> None:
         self._file, self._path = file, path
         header = self._read_header(size)
         text = self._manifest_text(header)
         manifest = self._parse(text)
         self.format, self.version = self._check_version(manifest)
-        if manifest.keys() != {"format", "ovk", "value", "arrays"} or not isinstance(manifest["arrays"], dict):
-            raise self.corrupt(f"its manifest has the entries {sorted(manifest)}")
+        if manifest.keys() != {"format", "ovk", "value", "arrays"} or not isinstance(
+            manifest["arrays"], dict
+        ):
+            raise self.corrupt(f"its manifest has the entries {short(sorted(manifest))}")
         self.value: Any = manifest["value"]
         self.specs: dict[str, Spec] = {}
         self._digests: dict[str, str] = {}
@@ -132,16 +138,17 @@ class Container:
     def read(self, name: str) -> npt.NDArray[Any]:
         """One array, checked against its digest."""
         spec = self.specs[name]
-        # The constructor found the sizes of all arrays to add up to the file's: this allocates no more than that.
+        # The constructor found the sizes of all arrays to add up to the file's: this allocates no more than
+        # that.
         try:
             array, memory = spec.empty()
-        except ValueError as error:  # an empty array whose other axes are absurd
-            raise self.corrupt(f"array {name!r} has the shape {spec.shape}") from error
+        except (ValueError, OverflowError) as error:  # an empty array whose other axes are absurd
+            raise self.corrupt(f"array {name!r} has the shape {short(spec.shape)}") from error
         digest = _digest()
         self._file.seek(self._offsets[name])
         for start in range(0, len(memory), CHUNK):
             chunk = memory[start : start + CHUNK]
-            if self._file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
+            if self._file.readinto(chunk) != len(chunk):
                 raise self.corrupt(f"it ends inside the array {name!r}")
             digest.update(chunk)
         if digest.hexdigest() != self._digests[name]:
@@ -153,8 +160,8 @@ class Container:
     def corrupt(self, what: str) -> CorruptFile:
         """The error to raise: which file, what was found, what to do."""
         return CorruptFile(
-            f"path: {self._path!r} is damaged or was not written by ovk.save: {what}; restore it from a copy or "
-            "save the model again"
+            f"path: {self._path!r} is damaged or was not written by ovk.save: {what}; restore it from a "
+            "copy or save the model again"
         )
 
     def _read_header(self, size: int) -> bytes:
@@ -203,11 +210,11 @@ class Container:
     def _check_version(self, manifest: dict[str, Any]) -> tuple[int, str]:
         number, version = manifest.get("format"), manifest.get("ovk")
         if type(number) is not int or number < 1 or not isinstance(version, str):
-            raise self.corrupt(f"its manifest has format {number!r} and ovk version {version!r}")
+            raise self.corrupt(f"its manifest has format {short(number)} and ovk version {short(version)}")
         if number > FORMAT:
             raise NewerFormat(
-                f"path: {self._path!r} was written by a newer ovk ({version}, file format {number}); this is ovk "
-                f"{__version__}, which reads formats up to {FORMAT}; upgrade ovk"
+                f"path: {self._path!r} was written by a newer ovk ({version}, file format {number}); this "
+                f"is ovk {__version__}, which reads formats up to {FORMAT}; upgrade ovk"
             )
         return number, version
 
@@ -215,11 +222,11 @@ class Container:
         try:
             dtype, shape, order, digest = (entry[key] for key in ("dtype", "shape", "order", "blake2b"))
         except (TypeError, KeyError, IndexError) as error:
-            raise self.corrupt(f"array {name!r} is described by {entry!r}") from error
+            raise self.corrupt(f"array {name!r} is described by {short(entry)}") from error
         parsed = parse_dtype(dtype)
         sizes = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
         if parsed is None or dtype[0] == ">" or not sizes or order not in ("C", "F") or len(entry) != 4:
-            raise self.corrupt(f"array {name!r} is described by {entry!r}")
+            raise self.corrupt(f"array {name!r} is described by {short(entry)}")
         return Spec(parsed, tuple(shape), order), digest
 
 

@@ -1,14 +1,15 @@
-"""How one array lies in the container: its numpy dtype, shape and order, and the plain numbers it is written as.
+"""How one array lies in the container: its dtype, shape and order, and the plain numbers it is written as.
 
-The container knows booleans, integers and floats. The rest is written as those, with one more axis where needed:
+The container knows booleans, integers and floats. The rest is written as those, with one more axis where
+needed:
 
     complex          (..., 2) floats: real, imaginary
     str_ of n        (..., n) uint32: code points
     bytes_ of n      (..., n) uint8
     datetime64, timedelta64   int64 counts of their unit
 
-Numbers are little-endian. An array in Fortran order is written as its transpose, and read back in Fortran order:
-no copy is made, and matrix products of the loaded array round exactly as those of the saved one.
+Numbers are little-endian. An array in Fortran order is written as its transpose, and read back in Fortran
+order: no copy is made, and matrix products of the loaded array round exactly as those of the saved one.
 """
 
 from __future__ import annotations
@@ -25,16 +26,20 @@ NUMBERS = {
     "|b1": "BOOL", "|i1": "I8", "<i2": "I16", "<i4": "I32", "<i8": "I64",
     "|u1": "U8", "<u2": "U16", "<u4": "U32", "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64",
 }  # fmt: skip
-WIDTHS = {"BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "F16": 2, "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8,
-          "F64": 8}  # fmt: skip
+WIDTHS = {
+    "BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "F16": 2,
+    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
+}  # fmt: skip
 COMPLEX = {"<c8": ("F32", 2), "<c16": ("F64", 2)}
 TEXT = re.compile(r"(<U|\|S)([1-9][0-9]{0,8})")
-TIME = re.compile(r"<[Mm]8(\[[0-9]{0,9}[A-Za-z]{1,2}\])?")
-SAVED_DTYPES = "bool, integers, float16 to float64, complex64, complex128, str, bytes, datetime64 or timedelta64"
+TIME = re.compile(r"<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
+SAVED_DTYPES = (
+    "bool, integers, float16 to float64, complex64, complex128, str, bytes, datetime64 or timedelta64"
+)
 
 
 def primitive(dtype: str) -> tuple[str, tuple[int, ...]] | None:
-    """Container type and trailing shape of one element of a little-endian dtype, or None if it cannot be stored."""
+    """Container type and trailing shape of one element of a little-endian dtype; None if there is none."""
     if dtype in NUMBERS:
         return NUMBERS[dtype], ()
     if dtype in COMPLEX:
@@ -49,14 +54,15 @@ def primitive(dtype: str) -> tuple[str, tuple[int, ...]] | None:
 
 def parse_dtype(text: Any) -> np.dtype[Any] | None:
     """The dtype that numpy writes as `text`, or None if it is not one that a file may hold."""
-    # The list above comes before numpy: what `np.dtype` accepts (records, nested shapes) is far more than is meant.
+    # The list above comes before numpy: what `np.dtype` accepts (records, nested shapes) is far more than
+    # is meant.
     if not isinstance(text, str) or primitive(text.replace(">", "<", 1)) is None:
         return None
     try:
         dtype = np.dtype(text)
     except (TypeError, ValueError):
         return None
-    return dtype if dtype.str == text or not dtype.isnative else None
+    return dtype if dtype.str == text else None
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Spec:
     @classmethod
     def of(cls, array: npt.NDArray[Any]) -> Spec | None:
         """The spec of an array in memory, or None if its dtype cannot be stored."""
+        if array.dtype.kind not in "biufcUSMm":  # the others may not even have a byte order
+            return None
         dtype = parse_dtype(array.dtype.newbyteorder("<").str)
         if dtype is None:
             return None

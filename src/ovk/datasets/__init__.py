@@ -1,0 +1,45 @@
+"""Data for examples, tests and benchmarks: generators, and loaders of real sets that the user has on disk.
+
+Nothing is downloaded and nothing is shipped: a loader looks for the files in the folder given as `data_home`
+or named by the variable ``OVK_DATA``, checks their sha256, and says where to get what is missing.
+"""
+
+from __future__ import annotations
+
+from ovk.datasets._home import DatasetCorrupt, DatasetNotFound, available
+from ovk.datasets.chemistry import load_pharma
+from ovk.datasets.dream3 import load_dream3
+from ovk.datasets.functional import load_canadian_weather, load_gait
+from ovk.datasets.mtr import load_mtr
+from ovk.datasets.multitask import make_multitask
+from ovk.datasets.networks import load_cora, load_dicty, load_yeast_kegg
+from ovk.datasets.power import load_french_load, load_household
+from ovk.datasets.spatial import load_california_gps, load_glad, load_jura
+from ovk.datasets.tabular import load_codrna, load_elec2, load_parkinsons, load_wine
+from ovk.datasets.vector_field import BumpField, make_vector_field
+
+__all__ = [
+    "BumpField",
+    "DatasetCorrupt",
+    "DatasetNotFound",
+    "available",
+    "load_california_gps",
+    "load_canadian_weather",
+    "load_codrna",
+    "load_cora",
+    "load_dicty",
+    "load_dream3",
+    "load_elec2",
+    "load_french_load",
+    "load_gait",
+    "load_glad",
+    "load_household",
+    "load_jura",
+    "load_mtr",
+    "load_parkinsons",
+    "load_pharma",
+    "load_wine",
+    "load_yeast_kegg",
+    "make_multitask",
+    "make_vector_field",
+]

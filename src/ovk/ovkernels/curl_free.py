@@ -1,0 +1,202 @@
+"""Kernels of vector fields without rotation, and of fields without sources.
+
+With u = (x - z) / l, s = |u|^2 and phi the profile of a stationary kernel, in units of the length scale,
+
+    curl-free:        K = -grad grad' phi          = -4 phi''(s) u u' - 2 phi'(s) I
+    divergence-free:  K = (grad grad' - I laplace) phi = 4 phi''(s) (u u' - s I) - 2 (p - 1) phi'(s) I
+
+so f = sum K(., z_j) c_j is a gradient field in the first case and has zero divergence in the second. Both share the
+form  K = a u u' + b I  with  a = e phi'',  b = g s phi'' + h phi';  their derivatives follow from it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ovk._validation import Array
+from ovk.grams import DenseBlocks, Gram
+from ovk.grams.base import Indices
+from ovk.kernels import Matern, NotDifferentiable, Stationary
+from ovk.ovkernels.base import OperatorKernel
+
+
+class _Form(NamedTuple):
+    e: float  # a = e phi''
+    g: float  # b = g s phi'' + h phi'
+    h: float
+
+
+class _FieldKernel(OperatorKernel):
+    """K = a(s) u u' + b(s) I."""
+
+    def __init__(self, kernel: Stationary, dims: int | None = None) -> None:
+        self.kernel = kernel
+        self.dims = dims
+
+    @abstractmethod
+    def _form(self, p: int) -> _Form:
+        """The numbers that tell this kernel from the other."""
+
+    @property
+    def output_dim(self) -> int | None:
+        return self.dims
+
+    def _scale(self) -> float:
+        if not isinstance(self.kernel, Stationary):
+            raise ValueError(
+                f"{type(self).__name__} needs a Gaussian, Matern or RationalQuadratic kernel, got {self.kernel!r}"
+            )
+        if isinstance(self.kernel, Matern) and self.kernel.nu <= 1:
+            raise ValueError(f"{type(self).__name__} needs a Matern kernel with nu > 1, got nu={self.kernel.nu}")
+        return self.kernel.single_scale()
+
+    def resolve(self, X: Any, d: int) -> Self:
+        p = X.shape[1]
+        if d != p or (self.dims is not None and self.dims != p):
+            raise ValueError(
+                f"{type(self).__name__} is a kernel of vector fields: it has as many outputs as inputs, but X has "
+                f"{p} features and Y has {d} outputs"
+            )
+        if p < 2:
+            raise ValueError(f"{type(self).__name__} needs fields of at least 2 dimensions, got {p}")
+        if isinstance(self.kernel, Stationary):
+            resolved = type(self)(self.kernel.resolve(X), p)
+            resolved._scale()
+            return resolved
+        self._scale()
+        return self
+
+    def _units(self, X: Any, Z: Any | None) -> tuple[Array, Array, Array]:
+        """x / l, z / l and s, (n, m)."""
+        scale = self._scale()
+        X = np.asarray(X, dtype=np.float64)
+        Z = X if Z is None else np.asarray(Z, dtype=np.float64)
+        return X / scale, Z / scale, self.kernel.scaled_distances(X, None if Z is X else Z)
+
+    def _ab(self, s: Array, p: int) -> tuple[Array, Array]:
+        form = self._form(p)
+        second = self.kernel.profile(s, 2)
+        return form.e * second, form.g * s * second + form.h * self.kernel.profile(s, 1)
+
+    def _blocks(self, x: Array, z: Array, a: Array, b: Array) -> Gram:
+        p = x.shape[1]
+        K = np.empty((len(x), p, len(z), p))
+        u = [x[:, i, None] - z[None, :, i] for i in range(p)]
+        for i in range(p):
+            left = a * u[i]
+            for j in range(i + 1):
+                K[:, i, :, j] = K[:, j, :, i] = left * u[j] + (b if i == j else 0.0)
+        return DenseBlocks(K.reshape(len(x) * p, len(z) * p), p)
+
+    def gram(self, X: Any, Z: Any | None = None) -> Gram:
+        x, z, s = self._units(X, Z)
+        return self._blocks(x, z, *self._ab(s, x.shape[1]))
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        self._scale()
+        p = X.shape[1]
+        _, b = self._ab(np.zeros(1), p)
+        return np.broadcast_to(b[0] * np.eye(p), (X.shape[0], p, p)).copy()
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        x, z, distances = self._units(X, Z)
+        t = s if t is None else t
+        a, b = self._ab(distances, x.shape[1])
+        left = x[np.arange(len(s)), s][:, None] - z[:, s].T
+        right = x[:, t] - z[np.arange(len(t)), t][None, :]
+        return a * left * right + b * (s[:, None] == t[None, :])
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        # f_i = sum a u_i (u.c) + b c_i;  ds/dx_k = 2 u_k / l, du_i/dx_k = delta_ik / l:
+        # df_i/dx_k = (1/l) sum 2 a' u_k u_i (u.c) + a (delta_ik (u.c) + u_i c_k) + 2 b' u_k c_i
+        scale = self._scale()
+        if isinstance(self.kernel, Matern) and self.kernel.nu <= 1.5:
+            raise NotDifferentiable(f"a field of Matern kernels has a Jacobian for nu > 3/2, got {self.kernel.nu}")
+        form = self._form(X.shape[1])
+        x, z, s = self._units(X, Z)
+        p = x.shape[1]
+        second, third = self.kernel.profile(s, 2), self.kernel.profile(s, 3)
+        a, a1 = form.e * second, form.e * third
+        b1 = form.g * (second + s * third) + form.h * second
+        u = [x[:, i, None] - z[None, :, i] for i in range(p)]
+        along = sum(u[i] * C[None, :, i] for i in range(p))
+        J = np.empty((len(x), p, p))
+        for i in range(p):
+            for k in range(p):
+                term = 2.0 * a1 * u[k] * u[i] * along + 2.0 * b1 * u[k] * C[None, :, i] + a * u[i] * C[None, :, k]
+                if i == k:
+                    term += a * along
+                J[:, i, k] = term.sum(axis=1) / scale
+        return J
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
+        # du/dl = -u / l, ds/dl = -2 s / l
+        scale = self._scale()
+        x, z, s = self._units(X, Z)
+        p = x.shape[1]
+        form = self._form(p)
+        second, third = self.kernel.profile(s, 2), self.kernel.profile(s, 3)
+        da = -(2.0 / scale) * form.e * (s * third + second)
+        db = -(2.0 / scale) * s * (form.g * (second + s * third) + form.h * second)
+        result = {"kernel__length_scale": self._blocks(x, z, da, db)}
+        first_change, second_change = self.kernel.shape_gradient(s, 1), self.kernel.shape_gradient(s, 2)
+        for name in first_change:
+            change = second_change[name]
+            b = form.g * s * change + form.h * first_change[name]
+            result[f"kernel__{name}"] = self._blocks(x, z, form.e * change, b)
+        return result
+
+    def norm_bound(self) -> float | None:
+        if self.dims is None:
+            return None
+        self._scale()
+        return float(self._ab(np.zeros(1), self.dims)[1][0])
+
+
+class CurlFree(_FieldKernel):
+    """Kernel of gradient fields: every f = sum K(., z_j) c_j has zero curl.
+
+    Parameters
+    ----------
+    kernel : Gaussian, Matern (nu > 1) or RationalQuadratic with one length scale
+    dims : int, optional
+        Number of inputs and outputs; found in X when not given.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.ovkernels import CurlFree
+    >>> CurlFree(Gaussian(1.0))([0.0, 0.0], [1.0, 0.0]).round(4)
+    array([[0.    , 0.    ],
+           [0.    , 0.6065]])
+    """
+
+    def _form(self, p: int) -> _Form:
+        return _Form(e=-4.0, g=0.0, h=-2.0)
+
+
+class DivFree(_FieldKernel):
+    """Kernel of fields without sources: every f = sum K(., z_j) c_j has zero divergence.
+
+    Add a `CurlFree` kernel for the general (Helmholtz) field, whose two parts can then be told apart.
+
+    Parameters
+    ----------
+    kernel : Gaussian, Matern (nu > 1) or RationalQuadratic with one length scale
+    dims : int, optional
+        Number of inputs and outputs; found in X when not given.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.ovkernels import DivFree
+    >>> DivFree(Gaussian(1.0))([0.0, 0.0], [1.0, 0.0]).round(4)
+    array([[0.6065, 0.    ],
+           [0.    , 0.    ]])
+    """
+
+    def _form(self, p: int) -> _Form:
+        return _Form(e=4.0, g=-4.0, h=-2.0 * (p - 1))

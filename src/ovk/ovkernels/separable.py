@@ -1,0 +1,122 @@
+"""K(x, z) = k(x, z) T."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from ovk._algebra import rule
+from ovk._validation import Array
+from ovk.grams import Gram, Kronecker
+from ovk.grams.base import Indices
+from ovk.kernels import ScalarKernel, as_kernel
+from ovk.kernels.base import contract
+from ovk.operators import Identity, OutputOperator
+from ovk.operators.basic import Dense
+from ovk.ovkernels.base import OperatorKernel, by_entry
+
+
+class Separable(OperatorKernel):
+    """K(x, z) = k(x, z) T, written ``k * T``: alike inputs give alike outputs, coupled by T (decomposable kernel).
+
+    Parameters
+    ----------
+    kernel : scalar kernel k (ours, scikit-learn's, a name or a function)
+    operator : output operator T
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> K = Gaussian(1.0) * MixedEffect(0.5, output_dim=2)
+    >>> K([0.0], [1.0]).round(4)
+    array([[0.6065, 0.3033],
+           [0.3033, 0.6065]])
+    """
+
+    def __init__(self, kernel: Any, operator: OutputOperator) -> None:
+        self.kernel = kernel
+        self.operator = operator
+
+    @property
+    def output_dim(self) -> int | None:
+        return self.operator.output_dim
+
+    @property
+    def scalar(self) -> ScalarKernel:
+        """k, whatever form it was given in."""
+        return as_kernel(self.kernel)
+
+    def resolve(self, X: Any, d: int) -> Self:
+        if not isinstance(self.operator, OutputOperator):
+            raise ValueError(f"operator must be an operator of ovk.operators, got {self.operator!r}")
+        kernel, operator = self.scalar.resolve(X), self.operator.resolve(d)
+        if kernel is self.kernel and operator is self.operator:
+            return self
+        return type(self)(kernel, operator)
+
+    def gram(self, X: Any, Z: Any | None = None) -> Kronecker:
+        return Kronecker(self.scalar(X, Z), self.operator)
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        return self.scalar.diag(X)[:, None, None] * self.operator.dense()
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        values = self.scalar(X, Z)
+        values *= self.operator.dense()[np.ix_(s, s if t is None else t)]
+        return values
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        return contract(self.scalar.slopes(X, Z), X, Z, self.operator.apply(C))
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
+        G = self.scalar(X, Z)
+        inputs = by_entry("kernel", self.scalar.gradient(X, Z))
+        outputs = by_entry("operator", self.operator.gradient())
+        return {
+            **{name: Kronecker(change, self.operator) for name, change in inputs.items()},
+            **{name: Kronecker(G, Direction(change)) for name, change in outputs.items()},
+        }
+
+    def norm_bound(self) -> float | None:
+        bound = self.scalar.norm_bound()
+        return None if bound is None else bound * float(self.operator.eigh().values[-1])
+
+
+class Direction(Dense):
+    """A symmetric matrix that need not be positive: the derivative of an operator."""
+
+
+def as_operator_kernel(kernel: Any) -> OperatorKernel:
+    """Turn what a user may pass as a kernel into an operator-valued one; a scalar kernel means independent outputs.
+
+    Examples
+    --------
+    >>> from ovk.ovkernels import as_operator_kernel
+    >>> as_operator_kernel("linear")
+    Separable(kernel=Linear(), operator=Identity())
+    """
+    if isinstance(kernel, OperatorKernel):
+        return kernel
+    if isinstance(kernel, OutputOperator):
+        raise ValueError(f"kernel must be a kernel, got the operator {kernel!r}: multiply it by one, as in k * T")
+    return Separable(as_kernel(kernel), Identity())
+
+
+rule("*", ScalarKernel, OutputOperator)(Separable)
+
+
+@rule("*", OutputOperator, ScalarKernel)
+def _operator_first(operator: OutputOperator, kernel: ScalarKernel) -> Separable:
+    return Separable(kernel, operator)
+
+
+@rule("*", float, Separable)
+def _multiple(factor: float, K: Separable) -> Separable:
+    return Separable(factor * K.scalar, K.operator)
+
+
+@rule("*", Separable, float)
+def _multiple_from_the_right(K: Separable, factor: float) -> Separable:
+    return Separable(factor * K.scalar, K.operator)

@@ -1,0 +1,205 @@
+"""Save a model to one file, load it back, look inside without loading.
+
+A file is a safetensors container (any safetensors reader opens its arrays) whose metadata hold a JSON
+manifest:
+
+    format    the number of this format, now 1
+    ovk       the release that wrote the file
+    value     the model as a tree: class names, constructor arguments, fitted attributes, plain values
+    arrays    dtype, shape, memory order and digest of every array that the tree mentions
+
+`load` builds classes that are registered in the process (all of ovk's, all subclasses of its `Parameters`,
+and those passed to `register`) and nothing else: it never unpickles, evaluates or imports. A file with one
+changed bit, or cut short, or of another kind, raises `CorruptFile`; digests find accidents, they do not
+prove who wrote a file. `save` replaces the file as a whole, or leaves the old one.
+
+How the format evolves. Every release reads the files of all earlier ones (golden files in
+``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
+number by one; the reader of the new release then brings an older manifest up to date, one step a number,
+before it walks it. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's
+``format`` and ``ovk`` stay as they are for good: they are how an old release recognises a newer file and
+says so. A constructor may gain an argument with a default freely; a class or an argument that is renamed is
+a change of format.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy.typing as npt
+
+from ovk._registry import register
+from ovk.persistence import arrays, container, objects, plain, randomness
+from ovk.persistence.atomic import replacing
+from ovk.persistence.codec import Build, Reader, Writer
+from ovk.persistence.container import Container
+from ovk.persistence.contents import Contents, Describer, StoredArray, StoredObject
+from ovk.persistence.errors import CorruptFile, NewerFormat, NotSavable, UnknownClass
+
+__all__ = [
+    "Contents",
+    "CorruptFile",
+    "NewerFormat",
+    "NotSavable",
+    "StoredArray",
+    "StoredObject",
+    "UnknownClass",
+    "inspect",
+    "load",
+    "register",
+    "save",
+]
+
+_CODECS = (*plain.CODECS, *arrays.CODECS, *randomness.CODECS, objects.CODEC)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model, fitted or not, to one file.
+
+    The old file stays whole until the new one is complete on the disk, whatever happens in between.
+
+    Parameters
+    ----------
+    model : an estimator, kernel, operator, ..., or a plain value or container of such
+    path : where to; no extension is added
+
+    Raises
+    ------
+    NotSavable
+        for what cannot be written as data, such as a function; the message says where in the model it is.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk._params import Parameters
+    >>> class Line(Parameters):
+    ...     def __init__(self, alpha=1.0):
+    ...         self.alpha = alpha
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "line.ovk")
+    >>> save(Line(alpha=0.1), path)
+    >>> load(path)
+    Line(alpha=0.1)
+    >>> save(Line(alpha=max), path)
+    Traceback (most recent call last):
+    ovk.persistence.errors.NotSavable: Line.alpha is a function: ... and cannot be saved; write it as ...
+    >>> folder.cleanup()
+    """
+    name = os.fspath(path)
+    writer = Writer(_CODECS, fallback=objects.CODEC)
+    try:
+        value = writer(model, type(model).__name__)
+    except RecursionError as error:
+        raise NotSavable("model is nested too deeply to be saved; flatten it") from error
+    with replacing(name) as file:
+        container.write(file, value, writer.arrays, writer.specs)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : a file written by `save`, by this release or an earlier one
+
+    Raises
+    ------
+    CorruptFile
+        if the file is damaged or of another kind.
+    UnknownClass
+        if it holds a class that nothing imported so far has defined.
+    NewerFormat
+        if it was written by a later release that changed the format.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "values.ovk")
+    ...     save({"weights": np.arange(3.0), "names": ("a", "b")}, path)
+    ...     load(path)
+    {'weights': array([0., 1., 2.]), 'names': ('a', 'b')}
+    """
+    with _opened(path) as file:
+        return _read(file, _Loader(file))
+
+
+def inspect(path: str | os.PathLike[str]) -> Contents:
+    """What is in a file: class, parameters, arrays. Nothing is built, and the arrays are not read.
+
+    Parameters
+    ----------
+    path : a file written by `save`; its classes need not be imported
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from ovk._params import Parameters
+    >>> class Line(Parameters):
+    ...     def __init__(self, alpha=1.0):
+    ...         self.alpha = alpha
+    >>> line = Line(alpha=0.1)
+    >>> line.coef_ = np.ones((2, 3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "line.ovk")
+    ...     save(line, path)
+    ...     contents = inspect(path)
+    >>> contents.class_name, contents.parameters["alpha"], contents.arrays[0].shape
+    ('persistence.Line', 0.1, (2, 3))
+    >>> print(contents)
+    persistence.Line (ovk ..., format 1)
+      alpha = 0.1
+      coef_ = <array (2, 3) float64>
+      Line.coef_: float64 (2, 3)
+    """
+    with _opened(path) as file:
+        reader = Describer(_CODECS, file.specs)
+        value = _read(file, reader)
+        return Contents(file.version, file.format, value, tuple(reader.arrays.values()))
+
+
+class _Loader(Reader):
+    """Reads arrays from the file and builds objects."""
+
+    def __init__(self, file: Container) -> None:
+        super().__init__(_CODECS)
+        self._file = file
+
+    def fetch(self, name: str) -> npt.NDArray[Any]:
+        return self._file.read(name)
+
+    def make(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], build: Build) -> Any:
+        return build(name, parts, state)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Container]:
+    name = os.fspath(path)
+    mode = os.stat(name).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"path: {name!r} is a folder; give the file that was saved")
+    if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
+        raise CorruptFile(f"path: {name!r} is a device or a pipe; give the file that was saved")
+    with open(name, "rb") as file:
+        yield Container(file, os.fstat(file.fileno()).st_size, name)
+
+
+def _read(file: Container, reader: Reader) -> Any:
+    try:
+        value = reader(file.value, "value")
+        if unused := file.specs.keys() - reader.used:
+            raise ValueError(f"arrays that nothing refers to: {sorted(unused)}")
+    except (CorruptFile, UnknownClass):
+        raise
+    except Exception as error:
+        # Whatever a tree that we did not write runs into, here or in a constructor, says the same about the
+        # file.
+        place = f"at {reader.where}, written by ovk {file.version}" if reader.where else f"ovk {file.version}"
+        raise file.corrupt(f"{type(error).__name__}: {error} ({place})") from error
+    return value

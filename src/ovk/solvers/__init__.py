@@ -1,0 +1,23 @@
+"""Solvers of (K + alpha I) C = Y that use the structure of the gram."""
+
+from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
+from ovk.solvers.cholesky import Cholesky
+from ovk.solvers.conjugate_gradient import ConjugateGradient
+from ovk.solvers.eigen import Eigen
+from ovk.solvers.gauss_seidel import GaussSeidel
+from ovk.solvers.missing import MissingOutputs
+from ovk.solvers.select import as_solver, select
+
+__all__ = [
+    "Cholesky",
+    "ConjugateGradient",
+    "Eigen",
+    "GaussSeidel",
+    "MissingOutputs",
+    "SingularSystem",
+    "Solution",
+    "Solver",
+    "SolverInfo",
+    "as_solver",
+    "select",
+]

@@ -1,0 +1,57 @@
+"""The contract of a solver of (K + alpha I) C = Y."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ovk._params import Parameters, Registered
+from ovk._validation import Array
+from ovk.grams import Gram
+
+
+@dataclass(frozen=True)
+class SolverInfo(Registered):
+    """How a system was solved.
+
+    Attributes
+    ----------
+    route : name of the solver that ran
+    iterations : of an iterative solver, 0 for a direct one
+    condition : estimate of the largest condition number met (1-norm), nan where it is not known
+    jitter : largest number added to a diagonal to make a factorisation go through, 0 when none was needed
+    residual : |Y - (K + alpha I) C| / |Y| of an iterative solver, nan for a direct one
+    """
+
+    route: str
+    iterations: int = 0
+    condition: float = float("nan")
+    jitter: float = 0.0
+    residual: float = float("nan")
+
+
+class Solution(NamedTuple):
+    """Coefficients and how they were found."""
+
+    C: Array
+    info: SolverInfo
+
+
+class SingularSystem(ValueError):
+    """A system that cannot be solved as it stands."""
+
+
+class Solver(Parameters, ABC):
+    """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides.
+
+    `factor` does the work that depends on neither, so a path of alphas pays for it once.
+    """
+
+    @abstractmethod
+    def factor(self, gram: Gram) -> Any:
+        """Prepare a square gram."""
+
+    @abstractmethod
+    def solve(self, state: Any, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+        """Coefficients (n, d) for outputs (n, d); an iterative solver begins at `start`."""

@@ -1,0 +1,121 @@
+"""Direct solution: one Cholesky factorisation for each scalar problem of the gram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, lapack, solve_triangular
+
+from ovk._validation import Array
+from ovk.grams import Decoupled, Gram, decouple
+from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
+
+
+class Triangle(NamedTuple):
+    """Lower Cholesky factor of a symmetric matrix, in Fortran order, and what it took."""
+
+    L: Array
+    jitter: float
+    condition: float
+
+    def solve(self, B: Array) -> Array:
+        """A^-1 B."""
+        result: Array = cho_solve((self.L, True), B, check_finite=False)
+        return result
+
+    def whiten(self, B: Array) -> Array:
+        """L^-1 B."""
+        result: Array = solve_triangular(self.L, B, lower=True, check_finite=False)
+        return result
+
+
+def triangle(make: Callable[[], Array], alpha: float) -> Triangle:
+    """Factor ``make() + alpha I``, adding jitter when rounding has made it indefinite.
+
+    The matrix is overwritten, so `make` is asked for it anew at every attempt.
+    """
+    jitter, start = 0.0, 0.0
+    for attempt in range(4):
+        A = make()
+        diagonal = np.einsum("ii->i", A)
+        if attempt == 0:
+            start = len(A) * np.finfo(float).eps * max(float(diagonal.max(initial=0.0)) + alpha, 1e-300)
+        else:
+            jitter = start * 10.0 ** (attempt - 1)
+        diagonal += alpha + jitter
+        # A is symmetric: its transpose is the same matrix in the order that LAPACK wants, without a copy.
+        norm = float(lapack.dlange("1", A.T))
+        L, failed = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        if failed == 0:
+            reciprocal, _ = lapack.dpocon(L, norm, uplo="L")
+            return Triangle(L, jitter, 1.0 / reciprocal if reciprocal > 0 else np.inf)
+    raise SingularSystem(
+        f"the kernel matrix of {len(A)} points plus alpha={alpha:.3g} is not positive definite, even with "
+        f"{jitter:.1e} added to its diagonal: use a larger alpha, remove duplicated inputs, or check that the kernel "
+        "is positive semi-definite"
+    )
+
+
+class CholeskyState:
+    """A decoupled gram and its factors at the last alpha."""
+
+    def __init__(self, decoupled: Decoupled) -> None:
+        self.decoupled = decoupled
+        self._alpha: float | None = None
+        self._triangles: list[Triangle | None] = []
+
+    def triangles(self, alpha: float) -> list[Triangle | None]:
+        """A factor for each group of outputs; None where the operator is zero."""
+        if alpha != self._alpha:
+            self._triangles = [self._triangle(q, alpha) for q in range(len(self.decoupled.groups))]
+            self._alpha = alpha
+        return self._triangles
+
+    def _triangle(self, q: int, alpha: float) -> Triangle | None:
+        weights = getattr(self.decoupled, "weights", None)
+        if weights is not None and not weights[q].any():
+            return None
+        return triangle(lambda: self.decoupled.matrix(q), alpha)
+
+
+class Cholesky(Solver):
+    """One Cholesky factorisation for each distinct eigenvalue of the output operator.
+
+    For separable kernels, sums whose operators commute, and grams without structure (as one large problem).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.grams import Kronecker
+    >>> from ovk.operators import MixedEffect
+    >>> from ovk.solvers import Cholesky
+    >>> gram = Kronecker(np.eye(3), MixedEffect(0.5, output_dim=2))
+    >>> solver = Cholesky()
+    >>> C, info = solver.solve(solver.factor(gram), np.ones((3, 2)), alpha=0.5)
+    >>> np.allclose(gram.matmat(C) + 0.5 * C, 1.0), info.route
+    (True, 'Cholesky')
+    """
+
+    def factor(self, gram: Gram) -> CholeskyState:
+        decoupled = decouple(gram)
+        if decoupled is None:
+            raise ValueError(
+                "the operators of this sum of kernels do not commute, so it does not fall apart into scalar problems: "
+                "use solver='auto' or ConjugateGradient()"
+            )
+        return CholeskyState(decoupled)
+
+    def solve(self, state: CholeskyState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+        rotated = state.decoupled.rotate(Y)
+        Z = np.empty_like(rotated)
+        jitter, condition = 0.0, 1.0
+        for group, factor in zip(state.decoupled.groups, state.triangles(alpha), strict=True):
+            if factor is None:
+                Z[:, group] = rotated[:, group] / alpha if alpha > 0 else 0.0
+                continue
+            Z[:, group] = factor.solve(rotated[:, group])
+            jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
+        info = SolverInfo("Cholesky", condition=condition, jitter=jitter)
+        return Solution(state.decoupled.unrotate(Z), info)

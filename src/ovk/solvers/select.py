@@ -1,0 +1,88 @@
+"""Which solver suits which gram."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum, Observed, decouple
+from ovk.solvers.base import Solver
+from ovk.solvers.cholesky import Cholesky
+from ovk.solvers.conjugate_gradient import ConjugateGradient
+from ovk.solvers.eigen import Eigen
+from ovk.solvers.gauss_seidel import GaussSeidel
+from ovk.solvers.missing import MissingOutputs
+
+#: One eigendecomposition costs about as much as this many Cholesky factorisations.
+MANY_EIGENVALUES = 8
+#: Points above which a dense system is left to an iterative solver (a matrix of 800 MB).
+DENSE_LIMIT = 10_000
+
+
+@singledispatch
+def select(gram: Gram) -> Solver:
+    """The solver for a gram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.grams import Kronecker
+    >>> from ovk.operators import Dense, MixedEffect
+    >>> from ovk.solvers import select
+    >>> select(Kronecker(np.eye(4), MixedEffect(0.5, output_dim=50)))
+    Cholesky()
+    >>> select(Kronecker(np.eye(4), Dense(np.diag(np.arange(50.0)))))
+    Eigen()
+    """
+    raise TypeError(f"no rule selects a solver for a {type(gram).__name__}")
+
+
+@select.register
+def _(gram: Kronecker) -> Solver:
+    return Cholesky() if len(gram.operator.eigh().groups) <= MANY_EIGENVALUES else Eigen()
+
+
+@select.register
+def _(gram: KroneckerSum) -> Solver:
+    return ConjugateGradient() if decouple(gram) is None else Cholesky()
+
+
+@select.register
+def _(gram: DenseBlocks) -> Solver:
+    return Cholesky() if len(gram.matrix) <= DENSE_LIMIT else ConjugateGradient()
+
+
+@select.register
+def _(gram: Observed) -> Solver:
+    if gram.shape[0] <= DENSE_LIMIT:
+        return Cholesky()
+    return MissingOutputs() if isinstance(gram.base, Kronecker) else ConjugateGradient()
+
+
+_NAMES: dict[str, type[Solver]] = {
+    "cholesky": Cholesky,
+    "eigen": Eigen,
+    "cg": ConjugateGradient,
+    "gauss-seidel": GaussSeidel,
+}
+
+
+def as_solver(solver: Any, gram: Gram) -> Solver:
+    """Turn what a user may pass as a solver into one: an object, "auto" or another name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.grams import Kronecker
+    >>> from ovk.operators import Identity
+    >>> from ovk.solvers import as_solver
+    >>> as_solver("eigen", Kronecker(np.eye(2), Identity(1)))
+    Eigen()
+    """
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "auto":
+        return select(gram)
+    if isinstance(solver, str) and solver in _NAMES:
+        return _NAMES[solver]()
+    raise ValueError(f"solver must be 'auto', one of {sorted(_NAMES)} or a solver of ovk.solvers, got {solver!r}")

@@ -1,0 +1,33 @@
+"""Loading real data, or skipping with the message of the loader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ovk import datasets
+from ovk.datasets import DatasetNotFound
+from ovk.datasets._catalogue import CATALOGUE, DREAM3_NAMES, MTR_NAMES
+
+
+@pytest.fixture
+def load() -> Callable[..., Any]:
+    def call(loader: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return loader(*args, **kwargs)
+        except DatasetNotFound as error:
+            pytest.skip(str(error))
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def loaders() -> dict[str, Callable[..., Any]]:
+    """The loader of every entry of the catalogue."""
+    single = {name: getattr(datasets, f"load_{name}") for name in CATALOGUE if "/" not in name}
+    mtr = {f"mtr/{name}": partial(datasets.load_mtr, name) for name in MTR_NAMES}
+    dream3 = {f"dream3/{name}": partial(datasets.load_dream3, name) for name in DREAM3_NAMES}
+    return {**single, **mtr, **dream3}
