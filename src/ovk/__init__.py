@@ -1,0 +1,21 @@
+"""ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels."""
+
+from ovk import features, grams, kernels, operators, ovkernels, solvers
+from ovk._version import __version__
+from ovk.batch import OVKRidge
+from ovk.expansion import Expansion
+from ovk.persistence import load, save
+
+__all__ = [
+    "Expansion",
+    "OVKRidge",
+    "__version__",
+    "features",
+    "grams",
+    "kernels",
+    "load",
+    "operators",
+    "ovkernels",
+    "save",
+    "solvers",
+]

@@ -77,7 +77,9 @@ def test_an_object_that_cannot_be_saved_leaves_the_old_file(path):
 def test_content_reaches_the_disk_before_the_name_does(path, monkeypatch):
     events = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda fd: (events.append(stat.S_ISDIR(os.fstat(fd).st_mode)), fsync(fd))[1])
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (events.append(stat.S_ISDIR(os.fstat(fd).st_mode)), fsync(fd))[1]
+    )
     monkeypatch.setattr(os, "replace", lambda *names: (events.append(names), replace(*names))[1])
     save(1, path)
     first, (source, target), last = events
@@ -171,14 +173,17 @@ KILL = """
     from ovk.persistence import load, save
 
     path, random = sys.argv[1], random.Random(0)
+    started = time.perf_counter()
     save([0, np.zeros(100_000)], path)
-    values = set()
-    for turn in range(1, 26):
+    took = time.perf_counter() - started
+    values, turn = set(), 0
+    while turn < 25 and time.perf_counter() - started < 5:
+        turn += 1
         child = os.fork()
         if child == 0:
             while True:
                 save([turn, np.full(100_000, float(turn))], path)
-        time.sleep(random.uniform(0.002, 0.03))
+        time.sleep(random.uniform(0.2, 5.0) * took)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         number, array = load(path)

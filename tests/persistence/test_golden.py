@@ -1,9 +1,10 @@
 """Files of earlier releases load, and hold what they held.
 
-Beside every ``golden/<name>.ovk`` stands ``golden/<name>.py`` with a function `make()` that returns the value that was
-saved, and, where equality of parts is not the right question (a model's predictions, say), a function `check(loaded)`
-that asserts what must hold. ``python tests/persistence/regenerate.py`` writes the files that are missing, and never one
-that exists: a golden file that a new release cannot read is a bug of the release.
+Beside every ``golden/<name>.ovk`` stands ``golden/<name>.py`` with a function `make()` that returns the value
+that was saved, and, where equality of parts is not the right question (a model's predictions, say), a
+function `check(loaded)` that asserts what must hold. ``python tests/persistence/regenerate.py`` writes the
+files that are missing, and never one that exists: a golden file that a new release cannot read is a bug of
+the release.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import runpy
 from pathlib import Path
 
 import pytest
-from persistence.toys import same
 
 from ovk.persistence import inspect, load
+from persistence.toys import same
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.ovk"))
 

@@ -6,13 +6,13 @@ from dataclasses import InitVar, dataclass
 
 import numpy as np
 import pytest
-from persistence.toys import Budgeted, Kernel, Record, Ridge, Window, forge, parts_of, same
 from sklearn.gaussian_process import kernels as gp
 from sklearn.preprocessing import StandardScaler
 
 from ovk import kernels, operators
 from ovk._params import Parameters, Registered
-from ovk.persistence import CorruptFile, NotSavable, UnknownClass, load, register, save
+from ovk.persistence import ChangedClass, CorruptFile, NotSavable, UnknownClass, load, register, save
+from persistence.toys import Budgeted, Kernel, Record, Ridge, Window, forge, parts_of, same
 
 
 @pytest.fixture
@@ -49,6 +49,14 @@ def test_a_parameter_with_a_trailing_underscore_is_a_parameter(path):
     node = parts_of(path)[1]["value"]["object"]
     assert "lambda_" in node["parameters"]
     assert "lambda_" not in node["state"]
+
+
+def test_a_generator_that_two_objects_draw_from(path):
+    rng, old = np.random.default_rng(0), np.random.RandomState(0)
+    first, second, kernel, a, b = trip([rng, rng, Kernel(rng), old, old], path)
+    assert first is second is kernel.scale
+    assert a is b
+    assert first.random() == rng.random()
 
 
 def test_private_state_of_base_classes_is_kept(path):
@@ -119,23 +127,26 @@ def test_a_class_from_a_script_is_named_with_its_cure(path):
 def test_parameters_that_the_class_does_not_have(name, path):
     save(Kernel(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].update({name: 1}))
-    with pytest.raises(CorruptFile, match=f"no parameter '{name}'"):
+    with pytest.raises(ChangedClass, match=f"no parameter '{name}'"):
         load(path)
 
 
-@pytest.mark.parametrize("name", ["_scratch", "fit", "lambda_", "__class__", "__dict__", "__init__", "X", "_"])
+@pytest.mark.parametrize(
+    "name", ["_scratch", "fit", "lambda_", "__class__", "__dict__", "__init__", "X", "_"]
+)
 def test_state_that_the_class_does_not_have(name, path):
     save(fitted(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({name: 1}))
-    with pytest.raises(CorruptFile, match=f"no fitted attribute '{name}'"):
+    with pytest.raises(ChangedClass, match=f"no fitted attribute '{name}'"):
         load(path)
 
 
 def test_a_dataclass_has_no_state(path):
     save(Window(3), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({"x": 1}))
-    with pytest.raises(CorruptFile):
+    with pytest.raises(ChangedClass, match="no fitted attribute 'x'") as caught:
         load(path)
+    assert "model.ovk" in caught.value.__notes__[0]
 
 
 def test_a_parameter_that_is_new_takes_its_default(path):
@@ -151,7 +162,7 @@ def test_what_a_constructor_refuses_is_a_corrupt_file(path):
         load(path)
     save(Window(1), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].pop("size"))
-    with pytest.raises(CorruptFile, match="size"):
+    with pytest.raises(ChangedClass, match="needs a parameter 'size'"):
         load(path)
 
 

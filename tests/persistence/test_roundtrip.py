@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from persistence.toys import Kernel, Record, Ridge, Window, parts_of, same
 from safetensors import safe_open
 from safetensors.numpy import load_file
 from scipy import sparse
 
 from ovk.persistence import load, save
+from persistence.toys import Kernel, Record, Ridge, Window, parts_of, same
 
 BITS = [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64]
 SPARSE = [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix, sparse.coo_array,
@@ -138,7 +138,9 @@ def test_sparse(kind, dtype, path):
 
 
 def test_sparse_as_it_lies_in_memory(path):
-    unsorted = sparse.csr_array((np.array([1.0, 2.0, 5.0]), np.array([2, 0, 0]), np.array([0, 3, 3])), shape=(2, 3))
+    unsorted = sparse.csr_array(
+        (np.array([1.0, 2.0, 5.0]), np.array([2, 0, 0]), np.array([0, 3, 3])), shape=(2, 3)
+    )
     assert same(trip(unsorted, path), unsorted)
     repeated = sparse.coo_matrix((np.array([1.0, 2.0]), (np.array([1, 1]), np.array([0, 0]))), shape=(2, 2))
     assert same(trip(repeated, path), repeated)
@@ -193,7 +195,10 @@ def test_the_safetensors_library_reads_our_files(name, path):
 
 
 def test_arrays_in_the_file_are_aligned(path):
-    save([np.zeros(3, np.int8), np.zeros(3), np.zeros(1, bool), np.zeros(3, np.float32), np.zeros((), "c16")], path)
+    save(
+        [np.zeros(3, np.int8), np.zeros(3), np.zeros(1, bool), np.zeros(3, np.float32), np.zeros((), "c16")],
+        path,
+    )
     header, _, data = parts_of(path)
     start = len(path.read_bytes()) - len(data)
     widths = {"I8": 1, "BOOL": 1, "F32": 4, "F64": 8}

@@ -25,25 +25,31 @@ from ovk.operators.base import spectrum
 
 
 class Decoupled(ABC):
-    """A gram as scalar problems, one for each of `groups` (columns of the rotated outputs)."""
-
-    groups: list[slice]
+    """A gram as independent scalar problems."""
 
     @abstractmethod
-    def rotate(self, Y: Array) -> Array:
-        """Outputs in the coordinates in which the problems are independent."""
+    def __len__(self) -> int:
+        """Number of scalar problems."""
 
     @abstractmethod
-    def unrotate(self, Z: Array) -> Array:
-        """Back to the outputs."""
+    def split(self, Y: Array) -> list[Array]:
+        """The right-hand sides of the scalar problems, (n_q, k_q) each, newly made."""
+
+    @abstractmethod
+    def join(self, parts: list[Array]) -> Array:
+        """Their solutions put together again: the inverse of `split`."""
 
     @abstractmethod
     def matrix(self, q: int) -> Array:
-        """The scalar gram of group q, newly made (the caller may overwrite it)."""
+        """The gram of problem q, newly made (the caller may overwrite it)."""
+
+    def vanishes(self, q: int) -> bool:
+        """Whether the gram of problem q is known to be zero."""
+        return False
 
 
 class Rotated(Decoupled):
-    """Common eigenvectors: group q has the scalar gram sum_k weights[q, k] G_k."""
+    """Common eigenvectors: problem q is about the outputs Y vectors[:, groups[q]], its gram sum_k weights[q, k] G_k."""
 
     def __init__(self, grams: list[Array], weights: Array, vectors: Array, groups: list[slice]) -> None:
         self.grams = grams
@@ -51,11 +57,15 @@ class Rotated(Decoupled):
         self.vectors = vectors  # (d, d)
         self.groups = groups
 
-    def rotate(self, Y: Array) -> Array:
-        return Y @ self.vectors
+    def __len__(self) -> int:
+        return len(self.groups)
 
-    def unrotate(self, Z: Array) -> Array:
-        return Z @ self.vectors.T
+    def split(self, Y: Array) -> list[Array]:
+        rotated = Y @ self.vectors
+        return [rotated[:, group] for group in self.groups]
+
+    def join(self, parts: list[Array]) -> Array:
+        return np.concatenate(parts, axis=1) @ self.vectors.T
 
     def matrix(self, q: int) -> Array:
         total: Array = self.weights[q, 0] * self.grams[0]
@@ -63,6 +73,9 @@ class Rotated(Decoupled):
             if weight != 0:
                 total += weight * G
         return total
+
+    def vanishes(self, q: int) -> bool:
+        return not self.weights[q].any()
 
     def like(self, grams: list[Array]) -> Rotated:
         """The same decoupling of other scalar grams, such as those between new and training points."""
@@ -74,16 +87,53 @@ class Stacked(Decoupled):
 
     def __init__(self, gram: Gram) -> None:
         self.gram = gram
-        self.groups = [slice(0, 1)]
 
-    def rotate(self, Y: Array) -> Array:
-        return Y.reshape(-1, 1)
+    def __len__(self) -> int:
+        return 1
 
-    def unrotate(self, Z: Array) -> Array:
-        return Z.reshape(-1, self.gram.output_dim)
+    def split(self, Y: Array) -> list[Array]:
+        # Pairs of a point and an output have one output each: then every column is a right-hand side.
+        return [Y.copy() if self.gram.output_dim == 1 else Y.reshape(-1, 1).copy()]
+
+    def join(self, parts: list[Array]) -> Array:
+        d = self.gram.output_dim
+        return parts[0] if d == 1 else parts[0].reshape(-1, d)
 
     def matrix(self, q: int) -> Array:
         return self.gram.dense().copy()
+
+
+class ByOutput(Decoupled):
+    """Outputs that have nothing to do with each other, each with the points at which it was observed."""
+
+    def __init__(self, gram: Observed, diagonals: list[tuple[Array, Array]]) -> None:
+        self.gram = gram
+        self.diagonals = diagonals  # (G_k, the diagonal of T_k)
+        self.outputs = np.unique(gram.outputs)
+        self.members = [np.flatnonzero(gram.outputs == q) for q in self.outputs]
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def split(self, Y: Array) -> list[Array]:
+        return [Y[members] for members in self.members]
+
+    def join(self, parts: list[Array]) -> Array:
+        whole = np.empty((self.gram.shape[0], parts[0].shape[1]))
+        for members, part in zip(self.members, parts, strict=True):
+            whole[members] = part
+        return whole
+
+    def matrix(self, q: int) -> Array:
+        points, output = self.gram.rows[self.members[q]], self.outputs[q]
+        total = np.zeros((len(points), len(points)))
+        for G, diagonal in self.diagonals:
+            if diagonal[output] != 0:
+                total += diagonal[output] * G[np.ix_(points, points)]
+        return total
+
+    def vanishes(self, q: int) -> bool:
+        return all(diagonal[self.outputs[q]] == 0 for _, diagonal in self.diagonals)
 
 
 @singledispatch
@@ -107,9 +157,18 @@ def _(gram: Kronecker) -> Decoupled:
     return Rotated([gram.G], s.distinct[:, None], s.vectors, s.groups)
 
 
-@decouple.register(DenseBlocks)
-@decouple.register(Observed)
-def _(gram: Gram) -> Decoupled:
+@decouple.register
+def _(gram: DenseBlocks) -> Decoupled:
+    return Stacked(gram)
+
+
+@decouple.register
+def _(gram: Observed) -> Decoupled:
+    if isinstance(gram.base, (Kronecker, KroneckerSum)):
+        operators = [operator.dense() for _, operator in gram.base.terms]
+        if all((T == np.diag(np.diagonal(T))).all() for T in operators):
+            grams = [G for G, _ in gram.base.terms]
+            return ByOutput(gram, [(G, np.diagonal(T)) for G, T in zip(grams, operators, strict=True)])
     return Stacked(gram)
 
 

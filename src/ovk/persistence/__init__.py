@@ -38,9 +38,10 @@ from ovk.persistence.atomic import replacing
 from ovk.persistence.codec import Build, Reader, Writer
 from ovk.persistence.container import Container
 from ovk.persistence.contents import Contents, Describer, StoredArray, StoredObject
-from ovk.persistence.errors import CorruptFile, NewerFormat, NotSavable, UnknownClass
+from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
 
 __all__ = [
+    "ChangedClass",
     "Contents",
     "CorruptFile",
     "NewerFormat",
@@ -86,7 +87,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Line(alpha=0.1)
     >>> save(Line(alpha=max), path)
     Traceback (most recent call last):
-    ovk.persistence.errors.NotSavable: Line.alpha is a function: ... and cannot be saved; write it as ...
+    ovk.persistence.errors.NotSavable: Line.alpha cannot be saved: it is a function, ...
     >>> folder.cleanup()
     """
     name = os.fspath(path)
@@ -112,6 +113,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         if the file is damaged or of another kind.
     UnknownClass
         if it holds a class that nothing imported so far has defined.
+    ChangedClass
+        if a class does not take the parameters that the file has for it.
     NewerFormat
         if it was written by a later release that changed the format.
 
@@ -195,7 +198,10 @@ def _read(file: Container, reader: Reader) -> Any:
         value = reader(file.value, "value")
         if unused := file.specs.keys() - reader.used:
             raise ValueError(f"arrays that nothing refers to: {sorted(unused)}")
-    except (CorruptFile, UnknownClass):
+    except CorruptFile:
+        raise
+    except (UnknownClass, ChangedClass) as error:
+        error.add_note(f"while reading {reader.where} of {file.path!r}, written by ovk {file.version}")
         raise
     except Exception as error:
         # Whatever a tree that we did not write runs into, here or in a constructor, says the same about the

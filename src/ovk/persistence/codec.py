@@ -48,6 +48,7 @@ class Writer:
         self._steps: list[str] = []
         self._open: set[int] = set()
         self._names: dict[int, str] = {}
+        self._shared: dict[int, tuple[int, Any]] = {}
         self.arrays: dict[str, npt.NDArray[Any]] = {}
         self.specs: dict[str, Spec] = {}
 
@@ -97,9 +98,16 @@ class Writer:
         self._names[id(array)], self.arrays[name], self.specs[name] = name, array, spec
         return name
 
+    def met(self, value: Any) -> int | None:
+        """Number of a value that is shared rather than copied, if it was met before."""
+        if id(value) in self._shared:
+            return self._shared[id(value)][0]
+        self._shared[id(value)] = len(self._shared), value
+        return None
+
     def refuse(self, what: str, cure: str) -> NoReturn:
         """Raise the error for the value at hand."""
-        raise NotSavable(f"{self._where()} {what} and cannot be saved; {cure}")
+        raise NotSavable(f"{self._where()} cannot be saved: it {what}; {cure}")
 
     def _where(self) -> str:
         return "".join(self._steps)
@@ -115,7 +123,8 @@ class Reader(ABC):
     def __init__(self, codecs: Iterable[Codec]) -> None:
         self._codecs = {codec.tag: codec for codec in codecs}
         self._steps: list[str] = []
-        self._values: dict[str, Any] = {}
+        self._arrays: dict[str, Any] = {}
+        self.shared: list[Any] = []  # what `Writer.met` numbered, in the same order
 
     def __call__(self, node: Any, step: str) -> Any:
         """The value of the tree `node`."""
@@ -150,14 +159,14 @@ class Reader(ABC):
 
     def array(self, name: str) -> Any:
         """The array of that name: one object, however often it is asked for, so a small file stays small."""
-        if name not in self._values:
-            self._values[name] = self.fetch(name)
-        return self._values[name]
+        if name not in self._arrays:
+            self._arrays[name] = self.fetch(name)
+        return self._arrays[name]
 
     @property
     def used(self) -> Set[str]:
         """Names of the arrays that were asked for."""
-        return self._values.keys()
+        return self._arrays.keys()
 
     @property
     def where(self) -> str:

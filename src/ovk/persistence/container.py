@@ -104,6 +104,7 @@ class Container:
 
     Attributes
     ----------
+    path : the file's name
     value : the manifest's tree
     version : the release of ovk that wrote the file
     format : the format's number
@@ -111,7 +112,8 @@ class Container:
     """
 
     def __init__(self, file: BufferedReader, size: int, path: str) -> None:
-        self._file, self._path = file, path
+        self._file = file
+        self.path = path
         header = self._read_header(size)
         text = self._manifest_text(header)
         manifest = self._parse(text)
@@ -160,7 +162,7 @@ class Container:
     def corrupt(self, what: str) -> CorruptFile:
         """The error to raise: which file, what was found, what to do."""
         return CorruptFile(
-            f"path: {self._path!r} is damaged or was not written by ovk.save: {what}; restore it from a "
+            f"path: {self.path!r} is damaged or was not written by ovk.save: {what}; restore it from a "
             "copy or save the model again"
         )
 
@@ -213,7 +215,7 @@ class Container:
             raise self.corrupt(f"its manifest has format {short(number)} and ovk version {short(version)}")
         if number > FORMAT:
             raise NewerFormat(
-                f"path: {self._path!r} was written by a newer ovk ({version}, file format {number}); this "
+                f"path: {self.path!r} was written by a newer ovk ({version}, file format {number}); this "
                 f"is ovk {__version__}, which reads formats up to {FORMAT}; upgrade ovk"
             )
         return number, version

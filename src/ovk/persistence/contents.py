@@ -25,7 +25,7 @@ class StoredArray:
         return f"<array {self.shape} {self.dtype}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredObject:
     """An object in a file: its class's registered name, its parameters and its fitted attributes."""
 
@@ -39,7 +39,7 @@ class StoredObject:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contents:
     """What a file holds. Printed, it is a short table.
 
@@ -73,9 +73,14 @@ class Contents:
 
     def __str__(self) -> str:
         lines = [f"{self.class_name} (ovk {self.version}, format {self.format})"]
-        lines += [f"  {name} = {value!r}" for name, value in {**self.parameters, **self.state}.items()]
+        lines += [f"  {name} = {_short(value)}" for name, value in {**self.parameters, **self.state}.items()]
         lines += [f"  {array.name}: {array.dtype} {array.shape}" for array in self.arrays]
         return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 class Describer(Reader):

@@ -15,5 +15,9 @@ class UnknownClass(ValueError):
     """The file holds an object of a class that is not registered in this process."""
 
 
+class ChangedClass(ValueError):
+    """The file holds an object whose class, as it is here, does not have the parameters it was saved with."""
+
+
 class NewerFormat(ValueError):
     """The file was written by a later release, in a format that this one cannot read."""

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ovk._registry import lookup, public_name
 from ovk.persistence.codec import Codec, Json, Reader, Writer
-from ovk.persistence.errors import UnknownClass
+from ovk.persistence.errors import ChangedClass, UnknownClass
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, np.ufunc)
 BUILTINS = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
@@ -93,12 +93,17 @@ def _build(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -
             "module that defines it first (a class from elsewhere also needs ovk.persistence.register)"
         )
     arguments = _arguments(cls)
+    required = [argument for argument, needed in arguments.items() if needed]
+    cure = "load the file with the release that wrote it, or with the class as it was"
     for unknown in parameters.keys() - arguments.keys():
-        raise ValueError(f"{name} has no parameter {unknown!r}")
-    for unknown in (
-        attribute for attribute in state if attribute in arguments or not _is_state(attribute, cls)
-    ):
-        raise ValueError(f"{name} has no fitted attribute {unknown!r}")
+        raise ChangedClass(f"{name} has no parameter {unknown!r} here, the file gives one; {cure}")
+    for missing in set(required) - parameters.keys():
+        raise ChangedClass(f"{name} needs a parameter {missing!r} here, the file has none; {cure}")
+    for attribute in state:
+        if attribute in arguments or not _is_state(attribute, cls):
+            raise ChangedClass(
+                f"{name} has no fitted attribute {attribute!r} here, the file gives one; {cure}"
+            )
     value = cls(**parameters)
     if state:
         # Not setattr: a property or a descriptor of that name would run.
@@ -115,7 +120,7 @@ def _refuse(value: Any, writer: Writer) -> None:
         writer.refuse(f"is the class {value.__qualname__}", "pass an object of it instead")
     if isinstance(value, FUNCTIONS):
         writer.refuse(
-            "is a function: loading it would mean running code from the file",
+            "is a function, and loading one would run code from the file",
             "write it as the method of a Parameters subclass and pass an object of that",
         )
     if sparse.issparse(value):
@@ -129,9 +134,7 @@ def _refuse(value: Any, writer: Writer) -> None:
         )
     for kind in BUILTINS:
         if isinstance(value, kind):
-            writer.refuse(
-                f"is a {cls.__qualname__}", f"convert it with {kind.__name__}(...)"
-            )
+            writer.refuse(f"is a {cls.__qualname__}", f"convert it with {kind.__name__}(...)")
     what = f"is an object of class {cls.__module__}.{cls.__qualname__}"
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
         writer.refuse(

@@ -1,8 +1,11 @@
-"""Random generators, by the state of their bits: what they would have drawn next, they draw after loading."""
+"""Random generators, by the state of their bits: what they would have drawn next, they draw after loading.
+
+A generator that two objects draw from is one generator after loading, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,7 @@ from numpy.random import (
     SeedSequence,
 )
 
-from ovk.persistence.codec import Codec, Json, Reader, Writer
+from ovk.persistence.codec import Build, Codec, Json, Reader, Writer
 
 BITS: dict[str, type[BitGenerator]] = {
     kind.__name__: kind for kind in (PCG64, PCG64DXSM, MT19937, Philox, SFC64)
@@ -27,6 +30,8 @@ POOL_LIMIT = 1024  # numpy's default is 4; the pool is allocated from a number i
 
 
 def _encode_generator(value: Generator, writer: Writer) -> Json:
+    if (number := writer.met(value)) is not None:
+        return number
     seed = value.bit_generator.seed_seq
     return writer.entries(
         {
@@ -38,6 +43,8 @@ def _encode_generator(value: Generator, writer: Writer) -> Json:
 
 
 def _encode_legacy(value: RandomState, writer: Writer) -> Json:
+    if (number := writer.met(value)) is not None:
+        return number
     _supported(value._bit_generator, writer)
     return writer.entries({"state": value.get_state(legacy=False)})
 
@@ -48,12 +55,14 @@ def _supported(bits: BitGenerator, writer: Writer) -> BitGenerator:
     return bits
 
 
-def _decode_generator(payload: Any, reader: Reader) -> Any:
-    return reader.make("numpy.random.Generator", reader.entries(payload), {}, _build_generator)
+def _decode(name: str, build: Build) -> Callable[[Any, Reader], Any]:
+    def decode(payload: Any, reader: Reader) -> Any:
+        if type(payload) is int:
+            return reader.shared[payload]
+        reader.shared.append(reader.make(name, reader.entries(payload), {}, build))
+        return reader.shared[-1]
 
-
-def _decode_legacy(payload: Any, reader: Reader) -> Any:
-    return reader.make("numpy.random.RandomState", reader.entries(payload), {}, _build_legacy)
+    return decode
 
 
 def _build_generator(name: str, parts: Mapping[str, Any], state: Mapping[str, Any]) -> Generator:
@@ -99,6 +108,6 @@ def _check_same(found: Any, wanted: Any) -> None:
 
 
 CODECS = (
-    Codec("generator", (Generator,), _encode_generator, _decode_generator),
-    Codec("random_state", (RandomState,), _encode_legacy, _decode_legacy),
+    Codec("generator", (Generator,), _encode_generator, _decode("numpy.random.Generator", _build_generator)),
+    Codec("random_state", (RandomState,), _encode_legacy, _decode("numpy.random.RandomState", _build_legacy)),
 )

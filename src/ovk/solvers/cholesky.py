@@ -67,17 +67,24 @@ class CholeskyState:
         self._triangles: list[Triangle | None] = []
 
     def triangles(self, alpha: float) -> list[Triangle | None]:
-        """A factor for each group of outputs; None where the operator is zero."""
+        """A factor for each scalar problem; None where its gram is zero."""
         if alpha != self._alpha:
-            self._triangles = [self._triangle(q, alpha) for q in range(len(self.decoupled.groups))]
+            self._triangles = [self._triangle(q, alpha) for q in range(len(self.decoupled))]
             self._alpha = alpha
         return self._triangles
 
     def _triangle(self, q: int, alpha: float) -> Triangle | None:
-        weights = getattr(self.decoupled, "weights", None)
-        if weights is not None and not weights[q].any():
-            return None
-        return triangle(lambda: self.decoupled.matrix(q), alpha)
+        return None if self.decoupled.vanishes(q) else triangle(lambda: self.decoupled.matrix(q), alpha)
+
+    def solve(self, Y: Array, alpha: float) -> Array:
+        """(K + alpha I)^-1 Y; where K is zero and alpha too, zero."""
+        parts = self.decoupled.split(Y)
+        for q, factor in enumerate(self.triangles(alpha)):
+            if factor is not None:
+                parts[q] = factor.solve(parts[q])
+            else:
+                parts[q] = parts[q] / alpha if alpha > 0 else np.zeros_like(parts[q])
+        return self.decoupled.join(parts)
 
 
 class Cholesky(Solver):
@@ -108,14 +115,11 @@ class Cholesky(Solver):
         return CholeskyState(decoupled)
 
     def solve(self, state: CholeskyState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        rotated = state.decoupled.rotate(Y)
-        Z = np.empty_like(rotated)
-        jitter, condition = 0.0, 1.0
-        for group, factor in zip(state.decoupled.groups, state.triangles(alpha), strict=True):
-            if factor is None:
-                Z[:, group] = rotated[:, group] / alpha if alpha > 0 else 0.0
-                continue
-            Z[:, group] = factor.solve(rotated[:, group])
-            jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
-        info = SolverInfo("Cholesky", condition=condition, jitter=jitter)
-        return Solution(state.decoupled.unrotate(Z), info)
+        C = state.solve(Y, alpha)
+        factors = [factor for factor in state.triangles(alpha) if factor is not None]
+        info = SolverInfo(
+            "Cholesky",
+            condition=max((factor.condition for factor in factors), default=1.0),
+            jitter=max((factor.jitter for factor in factors), default=0.0),
+        )
+        return Solution(C, info)

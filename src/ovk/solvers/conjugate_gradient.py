@@ -145,12 +145,4 @@ class DominantOperator:
         self._state = CholeskyState(Rotated(grams, weights[bounds[:-1]], V, groups))
 
     def __call__(self, alpha: float) -> Map:
-        decoupled, triangles = self._state.decoupled, self._state.triangles(alpha)
-
-        def apply(R: Array) -> Array:
-            rotated = decoupled.rotate(R)
-            for group, factor in zip(decoupled.groups, triangles, strict=True):
-                rotated[:, group] = rotated[:, group] / alpha if factor is None else factor.solve(rotated[:, group])
-            return decoupled.unrotate(rotated)
-
-        return apply
+        return lambda R: self._state.solve(R, alpha)

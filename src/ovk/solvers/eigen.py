@@ -19,9 +19,25 @@ class Eigenpairs(NamedTuple):
     g: Array  # (r,), >= 0
     full: bool  # r = n: nothing is orthogonal to Q
 
-    def filter(self, t: float, alpha: float) -> Array:
-        """1 / (t g + alpha) minus what the orthogonal part has, so that it can be applied on the span alone."""
-        return 1.0 / (t * self.g + alpha) - (0.0 if self.full else 1.0 / alpha)
+    def solve(self, Y: Array, t: float | Array, alpha: float) -> Array:
+        """(t G + alpha I)^-1 Y, with a multiplier t for each column of Y; a pseudo-inverse when alpha is 0."""
+        denominator = np.multiply.outer(self.g, np.broadcast_to(t, Y.shape[1])) + alpha
+        if alpha == 0:
+            floor = len(Y) * np.finfo(float).eps * denominator.max(axis=0, initial=0.0)
+            weights = np.divide(1.0, denominator, out=np.zeros_like(denominator), where=denominator > floor)
+            return self.Q @ (weights * (self.Q.T @ Y))
+        weights = 1.0 / denominator
+        if self.full:
+            return self.Q @ (weights * (self.Q.T @ Y))
+        # Beyond the span of Q the matrix is alpha I: have it everywhere, and correct it on the span.
+        weights -= 1.0 / alpha
+        return self.Q @ (weights * (self.Q.T @ Y)) + Y / alpha
+
+    def condition(self, t: float, alpha: float) -> float:
+        """Condition number of t G + alpha I."""
+        largest = t * float(self.g.max(initial=0.0)) + alpha
+        smallest = (t * float(self.g.min(initial=0.0)) if self.full else 0.0) + alpha
+        return largest / smallest if smallest > 0 else float("inf")
 
 
 def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
@@ -52,7 +68,7 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
 
 
 class EigenState(NamedTuple):
-    """A decoupled gram with eigenpairs and a multiplier of the eigenvalues for each group."""
+    """A decoupled gram, and for each scalar problem eigenpairs and a multiplier of the eigenvalues."""
 
     decoupled: Decoupled
     pairs: list[tuple[Eigenpairs, float]]
@@ -92,37 +108,18 @@ class Eigen(Solver):
         if isinstance(decoupled, Rotated) and len(decoupled.grams) == 1:
             pairs = eigenpairs(decoupled.grams[0], tol)
             return EigenState(decoupled, [(pairs, float(t)) for t in decoupled.weights[:, 0]])
-        groups = range(len(decoupled.groups))
-        return EigenState(decoupled, [(eigenpairs(decoupled.matrix(q), tol), 1.0) for q in groups])
+        each = range(len(decoupled))
+        return EigenState(decoupled, [(eigenpairs(decoupled.matrix(q), tol), 1.0) for q in each])
 
     def solve(self, state: EigenState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        rotated = state.decoupled.rotate(Y)
-        # Groups that share eigenvectors share the two products as well.
-        Z = np.zeros_like(rotated)
-        condition = 1.0
-        done: list[Eigenpairs] = []
-        for pairs, _ in state.pairs:
-            if any(pairs is other for other in done):
-                continue
-            done.append(pairs)
-            mine = [
-                (group, t)
-                for group, (p, t) in zip(state.decoupled.groups, state.pairs, strict=True)
-                if p is pairs
-            ]
-            columns = np.concatenate([np.arange(group.start, group.stop) for group, _ in mine])
-            t = np.concatenate([np.full(group.stop - group.start, t) for group, t in mine])
-            inner = pairs.Q.T @ rotated[:, columns]
-            denominator = pairs.g[:, None] * t[None, :] + alpha
-            if alpha == 0:
-                floor = len(Y) * np.finfo(float).eps * denominator.max(axis=0, initial=0.0)
-                weights = np.divide(1.0, denominator, out=np.zeros_like(denominator), where=denominator > floor)
-            else:
-                weights = 1.0 / denominator
-                if not pairs.full:
-                    weights -= 1.0 / alpha
-                condition = max(condition, float(denominator.max(initial=alpha)) / alpha)
-            Z[:, columns] = pairs.Q @ (weights * inner)
-            if not pairs.full and alpha > 0:
-                Z[:, columns] += rotated[:, columns] / alpha
-        return Solution(state.decoupled.unrotate(Z), SolverInfo("Eigen", condition=condition))
+        parts = state.decoupled.split(Y)
+        first = state.pairs[0][0]
+        if all(pairs is first for pairs, _ in state.pairs):
+            # Problems that share eigenvectors share the two products as well.
+            sizes = [part.shape[1] for part in parts]
+            t = np.repeat([t for _, t in state.pairs], sizes)
+            parts = np.split(first.solve(np.concatenate(parts, axis=1), t, alpha), np.cumsum(sizes)[:-1], axis=1)
+        else:
+            parts = [pairs.solve(part, t, alpha) for part, (pairs, t) in zip(parts, state.pairs, strict=True)]
+        condition = max(pairs.condition(t, alpha) for pairs, t in state.pairs)
+        return Solution(state.decoupled.join(parts), SolverInfo("Eigen", condition=condition))

@@ -1,8 +1,9 @@
 """One of every kind of value that format 1 knows."""
 
 import numpy as np
-from persistence.toys import Kernel, Record, Ridge, Window
 from scipy import sparse
+
+from persistence.toys import Kernel, Record, Ridge, Window
 
 
 def make():
@@ -11,10 +12,11 @@ def make():
     random = np.random.RandomState(7)
     random.standard_normal(1)
     base = np.arange(6).reshape(2, 3)
+    keys = {1: "a", "1": "b", (1, 2): "c"}
     return {
         "plain": [None, True, 3, -(2**70), 0.1, -0.0, float("inf"), 1 - 2j, "é\0\ud800", b"\0\xff"],
-        "containers": ((1, [2]), {1: "a", "1": "b", (1, 2): "c"}, {1, "x"}, frozenset({2.5}), range(1, 9, 3), slice(2)),
-        "numbers": [base.astype(code) for code in "?bhilBHILefdFD"],
+        "containers": ((1, [2]), keys, {1, "x"}, frozenset({2.5}), range(1, 9, 3), slice(2)),
+        "numbers": [base.astype(code) for code in "?bhiqBHIQefdFD"],
         "layouts": [np.asfortranarray(base * 0.5), np.array(2.5), np.empty((0, 2))],
         "text": [np.array(["ab", "é"]), np.array([b"ab"]), np.array(["x0", None], dtype=object)],
         "times": [np.array(["2024-02-29", "NaT"], "M8[D]"), np.array([3], "m8[25s]")],
@@ -23,7 +25,7 @@ def make():
         "dtypes": [np.dtype("f4"), np.dtype(">i8"), np.dtype("U3"), np.dtype(object)],
         "sparse": [kind(base) for kind in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array,
                                            sparse.csc_matrix, sparse.coo_array, sparse.coo_matrix)],
-        "random": [generator, random, *(np.random.Generator(kind(3)) for kind in (
+        "random": [generator, random, generator, random, *(np.random.Generator(kind(3)) for kind in (
             np.random.MT19937, np.random.Philox, np.random.SFC64, np.random.PCG64DXSM))],
         "objects": [Kernel(2.0, ("a",)), Window(3), Record(np.arange(2), "note")],
         "estimator": Ridge(Kernel(0.5), lambda_=0.1).fit(base * 1.0, base * 2.0),

@@ -1,0 +1,76 @@
+"""What every learner ends in: f(x) = sum_i K(x, x_i) c_i (+ an intercept)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ovk._params import Registered
+from ovk._validation import Array
+from ovk.ovkernels import OperatorKernel
+
+#: Kernel values held at once while predicting (128 MB).
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Expansion(Registered):
+    """A function in the space of an operator-valued kernel.
+
+    Attributes
+    ----------
+    kernel : operator-valued kernel K
+    support : (m, p) inputs x_i
+    C : (m, d) coefficients c_i, an array or a scipy sparse matrix
+    offset : (d,) intercept, or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.expansion import Expansion
+    >>> from ovk.kernels import Linear
+    >>> from ovk.operators import Identity
+    >>> f = Expansion(Linear() * Identity(1), np.array([[1.0], [2.0]]), np.array([[1.0], [1.0]]))
+    >>> f(np.array([[2.0]]))
+    array([[6.]])
+    >>> f.jacobian(np.array([[2.0]]))
+    array([[[3.]]])
+    >>> f.norm()
+    3.0
+    """
+
+    kernel: OperatorKernel
+    support: Any
+    C: Any
+    offset: Array | None = None
+
+    def __call__(self, X: Any) -> Array:
+        """Values f(x), (n, d), computed in chunks of rows so that memory stays bounded."""
+        n, d = X.shape[0], self.C.shape[1]
+        values = np.empty((n, d))
+        for rows in chunks(n, self.support.shape[0] * d):
+            values[rows] = self.kernel.gram(X[rows], self.support).matmat(self.C)
+        return values if self.offset is None else values + self.offset
+
+    def jacobian(self, X: Any) -> Array:
+        """Derivative of f in its input at each row of X, in closed form: (n, d, p)."""
+        C = self.C if isinstance(self.C, np.ndarray) else self.C.toarray()
+        X = np.asarray(X, dtype=np.float64)
+        parts = [self.kernel.jacobian(X[rows], self.support, C) for rows in chunks(len(X), len(self.support))]
+        return np.concatenate(parts) if parts else np.empty((0, C.shape[1], X.shape[1]))
+
+    def norm(self) -> float:
+        """The norm |f| in the kernel's space, sqrt(sum_ij <c_i, K(x_i, x_j) c_j>), without the intercept."""
+        product = self.kernel.gram(self.support).matmat(self.C)
+        C = self.C if isinstance(self.C, np.ndarray) else self.C.toarray()
+        return float(np.sqrt(max(float(np.vdot(C, product)), 0.0)))
+
+
+def chunks(n: int, width: int, most: int = CHUNK) -> Iterator[slice]:
+    """Slices of the rows 0..n, each of about `most` entries of `width` columns."""
+    step = max(32, most // max(width, 1))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))

@@ -1,0 +1,60 @@
+"""An intercept that is not penalised.
+
+    (K + alpha I) C + E B = Y,   E' C = 0
+
+has the solution C = A^-1 Y - A^-1 E B with (E' A^-1 E) B = E' A^-1 Y: solves with the same factor as without intercept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ovk._validation import Array
+from ovk.grams import Rotated
+from ovk.solvers.base import Solution, Solver
+
+
+def solve_with_intercept(
+    solver: Solver, state: Any, Y: Array, alpha: float, columns: Array, start: Array | None = None
+) -> tuple[Solution, Array]:
+    """Coefficients and intercept, one for each output.
+
+    Parameters
+    ----------
+    Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
+    columns : E as (n,) (the same column u for each of d outputs) or as (N, d)
+
+    Returns
+    -------
+    solution, (d,) intercept
+    """
+    solution = solver.solve(state, Y, alpha, start)
+
+    def solve(B: Array) -> Array:
+        return solver.solve(state, B, alpha).C
+
+    if columns.ndim == 2:
+        inside = np.column_stack([solve(columns[:, q : q + 1])[:, 0] for q in range(columns.shape[1])])
+        b = np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0])
+        return Solution(solution.C - (inside @ b)[:, None], solution.info), b
+    inside, b = _shared_column(solve, getattr(state, "decoupled", None), columns, solution.C)
+    return Solution(solution.C - inside, solution.info), b
+
+
+def _shared_column(
+    solve: Callable[[Array], Array], decoupled: Any, u: Array, C: Array
+) -> tuple[Array, Array]:
+    """A^-1 (u b') and b, when every output has the column u."""
+    d = C.shape[1]
+    if isinstance(decoupled, Rotated):
+        # Every rotated output has its own z_q = A_q^-1 u: one solve gives them all.
+        V = decoupled.vectors
+        Z = solve(np.outer(u, V.sum(axis=1))) @ V
+        rotated = (u @ C @ V) / (u @ Z)
+        return (Z * rotated) @ V.T, V @ rotated
+    inside = np.stack([solve(np.outer(u, np.eye(d)[q])) for q in range(d)], axis=2)  # (n, d, d)
+    b = np.linalg.solve(np.einsum("i,ipq->pq", u, inside), u @ C)
+    return inside @ b, b

@@ -1,0 +1,111 @@
+"""Leave-one-out errors in closed form.
+
+If A = K + alpha I and c = A^-1 y, leaving the entries I out and predicting them from the rest gives the residuals
+
+    y_I - f_without_I(x_I) = (A^-1)_II^-1 c_I.
+
+For a separable kernel this is elementwise in the eigenvectors V of T: with G = Q diag(g) Q' and S = 1 / (g t' + alpha),
+
+    C~ = Q ((Q'YV) * S),   H = (Q * Q) S,   rows left out: (C~ / H) V',   entries left out: C / (H (V * V)').
+
+With an unpenalised intercept A^-1 is replaced by A^-1 - z z' / (u'z), z = A^-1 u, u = 1 (or the square roots of the
+weights): subtracting the mean beforehand is *not* the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovk._validation import Array
+from ovk.grams.base import Indices
+from ovk.operators import Spectrum
+from ovk.solvers.eigen import Eigenpairs, eigenpairs
+
+
+class KroneckerLeaveOneOut:
+    """Left-out residuals of a separable kernel with complete outputs, for any alpha and any operator.
+
+    Parameters
+    ----------
+    pairs : eigenpairs of the scalar gram (weighted: of W^1/2 G W^1/2)
+    Y : (n, d) outputs (weighted: W^1/2 Y; the residuals then carry the factor W^1/2 as well)
+    u : (n,) the intercept's column, or None
+    """
+
+    def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None) -> None:
+        self._pairs = pairs
+        self._Y = Y
+        self._u = u
+        self._squares = pairs.Q**2
+        self._beyond = None if pairs.full else np.maximum(1.0 - self._squares.sum(axis=1), 0.0)
+        self._inner = pairs.Q.T @ Y
+        self._inner_u = None if u is None else pairs.Q.T @ u
+
+    def residuals(self, spectrum: Spectrum, alpha: float, *, entry: bool = False) -> Array:
+        """Residuals (n, d) at `alpha` with the operator of the given spectrum."""
+        pairs, V = self._pairs, spectrum.vectors
+        t, groups = spectrum.distinct, spectrum.groups
+        sizes = [group.stop - group.start for group in groups]
+        # One column for each distinct eigenvalue; outputs that share it share the column.
+        filters = 1.0 / (np.outer(pairs.g, t) + alpha)
+        span = filters if pairs.full else filters - 1.0 / alpha
+        C = pairs.Q @ ((self._inner @ V) * np.repeat(span, sizes, axis=1))
+        H = self._squares @ filters
+        if self._beyond is not None:
+            C += self._Y @ V / alpha
+            H += self._beyond[:, None] / alpha
+        if self._u is not None and self._inner_u is not None:
+            z = pairs.Q @ (span * self._inner_u[:, None])
+            if not pairs.full:
+                z += self._u[:, None] / alpha
+            total = self._u @ z
+            H -= z**2 / total
+            wide, totals = np.repeat(z, sizes, axis=1), np.repeat(total, sizes)
+            C -= wide * (np.einsum("iq,iq->q", wide, self._Y @ V) / totals)
+        H = np.repeat(H, sizes, axis=1)
+        if entry:
+            result: Array = (C @ V.T) / (H @ (V**2).T)
+            return result
+        return (C / H) @ V.T
+
+
+class DenseLeaveOneOut:
+    """Left-out residuals of any gram, as one scalar problem on N observed pairs.
+
+    Parameters
+    ----------
+    matrix : (N, N) gram of the pairs
+    y : (N,) their outputs
+    points : (N,) the point that each pair belongs to; leaving out a point leaves out all of its pairs
+    E : (N, k) unpenalised columns (an intercept for each output), or None
+    """
+
+    def __init__(self, matrix: Array, y: Array, points: Indices, E: Array | None = None) -> None:
+        pairs = eigenpairs(matrix)
+        self._Q, self._g = pairs.Q, pairs.g
+        self._inner = self._Q.T @ y
+        self._inner_E = None if E is None else self._Q.T @ E
+        order = np.argsort(points, kind="stable")
+        edges = np.flatnonzero(np.diff(points[order])) + 1
+        self._together = np.split(order, edges)
+
+    def residuals(self, alpha: float, *, entry: bool = False) -> Array:
+        """Residuals (N,) at `alpha`."""
+        S = 1.0 / (self._g + alpha)
+        root = self._Q * np.sqrt(S)  # A^-1 = root root'
+        c = self._Q @ (S * self._inner)
+        own = np.zeros((len(c), 0))
+        if self._inner_E is not None:
+            # A^-1 E and the small matrix E' A^-1 E, whitened: P = A^-1 - own own'
+            Z = self._Q @ (S[:, None] * self._inner_E)
+            L = np.linalg.cholesky(self._inner_E.T @ (S[:, None] * self._inner_E))
+            own = np.linalg.solve(L, Z.T).T
+            c -= own @ np.linalg.solve(L, self._inner_E.T @ (S * self._inner))
+        if entry:
+            result: Array = c / (np.einsum("ij,ij->i", root, root) - np.einsum("ij,ij->i", own, own))
+            return result
+        residuals = np.empty_like(c)
+        for I in self._together:  # noqa: E741 - the set I of the formula
+            block = root[I] @ root[I].T - own[I] @ own[I].T
+            residuals[I] = np.linalg.solve(block, c[I])
+        return residuals

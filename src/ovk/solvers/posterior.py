@@ -1,0 +1,85 @@
+"""Posterior covariance of the Gaussian process that kernel ridge regression is the mean of.
+
+With prior covariance K and noise variance alpha, at a new point x: K(x, x) - K(x, X) (K + alpha I)^-1 K(X, x). The
+functions here give what is subtracted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ovk._progress import track
+from ovk._validation import Array
+from ovk.grams import Gram, Kronecker, KroneckerSum, Rotated
+from ovk.solvers.base import Solver
+from ovk.solvers.cholesky import Cholesky, CholeskyState
+
+
+def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
+    """K(x, X) (K + alpha I)^-1 K(X, x) for each new point, (m, d, d).
+
+    Parameters
+    ----------
+    solver, state : a solver and what its `factor` made of the training points' gram
+    cross : gram of the new points against the training points
+    """
+    if not isinstance(solver, Cholesky):
+        return _by_solving(solver, state, cross, alpha)
+    decoupled = state.decoupled
+    if isinstance(decoupled, Rotated) and isinstance(cross, (Kronecker, KroneckerSum)):
+        return _rotated(state, decoupled.like([G for G, _ in cross.terms]), alpha)
+    (factor,) = state.triangles(alpha)
+    m, d = cross.shape[0], cross.output_dim
+    return _inner(factor.whiten(cross.dense().T), m, d)
+
+
+def _inner(white: Array, m: int, d: int) -> Array:
+    blocks = white.reshape(-1, m, d)
+    total: Array = np.einsum("kip,kiq->ipq", blocks, blocks, optimize=True)
+    return total
+
+
+def _rotated(state: CholeskyState, cross: Rotated, alpha: float) -> Array:
+    d = len(cross.vectors)
+    total = np.zeros((len(cross.grams[0]), d, d))
+    for q, (group, factor) in enumerate(zip(cross.groups, state.triangles(alpha), strict=True)):
+        if factor is not None:
+            white = factor.whiten(cross.matrix(q).T)
+            V = cross.vectors[:, group]
+            total += np.einsum("ij,ij->j", white, white)[:, None, None] * (V @ V.T)
+    return total
+
+
+def _by_solving(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
+    """One solve for every output of every new point: for solvers that offer nothing better."""
+    m, n = cross.shape
+    d = cross.output_dim
+    total = np.empty((m, d, d))
+    every, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+    for i in track(range(m), "posterior covariance"):
+        right = cross.entries(np.full(d, i), np.arange(d), every, outputs).reshape(d, n, d)
+        solved = np.stack([solver.solve(state, right[q], alpha).C for q in range(d)])
+        total[i] = np.einsum("pnk,qnk->pq", right, solved)
+    return total
+
+
+def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d: int) -> Array:
+    """The same when the training data are N pairs of a point and an output.
+
+    Parameters
+    ----------
+    cross : (N, m d), training pairs against all outputs of the new points
+    """
+    m = cross.shape[1] // d
+    if isinstance(solver, Cholesky):
+        total = np.zeros((m, d, d))
+        for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
+            if factor is not None:
+                total += _inner(factor.whiten(part), m, d)
+        return total
+    columns = track(range(m * d), "posterior covariance")
+    solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])
+    total = np.einsum("kip,kiq->ipq", cross.reshape(-1, m, d), solved.reshape(-1, m, d), optimize=True)
+    return total
