@@ -2,13 +2,14 @@
 
 from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import OVKRidge
+from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.expansion import Expansion
 from ovk.persistence import load, save
 
 __all__ = [
     "Expansion",
     "OVKRidge",
+    "OVKRidgeCV",
     "__version__",
     "features",
     "grams",

@@ -1,5 +1,6 @@
 """Learning from a batch."""
 
 from ovk.batch.ridge import OVKRidge
+from ovk.batch.ridge_cv import OVKRidgeCV
 
-__all__ = ["OVKRidge"]
+__all__ = ["OVKRidge", "OVKRidgeCV"]

@@ -29,6 +29,7 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
     """What the batch regressors share: an expansion in training points, and all that follows from it."""
 
     kernel: Any
+    fit_intercept: bool
     kernel_: OperatorKernel
 
     def __sklearn_tags__(self) -> Any:
@@ -46,6 +47,41 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         # float32 is kept where rows are taken in chunks: copying the whole of a large file would defeat the purpose.
         dtype = [np.float64, np.float32] if stream else np.float64
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+
+    def _check(self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False) -> tuple[Any, Targets]:
+        """Checked inputs and outputs, without the rows that teach nothing."""
+        X = self._check_inputs(X, reset=True, stream=stream)
+        targets = check_targets(y, X.shape[0], sample_weight, task, X, self._output_dim())
+        # A kernel matrix given as X must stay square.
+        return (X, targets) if _takes_gram(self.kernel) else _informative(X, targets)
+
+    def _output_dim(self) -> int | None:
+        """Number of outputs, where the kernel says it."""
+        return self._default_kernel().output_dim
+
+    def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
+        """Fit with a resolved kernel and keep the result."""
+        problem = ridge_problem(kernel, X, targets, alpha)
+        (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self.fit_intercept)
+        observed = None if targets.complete or targets.task is not None else ~np.isnan(targets.Y)
+        self._store(kernel, alpha, X, C, b, targets, observed)
+        self.solver_info_ = info
+
+    def _store(
+        self, kernel: OperatorKernel, alpha: Any, X: Any, C: Any, b: Array | None, targets: Targets, observed: Any
+    ) -> None:
+        self.__dict__.pop("_memo", None)
+        self.kernel_ = kernel
+        self.alpha_ = alpha
+        self.X_fit_ = X
+        self.dual_coef_ = C[:, 0] if targets.single else C
+        self.intercept_ = b
+        self.n_outputs_ = targets.d
+        self.single_output_ = targets.single
+        self.observed_ = observed
+        self.task_ = targets.task
+        self.sample_weight_ = targets.weight
+        self.landmarks_ = None
 
     @property
     def expansion_(self) -> Expansion:
@@ -116,12 +152,12 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         result: tuple[Problem, Any, Any] = memo["posterior"]
         return result
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 over the observed outputs, averaged over outputs."""
         prediction = np.asarray(self.predict(X)).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
-        targets = check_targets(Y, len(prediction), sample_weight, None, X)
+        targets = check_targets(y, len(prediction), sample_weight, None, X)
         if targets.d != prediction.shape[1]:
-            raise ValueError(f"Y has {targets.d} outputs but the model was fitted with {prediction.shape[1]}")
+            raise ValueError(f"y has {targets.d} outputs but the model was fitted with {prediction.shape[1]}")
         scores = []
         for q in range(targets.d):
             seen = ~np.isnan(targets.Y[:, q])
@@ -176,20 +212,20 @@ class OVKRidge(OVKRegressor):
 
     Examples
     --------
-    Two outputs with a common shape; the second is hardly ever observed, and learned through the first.
+    Two outputs with a common shape; the second is observed at 4 of 60 points, and learned through the first.
 
     >>> import numpy as np
     >>> from ovk import OVKRidge
     >>> from ovk.kernels import Gaussian
     >>> from ovk.operators import MixedEffect
     >>> x = np.linspace(0, 6, 60)[:, None]
-    >>> Y = np.column_stack([np.sin(x[:, 0]), np.sin(x[:, 0]) + 0.1])
+    >>> Y = np.column_stack([np.sin(2 * x[:, 0]), np.sin(2 * x[:, 0]) + 0.1])
     >>> seen = Y.copy()
     >>> seen[np.arange(60) % 15 != 0, 1] = np.nan
     >>> apart = OVKRidge(Gaussian(1.0) * MixedEffect(0.0), alpha=0.01).fit(x, seen)
     >>> coupled = OVKRidge(Gaussian(1.0) * MixedEffect(0.9), alpha=0.01).fit(x, seen)
-    >>> bool(coupled.score(x, Y) > 0.99 > apart.score(x, Y))
-    True
+    >>> round(apart.score(x, Y), 2), round(coupled.score(x, Y), 2)
+    (0.5, 1.0)
     """
 
     def __init__(
@@ -211,54 +247,29 @@ class OVKRidge(OVKRegressor):
         self.chunk_size = chunk_size
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any = None, sample_weight: Any = None, *, task: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs.
 
         Parameters
         ----------
         X : (n, p); or, with `landmarks`, an iterator of chunks (X, Y) or (X, Y, sample_weight)
-        Y : (n, d) or (n,), nan where an output was not observed
+        y : (n, d) or (n,), nan where an output was not observed
         sample_weight : (n,), optional
         task : (n,) integers, optional
             Long form: row i is one observation, of output task_i, with value y_i. The number of outputs is that of
             the kernel's operator, or the largest task plus one.
         """
-        if Y is None and _is_stream(X):
+        if y is None and _is_stream(X):
             return self._fit_stream(X)
-        stream = self.landmarks is not None
-        X = self._check_inputs(X, reset=True, stream=stream)
-        known = self._default_kernel().output_dim
-        targets = check_targets(Y, X.shape[0], sample_weight, task, X, known)
+        X, targets = self._check(X, y, sample_weight, task, stream=self.landmarks is not None)
         alpha = check_alpha(self.alpha, targets.d)
-        if stream:
+        if self.landmarks is not None:
             points = self._choose_landmarks(X)
             kernel = self._default_kernel().resolve(points, targets.d)
             return self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
-        X, targets = _drop_unobserved(X, targets)
         kernel = self._default_kernel().resolve(X, targets.d)
-        problem = ridge_problem(kernel, X, targets, alpha)
-        solver = as_solver(self.solver, problem.gram)
-        (C, info), b = problem.solve(solver, intercept=self.fit_intercept)
-        observed = None if targets.complete or targets.task is not None else ~np.isnan(targets.Y)
-        self._store(kernel, alpha, X, C, b, targets, observed)
-        self.solver_info_ = info
+        self._solve(kernel, alpha, X, targets, self.solver)
         return self
-
-    def _store(
-        self, kernel: OperatorKernel, alpha: Any, X: Any, C: Any, b: Array | None, targets: Targets, observed: Any
-    ) -> None:
-        self.__dict__.pop("_memo", None)
-        self.kernel_ = kernel
-        self.alpha_ = alpha
-        self.X_fit_ = X
-        self.dual_coef_ = C[:, 0] if targets.single else C
-        self.intercept_ = b
-        self.n_outputs_ = targets.d
-        self.single_output_ = targets.single
-        self.observed_ = observed
-        self.task_ = targets.task
-        self.sample_weight_ = targets.weight
-        self.landmarks_ = None
 
     def _choose_landmarks(self, X: Any) -> Any:
         if not isinstance(self.landmarks, (int, np.integer)) or isinstance(self.landmarks, bool):
@@ -285,16 +296,7 @@ class OVKRidge(OVKRegressor):
         step = whole(self.chunk_size, "chunk_size")
         for start in range(0, X.shape[0], step):
             rows = slice(start, start + step)
-            yield (
-                X[rows],
-                Targets(
-                    targets.Y[rows],
-                    targets.d,
-                    targets.single,
-                    None if targets.task is None else targets.task[rows],
-                    None if targets.weight is None else targets.weight[rows],
-                ),
-            )
+            yield X[rows], targets.rows(rows)
 
     def _fit_landmarks(
         self,
@@ -372,12 +374,9 @@ def _is_stream(X: Any) -> bool:
     return isinstance(X, Iterable) and not (hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, (list, tuple, str)))
 
 
-def _drop_unobserved(X: Any, targets: Targets) -> tuple[Any, Targets]:
-    """Rows without any observed output teach nothing; what is left may be complete."""
-    if targets.task is not None:
-        return X, targets
-    seen = ~np.isnan(targets.Y).all(axis=1)
-    if seen.all():
-        return X, targets
-    weight = None if targets.weight is None else targets.weight[seen]
-    return X[seen], Targets(targets.Y[seen], targets.d, targets.single, None, weight)
+def _informative(X: Any, targets: Targets) -> tuple[Any, Targets]:
+    """Without the rows that teach nothing, of weight zero or with no observed output; what is left may be complete."""
+    keep = ~np.isnan(targets.Y).all(axis=1)
+    if targets.weight is not None:
+        keep &= targets.weight > 0
+    return (X, targets) if keep.all() else (X[keep], targets.rows(keep))

@@ -41,6 +41,11 @@ class Targets:
         """Every output of every row was observed."""
         return self.task is None and not np.isnan(self.Y).any()
 
+    def rows(self, keep: Any) -> Targets:
+        """Some of the rows."""
+        task = None if self.task is None else self.task[keep]
+        return Targets(self.Y[keep], self.d, self.single, task, None if self.weight is None else self.weight[keep])
+
 
 def check_targets(Y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs: int | None = None) -> Targets:
     """Check outputs against the inputs `X` of n rows. `outputs` is the number of tasks when it is known beforehand."""

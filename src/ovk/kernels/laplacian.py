@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from ovk._validation import Array, positive
 from ovk.kernels.base import ScalarKernel
+from ovk.kernels.stationary import median_distance
 from ovk.kernels.tiles import over_rows
 
 
@@ -69,11 +70,7 @@ class Laplacian(ScalarKernel):
     def resolve(self, X: Any) -> Self:
         if self.length_scale != "median":
             return self
-        X = np.asarray(X, dtype=np.float64)
-        sample = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), 1000)).round().astype(int))]
-        distances = self._distances(sample, None)
-        distances = distances[distances > 0]
-        return type(self)(float(np.median(distances)) if distances.size else 1.0)
+        return type(self)(median_distance(X, "cityblock"))
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
         ratio = self._distances(X, Z) / self._scale()

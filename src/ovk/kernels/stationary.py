@@ -114,10 +114,28 @@ class Stationary(ScalarKernel):
         return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
 
 
-def median_distance(X: Any, most: int = 1000) -> float:
-    """Median distance between (at most `most`, evenly spread) different rows; 1 when all rows are the same."""
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], most)).round().astype(int))
-    sample = X[rows].toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)[rows]
-    distances = pdist(sample)
-    distances = distances[distances > 0]
+#: Rows up to which repeated ones are looked for, and rows among which distances are taken.
+DISTINCT_ROWS, SAMPLED_ROWS = 20_000, 1000
+
+
+def spread_rows(X: Any) -> Array:
+    """At most a thousand rows, evenly spread over the different rows of X, in an order of their own.
+
+    A row that stands there twice says no more about scales than once: so weights and repetitions, and the order of the
+    rows, make no difference (beyond 20,000 rows repetitions are no longer looked for).
+    """
+
+    def some(n: int) -> Any:
+        return np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).round().astype(int))
+
+    if X.shape[0] > DISTINCT_ROWS:
+        X = X[some(X.shape[0])]
+    dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    rows = np.unique(dense, axis=0)
+    return rows[some(len(rows))]
+
+
+def median_distance(X: Any, metric: str = "euclidean") -> float:
+    """Median distance between different rows; 1 when all rows are the same."""
+    distances = pdist(spread_rows(X), metric)
     return float(np.median(distances)) if distances.size else 1.0

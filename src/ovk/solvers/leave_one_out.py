@@ -76,36 +76,35 @@ class DenseLeaveOneOut:
     ----------
     matrix : (N, N) gram of the pairs
     y : (N,) their outputs
-    points : (N,) the point that each pair belongs to; leaving out a point leaves out all of its pairs
+    together : (N,) numbers; pairs with the same number are left out together
     E : (N, k) unpenalised columns (an intercept for each output), or None
     """
 
-    def __init__(self, matrix: Array, y: Array, points: Indices, E: Array | None = None) -> None:
+    def __init__(self, matrix: Array, y: Array, together: Indices, E: Array | None = None) -> None:
         pairs = eigenpairs(matrix)
         self._Q, self._g = pairs.Q, pairs.g
         self._inner = self._Q.T @ y
         self._inner_E = None if E is None else self._Q.T @ E
-        order = np.argsort(points, kind="stable")
-        edges = np.flatnonzero(np.diff(points[order])) + 1
+        order = np.argsort(together, kind="stable")
+        edges = np.flatnonzero(np.diff(together[order])) + 1
         self._together = np.split(order, edges)
 
-    def residuals(self, alpha: float, *, entry: bool = False) -> Array:
+    def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""
         S = 1.0 / (self._g + alpha)
         root = self._Q * np.sqrt(S)  # A^-1 = root root'
         c = self._Q @ (S * self._inner)
         own = np.zeros((len(c), 0))
         if self._inner_E is not None:
-            # A^-1 E and the small matrix E' A^-1 E, whitened: P = A^-1 - own own'
+            # With L L' = E' A^-1 E and own = A^-1 E L'^-1, A^-1 is replaced by A^-1 - own own'.
             Z = self._Q @ (S[:, None] * self._inner_E)
             L = np.linalg.cholesky(self._inner_E.T @ (S[:, None] * self._inner_E))
             own = np.linalg.solve(L, Z.T).T
             c -= own @ np.linalg.solve(L, self._inner_E.T @ (S * self._inner))
-        if entry:
-            result: Array = c / (np.einsum("ij,ij->i", root, root) - np.einsum("ij,ij->i", own, own))
-            return result
-        residuals = np.empty_like(c)
+        # Pairs that are left out alone need no matrices.
+        residuals: Array = c / (np.einsum("ij,ij->i", root, root) - np.einsum("ij,ij->i", own, own))
         for I in self._together:  # noqa: E741 - the set I of the formula
-            block = root[I] @ root[I].T - own[I] @ own[I].T
-            residuals[I] = np.linalg.solve(block, c[I])
+            if len(I) > 1:
+                block = root[I] @ root[I].T - own[I] @ own[I].T
+                residuals[I] = np.linalg.solve(block, c[I])
         return residuals

@@ -1,0 +1,279 @@
+"""Ridge regression that chooses its own alpha, operator and kernel by leave-one-out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ovk._progress import ProgressBar
+from ovk._validation import Array, in_interval, positive
+from ovk.batch.problem import CompleteProblem, PairProblem
+from ovk.batch.ridge import OVKRegressor, _takes_gram
+from ovk.batch.targets import Targets
+from ovk.grams import Kronecker
+from ovk.grams.base import Indices
+from ovk.operators import Identity, MixedEffect, OutputOperator
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
+
+
+class OVKRidgeCV(OVKRegressor):
+    """`OVKRidge` with alpha, and where asked the output operator and the kernel, chosen by exact leave-one-out.
+
+    The error of leaving out each row is known in closed form, so for a separable kernel the whole surface over alphas
+    and operators costs one eigendecomposition of the scalar gram and small products. Rows with the same inputs are left
+    out together, because a copy left in would give the answer away; so repeating a row is the same as doubling its
+    weight.
+
+    Parameters
+    ----------
+    kernel : operator-valued or scalar kernel, or a list of them to choose from; default ``Gaussian() * Identity()``
+    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
+    omegas : sequence of floats in [0, 1], optional
+        Operators ``MixedEffect(omega)`` to choose from, in the place of the kernel's own.
+    operators : sequence of output operators, optional
+        Operators to choose from, in the place of the kernel's own.
+    leave_out : "row" or "entry"
+        Leave out all outputs of a row (how well new points are predicted), or one output of a row at a time, the others
+        staying known (how well missing entries are filled in).
+    scored_outputs : sequence of ints, optional
+        Outputs whose error counts; all by default.
+    alpha_per_target : bool
+        Choose an alpha for each output. Only for outputs that are not coupled.
+    fit_intercept : bool
+        Learn a constant for each output that is not penalised.
+    tol : float >= 0
+        Relative error that the leave-one-out solutions may have. A scalar gram of low numerical rank is then factored
+        in a fraction of the time; 0 always takes the full eigendecomposition.
+
+    Attributes
+    ----------
+    alpha_ : chosen alpha, (d,) with `alpha_per_target`
+    kernel_ : chosen kernel, with everything learned from the inputs filled in
+    omega_ : chosen omega, None without `omegas`
+    errors_ : (kernels, operators, alphas) mean squared left-out error over the scored outputs
+    output_errors_ : (kernels, operators, alphas, d) the same for each output
+    best_error_ : smallest of `errors_`
+    and those of `OVKRidge`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (40, 1))
+    >>> Y = np.sin(2 * X) + 0.3 * rng.standard_normal((40, 3))
+    >>> model = OVKRidgeCV(omegas=[0.0, 0.5, 0.9]).fit(X, Y)
+    >>> model.omega_, model.errors_.shape
+    (0.9, (1, 3, 25))
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alphas: Any = None,
+        *,
+        omegas: Any = None,
+        operators: Any = None,
+        leave_out: str = "row",
+        scored_outputs: Any = None,
+        alpha_per_target: bool = False,
+        fit_intercept: bool = False,
+        tol: float = 1e-8,
+    ) -> None:
+        self.kernel = kernel
+        self.alphas = alphas
+        self.omegas = omegas
+        self.operators = operators
+        self.leave_out = leave_out
+        self.scored_outputs = scored_outputs
+        self.alpha_per_target = alpha_per_target
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
+        if self.leave_out not in ("row", "entry"):
+            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        alphas = self._alphas()
+        X, targets = self._check(X, y, sample_weight, task)
+        scored = self._scored(targets.d)
+        kernels = [kernel.resolve(X, targets.d) for kernel in self._kernels()]
+        operators = self._operators(targets.d)
+        groups = _same_inputs(X) if not _takes_gram(self._kernels()[0]) else np.arange(X.shape[0])
+        surface = np.stack(
+            [self._errors(kernel, operators, alphas, X, targets, groups) for kernel in kernels]
+        )
+        errors = surface[..., scored].mean(axis=-1)
+        k, o, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
+        best = _with_operator(kernels[k], operators[o])
+        alpha: float | Array = float(alphas[a])
+        if self.alpha_per_target:
+            alpha = self._alpha_per_target(best, surface[k, o], alphas)
+        self._solve(best, alpha, X, targets, "auto")
+        self.omega_ = None if self.omegas is None else float(self.omegas[o])
+        self.errors_, self.output_errors_ = errors, surface
+        self.best_error_ = float(errors[k, o, a])
+        return self
+
+    def _alphas(self) -> Array:
+        alphas = np.logspace(-6, 2, 25) if self.alphas is None else np.asarray(self.alphas)
+        if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
+            raise ValueError(f"alphas must be a sequence of numbers > 0, got {self.alphas!r}")
+        return np.array([positive(float(alpha), "each of alphas") for alpha in alphas])
+
+    def _scored(self, d: int) -> list[int]:
+        if self.scored_outputs is None:
+            return list(range(d))
+        chosen = [int(q) for q in self.scored_outputs]
+        if not chosen or min(chosen) < 0 or max(chosen) >= d:
+            raise ValueError(f"scored_outputs must name outputs from 0 to {d - 1}, got {self.scored_outputs!r}")
+        return chosen
+
+    def _kernels(self) -> list[OperatorKernel]:
+        if not isinstance(self.kernel, (list, tuple)):
+            return [self._default_kernel()]
+        if len(self.kernel) == 0:
+            raise ValueError("kernel must hold at least one kernel to choose from, got an empty list")
+        return [as_operator_kernel(kernel) for kernel in self.kernel]
+
+    def _output_dim(self) -> int | None:
+        if self.operators is not None and len(self.operators):
+            d: int | None = self.operators[0].output_dim
+            return d
+        return self._kernels()[0].output_dim
+
+    def _operators(self, d: int) -> list[OutputOperator | None]:
+        if self.omegas is None and self.operators is None:
+            return [None]
+        if self.omegas is not None and self.operators is not None:
+            raise ValueError("give omegas or operators, not both")
+        if self.omegas is not None:
+            candidates: list[Any] = [MixedEffect(in_interval(float(w), "each of omegas", 0, 1)) for w in self.omegas]
+        else:
+            candidates = list(self.operators)
+        if not candidates:
+            raise ValueError("omegas or operators must hold at least one candidate, got none")
+        wrong = [kernel for kernel in self._kernels() if not isinstance(kernel, Separable)]
+        if wrong:
+            raise ValueError(
+                f"omegas and operators replace the operator of a separable kernel k * T, got {type(wrong[0]).__name__}: "
+                "give a list of kernels instead"
+            )
+        return [operator.resolve(d) for operator in candidates]
+
+    def _errors(
+        self,
+        kernel: OperatorKernel,
+        operators: list[OutputOperator | None],
+        alphas: Array,
+        X: Any,
+        targets: Targets,
+        groups: Indices,
+    ) -> Array:
+        """Mean squared left-out error of each output, (operators, alphas, d)."""
+        surface = np.empty((len(operators), len(alphas), targets.d))
+        with ProgressBar("leave-one-out", total=len(operators) * len(alphas)) as bar:
+            if targets.complete and isinstance(kernel, Separable):
+                chosen = [kernel.operator if operator is None else operator for operator in operators]
+                errors = self._separable_errors(kernel, chosen, alphas, X, targets, groups)
+            else:
+                candidates = [_with_operator(kernel, operator) for operator in operators]
+                errors = self._pair_errors(candidates, alphas, X, targets, groups)
+            for o, a, error in errors:
+                surface[o, a] = error
+                bar.update()
+        return surface
+
+    def _separable_errors(
+        self,
+        kernel: Separable,
+        operators: list[OutputOperator],
+        alphas: Array,
+        X: Any,
+        targets: Targets,
+        groups: Indices,
+    ) -> Iterator[tuple[int, int, Array]]:
+        first, merged, within = _merged(X, targets, groups)
+        problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, merged, 1.0)
+        G = cast(Kronecker, problem.gram).G
+        spectra = [operator.eigh() for operator in operators]
+        largest = max(float(spectrum.values[-1]) for spectrum in spectra)
+        # A trace of E left out of G changes the solution by at most E t / alpha.
+        tol = positive(self.tol, "tol", zero=True) * float(alphas.min()) / max(largest, 1e-300)
+        column = problem.columns() if self.fit_intercept else None
+        left_out = KroneckerLeaveOneOut(eigenpairs(G, tol), problem.Y, column)
+        total = float(len(G) if merged.weight is None else merged.weight.sum())
+        for o, spectrum in enumerate(spectra):
+            for a, alpha in enumerate(alphas):
+                residuals = left_out.residuals(spectrum, float(alpha), entry=self.leave_out == "entry")
+                yield o, a, (np.einsum("iq,iq->q", residuals, residuals) + within) / total
+
+    def _pair_errors(
+        self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, groups: Indices
+    ) -> Iterator[tuple[int, int, Array]]:
+        for o, kernel in enumerate(kernels):
+            problem = PairProblem(kernel, X, targets, 1.0)
+            points, outputs = problem.points, problem.outputs
+            together = groups[points]
+            if self.leave_out == "entry":
+                together = together * targets.d + outputs
+            E = problem.columns() if self.fit_intercept else None
+            left_out = DenseLeaveOneOut(problem.gram.dense(), problem.Y[:, 0], together, E)
+            weight = None if targets.weight is None else targets.weight[points]
+            total = np.bincount(outputs, weights=weight, minlength=targets.d)
+            for a, alpha in enumerate(alphas):
+                squares = left_out.residuals(float(alpha)) ** 2
+                sums = np.bincount(outputs, weights=squares, minlength=targets.d)
+                yield o, a, np.divide(sums, total, out=np.zeros(targets.d), where=total > 0)
+
+    def _alpha_per_target(self, kernel: OperatorKernel, errors: Array, alphas: Array) -> Array:
+        operator = kernel.operator.dense() if isinstance(kernel, Separable) else np.ones((2, 2))
+        if not np.array_equal(operator, np.diag(np.diagonal(operator))):
+            raise ValueError(
+                "alpha_per_target needs outputs that are not coupled (operator Identity()): with coupling the error of "
+                "one output depends on the alphas of all"
+            )
+        return alphas[errors.argmin(axis=0)]
+
+
+def _with_operator(kernel: OperatorKernel, operator: OutputOperator | None) -> OperatorKernel:
+    if operator is None or not isinstance(kernel, Separable):
+        return kernel
+    return Separable(kernel.kernel, operator)
+
+
+def _same_inputs(X: Any) -> Indices:
+    """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        keys = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
+    else:
+        # + 0.0 makes -0.0 the zero that it is.
+        keys = [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+
+
+def _merged(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, npt.NDArray[np.float64]]:
+    """Rows with the same inputs as one row with their mean output and total weight.
+
+    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2: the last term, (d,), does not depend on f.
+    """
+    n = int(groups.max()) + 1 if len(groups) else 0
+    if n == len(groups):
+        return X, targets, np.zeros(targets.d)
+    weight = np.ones(len(groups)) if targets.weight is None else targets.weight
+    total = np.bincount(groups, weights=weight, minlength=n)
+    member = sparse.csr_array((weight, (groups, np.arange(len(groups)))), shape=(n, len(groups)))
+    mean = (member @ targets.Y) / total[:, None]
+    within = weight @ (targets.Y - mean[groups]) ** 2
+    _, first = np.unique(groups, return_index=True)
+    return X[first], Targets(mean, targets.d, targets.single, None, total), within
