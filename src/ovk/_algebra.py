@@ -27,14 +27,12 @@ def rule(symbol: str, left: type, right: type) -> Callable[[Callable[..., Any]],
 
 def combine(symbol: str, a: Any, b: Any) -> Any:
     """Apply the rule for the nearest pair of base classes, or return `NotImplemented`."""
+    # Rules are about floats: integers and numpy's numbers become one.
+    a, b = (float(x) if isinstance(x, Real) else x for x in (a, b))
     for left in type(a).__mro__[:-1]:
         for right in type(b).__mro__[:-1]:
             if (symbol, left, right) in _RULES:
                 return _RULES[symbol, left, right](a, b)
-    if isinstance(a, Real) and not isinstance(a, float):
-        return combine(symbol, float(a), b)
-    if isinstance(b, Real) and not isinstance(b, float):
-        return combine(symbol, a, float(b))
     return NotImplemented
 
 

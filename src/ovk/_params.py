@@ -7,6 +7,7 @@ A parameter object stores its constructor's arguments and nothing else, so sciki
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -86,4 +87,6 @@ def equal(a: object, b: object) -> bool:
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Real) and isinstance(b, Real) and not (isinstance(a, bool) or isinstance(b, bool)):
+        return bool(a == b)  # 1, 1.0 and numpy's 1.0 are the same number
     return type(a) is type(b) and bool(a == b)

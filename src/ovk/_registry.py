@@ -11,15 +11,19 @@ def public_name(cls: type) -> str:
     `ovk.kernels.stationary.Gaussian` is written as ``kernels.Gaussian``, so that moving a class between the files of
     a room does not break saved models. Classes from outside keep their full module path.
     """
-    module = cls.__module__.split(".")
-    if module[0] == "ovk":
-        return f"{module[1]}.{cls.__qualname__}"
+    package, *rooms = cls.__module__.split(".")
+    if package == "ovk" and rooms:
+        return f"{rooms[0]}.{cls.__qualname__}"
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def register(cls: type) -> type:
-    """Allow `ovk.load` to build `cls`. Redefining a class under the same name replaces it."""
-    _CLASSES[public_name(cls)] = cls
+    """Allow `ovk.load` to build `cls`. Running a class's definition again replaces it; two classes cannot share a name."""
+    name = public_name(cls)
+    known = _CLASSES.get(name)
+    if known is not None and known.__module__ != cls.__module__:
+        raise ValueError(f"{cls.__module__} and {known.__module__} both define the class {name}: rename one of them")
+    _CLASSES[name] = cls
     return cls
 
 

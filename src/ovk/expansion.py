@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ovk._params import Registered
 from ovk._validation import Array
@@ -57,9 +58,8 @@ class Expansion(Registered):
 
     def jacobian(self, X: Any) -> Array:
         """Derivative of f in its input at each row of X, in closed form: (n, d, p)."""
-        C = self.C if isinstance(self.C, np.ndarray) else self.C.toarray()
-        X = np.asarray(X, dtype=np.float64)
-        parts = [self.kernel.jacobian(X[rows], self.support, C) for rows in chunks(len(X), len(self.support))]
+        X, Z, C = (np.asarray(A.toarray() if sparse.issparse(A) else A) for A in (X, self.support, self.C))
+        parts = [self.kernel.jacobian(X[rows], Z, C) for rows in chunks(len(X), len(Z))]
         return np.concatenate(parts) if parts else np.empty((0, C.shape[1], X.shape[1]))
 
     def norm(self) -> float:

@@ -148,6 +148,11 @@ class PairProblem(Problem):
     def columns(self) -> Array:
         E = np.zeros((len(self.points), self._d))
         E[np.arange(len(self.points)), self.outputs] = self._v
+        unseen = np.flatnonzero(~E.any(axis=0))
+        if len(unseen):
+            raise ValueError(
+                f"fit_intercept=True needs an observation of every output, but output {unseen[0]} has none"
+            )
         return E
 
     def intercept(self, b: Array) -> Array:

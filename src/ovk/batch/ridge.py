@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,11 +19,11 @@ from ovk._progress import ProgressBar
 from ovk._validation import Array, whole
 from ovk.batch.landmarks import landmark_ridge
 from ovk.batch.problem import Problem, ridge_problem
-from ovk.batch.targets import Targets, check_alpha, check_targets
+from ovk.batch.targets import Targets, check_alpha, check_seen, check_targets
 from ovk.expansion import Expansion, chunks
 from ovk.kernels import Gaussian, Precomputed
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers import as_solver
+from ovk.solvers import Cholesky, Eigen, as_solver
 
 
 class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
@@ -42,6 +43,22 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
 
     def _default_kernel(self) -> OperatorKernel:
         return as_operator_kernel(Gaussian() if self.kernel is None else self.kernel)
+
+    def _resolved(self, X: Any, d: int) -> OperatorKernel:
+        # A copy: what is later done to the parameter must not change the fitted function.
+        kernel: OperatorKernel = clone(self._default_kernel())
+        return kernel.resolve(X, d)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails leaves the model as it was."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         # float32 is kept where rows are taken in chunks: copying the whole of a large file would defeat the purpose.
@@ -146,8 +163,8 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
             targets = Targets(Y, d, False, self.task_, self.sample_weight_)
             problem = ridge_problem(self.kernel_, self.X_fit_, targets, self.alpha_)
             solver = as_solver("auto", problem.gram)
-            if solver.__class__.__name__ == "Eigen":
-                solver = as_solver("cholesky", problem.gram)
+            if isinstance(solver, Eigen):
+                solver = Cholesky()
             memo["posterior"] = problem, solver, solver.factor(problem.gram)
         result: tuple[Problem, Any, Any] = memo["posterior"]
         return result
@@ -259,24 +276,33 @@ class OVKRidge(OVKRegressor):
             Long form: row i is one observation, of output task_i, with value y_i. The number of outputs is that of
             the kernel's operator, or the largest task plus one.
         """
-        if y is None and _is_stream(X):
-            return self._fit_stream(X)
+        with self._all_or_nothing():
+            if y is None and _is_stream(X):
+                self._fit_stream(X)
+            else:
+                self._fit_arrays(X, y, sample_weight, task)
+        return self
+
+    def _fit_arrays(self, X: Any, y: Any, sample_weight: Any, task: Any) -> None:
         X, targets = self._check(X, y, sample_weight, task, stream=self.landmarks is not None)
         alpha = check_alpha(self.alpha, targets.d)
-        if self.landmarks is not None:
+        if self.landmarks is None:
+            self._solve(self._resolved(X, targets.d), alpha, X, targets, self.solver)
+        else:
             points = self._choose_landmarks(X)
-            kernel = self._default_kernel().resolve(points, targets.d)
-            return self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
-        kernel = self._default_kernel().resolve(X, targets.d)
-        self._solve(kernel, alpha, X, targets, self.solver)
-        return self
+            kernel = self._resolved(points, targets.d)
+            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
 
     def _choose_landmarks(self, X: Any) -> Any:
         if not isinstance(self.landmarks, (int, np.integer)) or isinstance(self.landmarks, bool):
-            points = np.asarray(self.landmarks, dtype=np.float64)
-            if points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
+            try:
+                points = np.asarray(self.landmarks, dtype=np.float64)
+            except (TypeError, ValueError):
+                points = np.asarray(self.landmarks, dtype=object)
+            if points.dtype == object or points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
                 raise ValueError(
-                    f"landmarks must be a number or points with {X.shape[1]} features, got shape {points.shape}"
+                    f"landmarks must be a whole number or points with {X.shape[1]} features, got "
+                    + (f"shape {points.shape}" if points.ndim else repr(self.landmarks))
                 )
             if not np.isfinite(points).all():
                 raise ValueError("landmarks must hold finite numbers, got nan or inf")
@@ -305,23 +331,26 @@ class OVKRidge(OVKRegressor):
         points: Any,
         shape: Targets,
         parts: Iterable[tuple[Any, Targets]],
-    ) -> Self:
+    ) -> None:
         sums = landmark_ridge(kernel, points, shape.d)
+        seen = np.zeros(shape.d, dtype=bool)
         with ProgressBar("learning") as bar:
             for X, targets in parts:
                 if targets.task is None:
                     sums.add(X, targets.Y, targets.weight)
                 else:
                     sums.add_pairs(X, targets.task, targets.Y[:, 0], targets.weight)
+                seen |= targets.seen()
                 bar.update(X.shape[0])
+        if shape.task is None or self.fit_intercept:
+            check_seen(seen, "in all rows")
         C, b, info = sums.solve(alpha, intercept=self.fit_intercept)
         empty = Targets(shape.Y, shape.d, shape.single, None, None)
         self._store(kernel, alpha, sums.features.points, C, b, empty, None)
         self.landmarks_ = sums
         self.solver_info_ = info
-        return self
 
-    def _fit_stream(self, stream: Iterable[Any]) -> Self:
+    def _fit_stream(self, stream: Iterable[Any]) -> None:
         if self.landmarks is None:
             raise ValueError(
                 "fit takes an iterator of chunks only with landmarks: give landmarks=m, or arrays X and Y"
@@ -341,8 +370,8 @@ class OVKRidge(OVKRegressor):
         points = self._choose_landmarks(X)
         shape = head[0][1]
         alpha = check_alpha(self.alpha, shape.d)
-        kernel = self._default_kernel().resolve(points, shape.d)
-        return self._fit_landmarks(kernel, alpha, points, shape, chain(head, parts))
+        kernel = self._resolved(points, shape.d)
+        self._fit_landmarks(kernel, alpha, points, shape, chain(head, parts))
 
     def _checked_chunks(self, stream: Iterable[Any]) -> Iterator[tuple[Any, Targets]]:
         first: Targets | None = None
@@ -352,22 +381,12 @@ class OVKRidge(OVKRegressor):
                     f"chunk {number} must be a tuple (X, Y) or (X, Y, sample_weight), got {type(chunk).__name__}"
                 )
             X = self._check_inputs(chunk[0], reset=first is None, stream=True)
-            targets = _chunk_targets(chunk, X)
+            weight = chunk[2] if len(chunk) == 3 else None
+            targets = check_targets(chunk[1], X.shape[0], weight, None, X, part=True)
             if first is not None and targets.d != first.d:
                 raise ValueError(f"chunk {number} has {targets.d} outputs but the first one had {first.d}")
             first = first or targets
             yield X, targets
-
-
-def _chunk_targets(chunk: tuple[Any, ...], X: Any) -> Targets:
-    """Like `check_targets`, but an output may be missing in all rows of one chunk."""
-    Y = np.array(chunk[1], dtype=np.float64)
-    missing = np.isnan(Y).all(axis=0)
-    if Y.ndim == 2 and missing.any() and not missing.all():
-        filled = np.where(missing, 0.0, Y)
-        checked = check_targets(filled, X.shape[0], chunk[2] if len(chunk) == 3 else None, None, X)
-        return Targets(Y, checked.d, checked.single, None, checked.weight)
-    return check_targets(chunk[1], X.shape[0], chunk[2] if len(chunk) == 3 else None, None, X)
 
 
 def _is_stream(X: Any) -> bool:

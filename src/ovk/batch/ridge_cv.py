@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 
 from ovk._progress import ProgressBar
 from ovk._validation import Array, in_interval, positive
@@ -54,6 +55,7 @@ class OVKRidgeCV(OVKRegressor):
     Attributes
     ----------
     alpha_ : chosen alpha, (d,) with `alpha_per_target`
+    alphas_ : (alphas,) all of them
     kernel_ : chosen kernel, with everything learned from the inputs filled in
     omega_ : chosen omega, None without `omegas`
     errors_ : (kernels, operators, alphas) mean squared left-out error over the scored outputs
@@ -98,14 +100,21 @@ class OVKRidgeCV(OVKRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
+        with self._all_or_nothing():
+            self._fit(X, y, sample_weight, task)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any) -> None:
         if self.leave_out not in ("row", "entry"):
             raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
         alphas = self._alphas()
         X, targets = self._check(X, y, sample_weight, task)
         scored = self._scored(targets.d)
-        kernels = [kernel.resolve(X, targets.d) for kernel in self._kernels()]
+        kernels = [clone(kernel).resolve(X, targets.d) for kernel in self._kernels()]
         operators = self._operators(targets.d)
         groups = _same_inputs(X) if not _takes_gram(self._kernels()[0]) else np.arange(X.shape[0])
+        if self.fit_intercept:
+            _check_two_inputs(targets, groups)
         surface = np.stack(
             [self._errors(kernel, operators, alphas, X, targets, groups) for kernel in kernels]
         )
@@ -117,9 +126,8 @@ class OVKRidgeCV(OVKRegressor):
             alpha = self._alpha_per_target(best, surface[k, o], alphas)
         self._solve(best, alpha, X, targets, "auto")
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
-        self.errors_, self.output_errors_ = errors, surface
+        self.alphas_, self.errors_, self.output_errors_ = alphas, errors, surface
         self.best_error_ = float(errors[k, o, a])
-        return self
 
     def _alphas(self) -> Array:
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else np.asarray(self.alphas)
@@ -130,8 +138,8 @@ class OVKRidgeCV(OVKRegressor):
     def _scored(self, d: int) -> list[int]:
         if self.scored_outputs is None:
             return list(range(d))
-        chosen = [int(q) for q in self.scored_outputs]
-        if not chosen or min(chosen) < 0 or max(chosen) >= d:
+        chosen = list(self.scored_outputs)
+        if not chosen or not all(isinstance(q, (int, np.integer)) and 0 <= q < d for q in chosen):
             raise ValueError(f"scored_outputs must name outputs from 0 to {d - 1}, got {self.scored_outputs!r}")
         return chosen
 
@@ -143,9 +151,11 @@ class OVKRidgeCV(OVKRegressor):
         return [as_operator_kernel(kernel) for kernel in self.kernel]
 
     def _output_dim(self) -> int | None:
-        if self.operators is not None and len(self.operators):
-            d: int | None = self.operators[0].output_dim
-            return d
+        for operator in [] if self.operators is None else self.operators:
+            if not isinstance(operator, OutputOperator):
+                raise ValueError(f"operators must hold operators of ovk.operators, got {operator!r}")
+            if operator.output_dim is not None:
+                return operator.output_dim
         return self._kernels()[0].output_dim
 
     def _operators(self, d: int) -> list[OutputOperator | None]:
@@ -154,7 +164,7 @@ class OVKRidgeCV(OVKRegressor):
         if self.omegas is not None and self.operators is not None:
             raise ValueError("give omegas or operators, not both")
         if self.omegas is not None:
-            candidates: list[Any] = [MixedEffect(in_interval(float(w), "each of omegas", 0, 1)) for w in self.omegas]
+            candidates: list[Any] = [MixedEffect(in_interval(w, "each of omegas", 0, 1)) for w in self.omegas]
         else:
             candidates = list(self.operators)
         if not candidates:
@@ -165,7 +175,7 @@ class OVKRidgeCV(OVKRegressor):
                 f"omegas and operators replace the operator of a separable kernel k * T, got {type(wrong[0]).__name__}: "
                 "give a list of kernels instead"
             )
-        return [operator.resolve(d) for operator in candidates]
+        return [clone(operator).resolve(d) for operator in candidates]
 
     def _errors(
         self,
@@ -246,6 +256,17 @@ def _with_operator(kernel: OperatorKernel, operator: OutputOperator | None) -> O
     if operator is None or not isinstance(kernel, Separable):
         return kernel
     return Separable(kernel.kernel, operator)
+
+
+def _check_two_inputs(targets: Targets, groups: Indices) -> None:
+    """An intercept that is not penalised can only be learned from what is left in."""
+    for q in range(targets.d):
+        seen = targets.task == q if targets.task is not None else ~np.isnan(targets.Y[:, q])
+        if len(np.unique(groups[seen])) == 1:
+            raise ValueError(
+                f"with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output {q} "
+                "has only 1 sample, or samples of the same inputs"
+            )
 
 
 def _same_inputs(X: Any) -> Indices:

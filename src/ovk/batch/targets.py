@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
@@ -41,14 +42,33 @@ class Targets:
         """Every output of every row was observed."""
         return self.task is None and not np.isnan(self.Y).any()
 
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """(d,) whether the output was observed at least once, in a row of positive weight."""
+        used = np.ones(len(self.Y), dtype=bool) if self.weight is None else self.weight > 0
+        if self.task is not None:
+            return np.isin(np.arange(self.d), self.task[used])
+        return np.asarray((~np.isnan(self.Y[used])).any(axis=0))
+
     def rows(self, keep: Any) -> Targets:
         """Some of the rows."""
         task = None if self.task is None else self.task[keep]
         return Targets(self.Y[keep], self.d, self.single, task, None if self.weight is None else self.weight[keep])
 
 
-def check_targets(Y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs: int | None = None) -> Targets:
-    """Check outputs against the inputs `X` of n rows. `outputs` is the number of tasks when it is known beforehand."""
+def check_targets(
+    Y: Any,
+    n: int,
+    sample_weight: Any,
+    task: Any,
+    X: Any,
+    outputs: int | None = None,
+    *,
+    part: bool = False,
+) -> Targets:
+    """Check outputs against the inputs `X` of n rows.
+
+    `outputs` is the number of tasks when it is known beforehand. A `part` of the data need not hold every output.
+    """
     if Y is None:
         raise ValueError("requires y to be passed, but the target y is None: give the outputs Y, (n, d) or (n,)")
     array = check_array(
@@ -62,7 +82,7 @@ def check_targets(Y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs
     array = array.reshape(n, -1)
     if array.shape[1] == 0:
         raise ValueError(f"Y must have at least one output, got shape {array.shape}")
-    weight = None if sample_weight is None else _weights(sample_weight, X)
+    weight = None if sample_weight is None else _weights(sample_weight, X, part=part)
     if task is not None:
         if array.shape[1] != 1:
             raise ValueError(f"in long form (task given) y must have one value a row, got shape {array.shape}")
@@ -74,19 +94,28 @@ def check_targets(Y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs
         if int(numbers.max()) >= d:
             raise ValueError(f"task must hold numbers below {d}, the number of outputs, got {int(numbers.max())}")
         return Targets(array, d, False, numbers, weight)
-    missing = np.isnan(array).all(axis=0)
-    if missing.any():
+    targets = Targets(array, array.shape[1], single, None, weight)
+    if not part:
+        check_seen(targets.seen(), f"in all {n} rows" + ("" if weight is None else " of positive weight"))
+    return targets
+
+
+def check_seen(seen: npt.NDArray[np.bool_], where: str) -> None:
+    """Refuse an output that was never observed."""
+    if not seen.all():
         raise ValueError(
-            f"Y must have at least one observed value for each output, but output {int(missing.argmax())} is nan "
-            f"in all {n} rows: leave the column out"
+            f"Y must have at least one observed value for each output, but output {int(seen.argmin())} is nan "
+            f"{where}: leave the column out"
         )
-    return Targets(array, array.shape[1], single, None, weight)
 
 
-def _weights(sample_weight: Any, X: Any) -> Array:
+def _weights(sample_weight: Any, X: Any, *, part: bool) -> Array:
+    if not np.any(sample_weight):
+        if not part:
+            raise ValueError("sample_weight must have an entry above zero, got only zeros")
+        # scikit-learn refuses weights that are all zero.
+        return 0.0 * _weights(np.ones(np.shape(sample_weight)), X, part=part)
     weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight must have an entry above zero, got only zeros")
     return weight
 
 
@@ -96,7 +125,7 @@ def _tasks(task: Any, n: int) -> Indices:
         raise ValueError(f"task must have one entry for each of the {n} rows, got shape {numbers.shape}")
     if numbers.dtype.kind not in "iu":
         exact = numbers.astype(np.float64) if numbers.dtype.kind == "f" else None
-        if exact is None or not np.array_equal(exact, np.floor(exact)):
+        if exact is None or not (np.isfinite(exact).all() and np.array_equal(exact, np.floor(exact))):
             raise ValueError(f"task must hold the numbers 0..d-1 of the outputs, got dtype {numbers.dtype}")
     if n == 0:
         raise ValueError("task is empty: there is nothing to learn from")

@@ -35,8 +35,11 @@ class Laplacian(ScalarKernel):
     def __init__(self, length_scale: float | str = "median") -> None:
         self.length_scale = length_scale
 
+    def _is_median(self) -> bool:
+        return isinstance(self.length_scale, str) and self.length_scale == "median"
+
     def _scale(self) -> float:
-        if self.length_scale == "median":
+        if self._is_median():
             raise ValueError(
                 "length_scale='median' of Laplacian is learned from training inputs: fit an estimator, or call "
                 "kernel.resolve(X) and use the kernel that it returns"
@@ -68,7 +71,7 @@ class Laplacian(ScalarKernel):
         return 1.0
 
     def resolve(self, X: Any) -> Self:
-        if self.length_scale != "median":
+        if not self._is_median():
             return self
         return type(self)(median_distance(X, "cityblock"))
 

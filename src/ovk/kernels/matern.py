@@ -11,6 +11,8 @@ from ovk._validation import Array, positive
 from ovk.kernels.base import NotDifferentiable, Slope
 from ovk.kernels.stationary import Stationary
 
+#: Beyond this smoothness the kernel is the Gaussian one to all practical purposes, and its constants overflow.
+LARGEST_NU = 100.0
 #: Squared distances below this are taken as this where a derivative of a rough kernel is infinite at zero.
 TINY = 1e-28
 
@@ -22,7 +24,7 @@ class Matern(Stationary):
 
     Parameters
     ----------
-    nu : float > 0
+    nu : float in (0, 100]
         Smoothness. 1/2, 3/2, 5/2, ... are fast; other values need Bessel functions.
     length_scale : float, (p,) array or "median"
 
@@ -39,22 +41,28 @@ class Matern(Stationary):
         self.nu = nu
         self.length_scale = length_scale
 
+    def _nu(self) -> float:
+        nu = positive(self.nu, "nu")
+        if nu > LARGEST_NU:
+            raise ValueError(f"nu must be at most {LARGEST_NU:g}, got {self.nu!r}: use a Gaussian kernel instead")
+        return nu
+
     def profile(self, s: Array, order: int = 0) -> Array:
         # With M_a(r) = r^a K_a(r):  (1/r) d/dr M_a = -M_(a-1)  and  s = r^2 / (2 nu),  so
         # phi^(k)(s) = (-nu)^k 2^(1-nu) / Gamma(nu) M_(nu-k)(r).
-        nu = positive(self.nu, "nu")
+        nu = self._nu()
         if order >= nu:
             s = np.maximum(s, TINY)
         return (-nu) ** order * 2.0 ** (1.0 - nu) / gamma(nu) * _scaled_bessel(nu - order, np.sqrt(2.0 * nu * s))
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
-        if positive(self.nu, "nu") <= 0.5:
+        if self._nu() <= 0.5:
             raise NotDifferentiable(f"a Matern kernel has a Jacobian for nu > 1/2, got nu={self.nu}")
         return super().slopes(X, Z)
 
     def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
         # The spectral density is a multivariate t with 2 nu degrees of freedom.
-        nu = positive(self.nu, "nu")
+        nu = self._nu()
         spread = np.sqrt(2.0 * nu / rng.chisquare(2.0 * nu, size=(n, 1)))
         return rng.standard_normal((n, p)) * spread / self.scale(p)
 
@@ -63,6 +71,8 @@ def _scaled_bessel(a: float, r: Array) -> Array:
     """r^a K_a(r) for any real a; its limit 2^(a-1) Gamma(a) at r = 0 when a > 0."""
     if a < 0:
         return r ** (2.0 * a) * _scaled_bessel(-a, r)
+    # Far out the value is zero; a power of r must not overflow on the way there.
+    r = np.minimum(r, 800.0)
     if (a - 0.5).is_integer():
         # sqrt(pi/2) e^-r theta_n(r), theta the reverse Bessel polynomials.
         previous, theta = np.ones_like(r), np.ones_like(r)
@@ -70,8 +80,14 @@ def _scaled_bessel(a: float, r: Array) -> Array:
             previous, theta = theta, (r + 1.0 if k == 1 else (2 * k - 1) * theta + r**2 * previous)
         result: Array = np.sqrt(np.pi / 2.0) * np.exp(-r) * theta
         return result
+    if a > 2.0:
+        # K_a(r) itself overflows for small r: climb from a smaller order, M_(b+1) = 2 b M_b + r^2 M_(b-1).
+        b = a - np.floor(a) + 1.0
+        previous, value = _scaled_bessel(b - 1.0, r), _scaled_bessel(b, r)
+        while b < a - 0.5:
+            previous, value = value, 2.0 * b * value + r**2 * previous
+            b += 1.0
+        return value
     positive_r = np.maximum(r, 1e-150 if a > 0 else np.sqrt(TINY))
-    value: Array = positive_r**a * kv(a, positive_r)
-    if a > 0:
-        value = np.where(r > 1e-150, value, 2.0 ** (a - 1.0) * gamma(a))
-    return value
+    bessel: Array = positive_r**a * kv(a, positive_r)
+    return np.where(r > 1e-150, bessel, 2.0 ** (a - 1.0) * gamma(a)) if a > 0 else bessel

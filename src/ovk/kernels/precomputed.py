@@ -62,10 +62,11 @@ class Precomputed(ScalarKernel):
                 f"with Precomputed(matrix) an input is the index of an object: X must have one column, "
                 f"got {numbers.shape[1]}"
             )
-        indices = numbers[:, 0].astype(np.intp)
-        if (indices != numbers[:, 0]).any() or (indices < 0).any() or (indices >= len(matrix)).any():
+        column = numbers[:, 0]
+        # Written so that nan fails as well.
+        if not ((column >= 0) & (column < len(matrix)) & (column == np.floor(column))).all():
             raise ValueError(f"X must hold whole numbers from 0 to {len(matrix) - 1}, the rows of the matrix")
-        return indices
+        return column.astype(np.intp)
 
     def diag(self, X: Any) -> Array:
         if self.matrix is None:

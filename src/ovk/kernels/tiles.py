@@ -133,7 +133,8 @@ def _sparse_half_distances(X: Any, Z: Any, scale: float | Array) -> Array:
 def products(X: Any, Z: Any | None) -> Array:
     """Matrix of inner products <x, z>, (n, m), of arrays or scipy sparse matrices."""
     if sparse.issparse(X) or sparse.issparse(Z):
-        product = X @ (X if Z is None else Z).T
+        # In their own dtype, products of booleans are booleans and products of small integers overflow.
+        product = X.astype(np.float64) @ (X if Z is None else Z).astype(np.float64).T
         result: Array = np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
         return result
     X = np.asarray(X, dtype=np.float64)
@@ -145,7 +146,8 @@ def products(X: Any, Z: Any | None) -> Array:
 def square_norms(X: Any) -> Array:
     """|x|^2 of every row, (n,)."""
     if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        X = X.astype(np.float64)
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     X = np.asarray(X, dtype=np.float64)
     norms: Array = np.einsum("ij,ij->i", X, X)
     return norms

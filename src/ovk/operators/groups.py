@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -122,7 +121,7 @@ class Tree(OutputOperator):
         T = np.empty((len(paths), len(paths)))
         for i, a in enumerate(paths):
             for j, b in enumerate(paths[: i + 1]):
-                shared = len(os.path.commonprefix([a, b]))
+                shared = _common(a, b)
                 T[i, j] = T[j, i] = weights[:shared].sum()
         norm = np.sqrt(np.diagonal(T))
         T /= norm[:, None] * norm[None, :]
@@ -131,6 +130,14 @@ class Tree(OutputOperator):
 
     def dense(self) -> Array:
         return self._matrix().copy()
+
+
+def _common(a: tuple[Hashable, ...], b: tuple[Hashable, ...]) -> int:
+    """Length of the common prefix."""
+    for k, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return k
+    return min(len(a), len(b))
 
 
 def _walk(node: Any, path: tuple[Hashable, ...], paths: dict[Any, tuple[Hashable, ...]]) -> None:

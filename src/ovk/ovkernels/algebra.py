@@ -29,6 +29,12 @@ def _scaled(gram: Gram, factor: float) -> Gram:
     return gram.rescale(np.full(gram.shape[0], factor), None, None)
 
 
+def _check_outputs(grams: list[Gram]) -> None:
+    found = [gram.output_dim for gram in grams]
+    if len(set(found)) > 1:
+        raise ValueError(f"kernels that are combined must have the same number of outputs, got {found}")
+
+
 def _prefixed(name: str, gradient: dict[str, Gram]) -> dict[str, Gram]:
     return {f"{name}__{key}": value for key, value in gradient.items()}
 
@@ -73,6 +79,7 @@ class Sum(_Pair):
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         grams = [term.gram(X, Z) for term in self.terms]
+        _check_outputs(grams)
         pieces = [_terms(gram) for gram in grams]
         if all(piece is not None for piece in pieces):
             return _from_terms([term for piece in pieces if piece is not None for term in piece])
@@ -117,6 +124,7 @@ class Hadamard(_Pair):
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         left, right = self.left.gram(X, Z), self.right.gram(X, Z)
+        _check_outputs([left, right])
         return _hadamard(left, right)
 
     def diagonal_blocks(self, X: Any) -> Array:

@@ -58,7 +58,7 @@ class _FieldKernel(OperatorKernel):
         if d != p or (self.dims is not None and self.dims != p):
             raise ValueError(
                 f"{type(self).__name__} is a kernel of vector fields: it has as many outputs as inputs, but X has "
-                f"{p} features and Y has {d} outputs"
+                f"{p} features and Y has {d} outputs" + ("" if self.dims is None else f" and dims={self.dims}")
             )
         if p < 2:
             raise ValueError(f"{type(self).__name__} needs fields of at least 2 dimensions, got {p}")

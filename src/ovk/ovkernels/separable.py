@@ -63,9 +63,7 @@ class Separable(OperatorKernel):
         return self.scalar.diag(X)[:, None, None] * self.operator.dense()
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
-        values = self.scalar(X, Z)
-        values *= self.operator.dense()[np.ix_(s, s if t is None else t)]
-        return values
+        return self.scalar(X, Z) * self.operator.dense()[np.ix_(s, s if t is None else t)]
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         return contract(self.scalar.slopes(X, Z), X, Z, self.operator.apply(C))

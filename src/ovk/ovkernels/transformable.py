@@ -84,8 +84,8 @@ class Transformable(OperatorKernel):
 
     def _stack(self, X: Any) -> Array:
         """T_i(x_l) with the output running fastest, (n d, q)."""
-        views = self.views(X)
-        return np.stack(views, axis=1).reshape(len(views[0]) * len(views), -1)
+        stacked = np.stack(self.views(X), axis=1)
+        return stacked.reshape(-1, stacked.shape[2])
 
     def _gram(self, values: Array, X: Any) -> Gram:
         d = X.shape[1] if self.transforms is None else len(self.transforms)
@@ -98,7 +98,7 @@ class Transformable(OperatorKernel):
         views = self.views(X)
         d = len(views)
         stacked = np.stack(views, axis=1)
-        return np.stack([self.scalar(stacked[i]) for i in range(len(X))]).reshape(len(X), d, d)
+        return np.array([self.scalar(stacked[i]) for i in range(len(X))]).reshape(len(X), d, d)
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
         return self.scalar(self._own(X, s), None if Z is None or t is None else self._own(Z, t))

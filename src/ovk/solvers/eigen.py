@@ -50,13 +50,15 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
     n = len(G)
     if tol > 0:
         F, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(G), tol=tol / n, lower=1)
-        # A rank near n gains nothing over the plain eigenvectors.
-        if rank <= 0.7 * n:
-            L = np.tril(F)[:, :rank]
-            low = np.empty_like(L)
-            low[pivots - 1] = L
+        L = np.tril(F)[:, :rank]
+        low = np.empty_like(L)
+        low[pivots - 1] = L
+        left = np.diagonal(G) - np.einsum("ij,ij->i", low, low)
+        # A rank near n gains nothing over the plain eigenvectors; a negative rest means an indefinite matrix, and they
+        # tell how much.
+        if rank <= 0.7 * n and left.min() > -1e-7 * np.diagonal(G).max():
             values, vectors = np.linalg.eigh(low.T @ low)
-            keep = values > np.finfo(float).eps * max(float(values[-1]), 1e-300)
+            keep = values > np.finfo(float).eps * values.max(initial=1e-300)
             return Eigenpairs((low @ vectors[:, keep]) / np.sqrt(values[keep]), values[keep], False)
     values, vectors = np.linalg.eigh(G)
     if n and values[0] < -1e-7 * max(float(values[-1]), 1e-300):

@@ -1,0 +1,1 @@
+"""Speed and memory of ovk beside its peers and beside the bare cost of the work; run ``python -m benchmarks``."""

@@ -1,0 +1,64 @@
+"""``python -m benchmarks``: ours beside the peers and beside the limit, as tables and as one JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.catalogue import BENCHMARKS
+from benchmarks.harness import Settings, limited, run_benchmark
+from benchmarks.machine import describe
+from benchmarks.report import summary
+
+LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    size = result.add_mutually_exclusive_group()
+    size.add_argument(
+        "--quick", dest="size", action="store_const", const="quick", help="small sizes, minutes less"
+    )
+    size.add_argument(
+        "--long", dest="size", action="store_const", const="long", help="more rounds and splits"
+    )
+    size.add_argument(
+        "--toy", dest="size", action="store_const", const="toy", help="does it run: made-up data"
+    )
+    result.set_defaults(size="default")
+    result.add_argument("--only", choices=sorted(BENCHMARKS), nargs="+", help="these benchmarks only")
+    result.add_argument("--threads", type=int, help="limit the threads of BLAS (steadier on a busy machine)")
+    result.add_argument("--no-memory", action="store_true", help="do not measure peak memory")
+    result.add_argument("--output", type=Path, default=LATEST, help="JSON file (default: %(default)s)")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, print and write; missed targets are reported, not an error."""
+    options = parser().parse_args(arguments)
+    settings = Settings(options.size, options.threads, not options.no_memory)
+    with limited(settings.threads):
+        machine = describe()
+    print(
+        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_average'][0]:.1f}, {machine['packages']}"
+    )
+    results = [
+        run_benchmark(BENCHMARKS[name], settings, lambda text: print(text, flush=True))
+        for name in BENCHMARKS
+        if options.only is None or name in options.only
+    ]
+    print(summary(results))
+    machine["load_average_after"] = describe()["load_average"]
+    report = {"machine": machine, "settings": asdict(settings), "benchmarks": results}
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"\nwritten to {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,179 @@
+"""Measuring fairly on a machine that others use too.
+
+Contenders of a case run in turn, round after round, and the fastest round of each counts: a disturbance hits one round,
+not one contender. Only ratios within a run are judged, never seconds. Peak memory is the peak resident set of a fresh
+process that prepares and runs one contender once, less what the process held with its imports and data (`memory`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from threadpoolctl import threadpool_limits
+
+Size = Literal["toy", "quick", "default", "long"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is asked for.
+
+    Parameters
+    ----------
+    size : toy (seconds, made-up data: for the tests), quick, default or long (more rounds, more splits)
+    threads : limit on the threads of BLAS; None leaves it as the environment says
+    memory : measure the peak memory, in a process for each contender
+    """
+
+    size: Size = "default"
+    threads: int | None = None
+    memory: bool = True
+
+    def pick(self, *, toy: Any, quick: Any, default: Any, long: Any = None) -> Any:
+        """The value for this size; `long` is `default` where it is not given."""
+        long = default if long is None else long
+        return {"toy": toy, "quick": quick, "default": default, "long": long}[self.size]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do the work.
+
+    Parameters
+    ----------
+    run : the work that is timed, given what `prepare` returned (nothing, without it)
+    prepare : makes what the work is handed; not timed, but its memory counts
+    light : a shorter run with the same peak memory, where `run` takes minutes
+    """
+
+    name: str
+    run: Callable[..., Any]
+    prepare: Callable[[], tuple[Any, ...]] | None = None
+    light: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """A target, and whether it was met: `value` must be at most (or at least) `bound`."""
+
+    target: str
+    value: float
+    bound: float
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+
+Seconds = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Contenders that do the same work.
+
+    Parameters
+    ----------
+    settings : whatever defines the work, for the record
+    contenders : ours first
+    rounds : how often each runs
+    checks : targets, from the best seconds of each contender
+    scores : numbers other than time, such as test errors, and the targets among them
+    threads : limit on the threads of BLAS in this case
+    """
+
+    name: str
+    settings: dict[str, Any]
+    contenders: list[Contender]
+    rounds: int
+    checks: Callable[[Seconds], list[Check]] = lambda seconds: []
+    scores: Callable[[], tuple[dict[str, Any], list[Check]]] | None = None
+    threads: int | None = None
+
+
+@dataclass
+class Timing:
+    """Rounds of one contender."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named set of cases, made when they are asked for; making them may raise `FileNotFoundError`: no data."""
+
+    name: str
+    title: str
+    cases: Callable[[Settings], Iterator[Case]]
+
+
+def interleave(contenders: list[Contender], rounds: int) -> dict[str, Timing]:
+    """Run every contender in turn, `rounds` times over."""
+    timings = {contender.name: Timing() for contender in contenders}
+    prepared = {c.name: c.prepare() if c.prepare else () for c in contenders}
+    for _ in range(rounds):
+        for contender in contenders:
+            wall, cpu = time.perf_counter(), time.process_time()
+            contender.run(*prepared[contender.name])
+            timings[contender.name].wall.append(time.perf_counter() - wall)
+            timings[contender.name].cpu.append(time.process_time() - cpu)
+    return timings
+
+
+def limited(*threads: int | None) -> AbstractContextManager[Any]:
+    """BLAS with the first number of threads that is given, or as it is."""
+    chosen = next((number for number in threads if number is not None), None)
+    return nullcontext() if chosen is None else threadpool_limits(chosen, user_api="blas")
+
+
+def run_case(benchmark: str, case: Case, settings: Settings) -> dict[str, Any]:
+    """Time, memory, scores and checks of one case, ready for JSON."""
+    from benchmarks.memory import peak_mib
+
+    with limited(case.threads, settings.threads):
+        timings = interleave(case.contenders, case.rounds)
+        scores, checks = case.scores() if case.scores else ({}, [])
+    best = {name: min(timing.wall) for name, timing in timings.items()}
+    ours = best[case.contenders[0].name]
+    rows = [
+        {
+            "name": name,
+            "seconds": best[name],
+            "cpu_seconds": min(timing.cpu),
+            "ours_over_this": ours / best[name],
+            "peak_mib": peak_mib(benchmark, case.name, name, settings) if settings.memory else None,
+            "all_seconds": timing.wall,
+        }
+        for name, timing in timings.items()
+    ]
+    return {
+        "name": case.name,
+        "settings": case.settings,
+        "threads": case.threads or settings.threads,
+        "rounds": case.rounds,
+        "contenders": rows,
+        "scores": scores,
+        "checks": [{**asdict(check), "met": check.met} for check in [*case.checks(best), *checks]],
+    }
+
+
+def run_benchmark(benchmark: Benchmark, settings: Settings, show: Callable[[str], None]) -> dict[str, Any]:
+    """All cases of a benchmark; without its data only why it was skipped."""
+    from benchmarks.report import case_table
+
+    result: dict[str, Any] = {"name": benchmark.name, "title": benchmark.title, "skipped": None, "cases": []}
+    show(f"\n== {benchmark.name}: {benchmark.title}")
+    try:
+        for case in benchmark.cases(settings):
+            result["cases"].append(run_case(benchmark.name, case, settings))
+            show(case_table(result["cases"][-1]))
+    except FileNotFoundError as missing:
+        result["skipped"] = str(missing)
+        show(f"skipped: {missing}")
+    return result

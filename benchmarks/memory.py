@@ -1,0 +1,47 @@
+"""Peak memory of one contender: ``python -m benchmarks.memory BENCHMARK CASE CONTENDER SIZE`` prints it in KiB.
+
+The number is the process's peak resident set (``ru_maxrss``) after preparing and running the contender once, less that
+before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and LAPACK allocate.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.harness import Settings, limited
+
+#: `ru_maxrss` is in KiB on Linux and in bytes on macOS.
+KIB = 1 if sys.platform != "darwin" else 1024
+
+
+def peak_mib(benchmark: str, case: str, contender: str, settings: Settings) -> float:
+    """Peak memory of a contender in MiB, from a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.memory", benchmark, case, contender, settings.size]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
+    if done.returncode != 0:
+        raise RuntimeError(f"measuring the memory of {contender!r} failed:\n{done.stderr}")
+    return int(done.stdout.split()[-1]) / 1024
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB
+
+
+def main(benchmark: str, case: str, contender: str, size: str) -> None:
+    from benchmarks import catalogue
+
+    settings = Settings(size=size)  # type: ignore[arg-type]
+    chosen = next(c for c in catalogue.BENCHMARKS[benchmark].cases(settings) if c.name == case)
+    work = next(c for c in chosen.contenders if c.name == contender)
+    before = _peak()
+    with limited(chosen.threads):
+        (work.light or work.run)(*(work.prepare() if work.prepare else ()))
+    print(_peak() - before)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,92 @@
+"""A fitted function of one input, with its band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._validation import Array
+from ovk.plotting.display import Display, pyplot
+
+
+class PredictionDisplay(Display):
+    """Each output against a single input: prediction, two standard deviations, and the data.
+
+    Parameters
+    ----------
+    x : (n,) inputs
+    mean, std : (n, d)
+    points : (x, Y) observed data, or None
+    names : names of the outputs, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKRidge
+    >>> from ovk.plotting import PredictionDisplay
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> model = OVKRidge(alpha=0.1).fit(X, np.hstack([X, X**2]))
+    >>> PredictionDisplay.from_estimator(model, plot=False).mean.shape
+    (400, 2)
+    """
+
+    def __init__(
+        self,
+        x: Array,
+        mean: Array,
+        std: Array,
+        points: tuple[Array, Array] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.x = x
+        self.mean = mean
+        self.std = std
+        self.points = points
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        Y: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        axes: Any = None,
+        plot: bool = True,
+    ) -> Self:
+        """The prediction over the range of the training inputs; data X, Y are drawn as dots."""
+        check_is_fitted(estimator)
+        if estimator.n_features_in_ != 1:
+            raise ValueError(f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}")
+        support = np.asarray(estimator.X_fit_)[:, 0]
+        margin = 0.05 * (support.max() - support.min())
+        x = np.linspace(support.min() - margin, support.max() + margin, 400)
+        mean, std = estimator.predict(x[:, None], return_std=True)
+        n = len(x)
+        points = None
+        if X is not None and Y is not None:
+            points = (np.asarray(X, dtype=float).reshape(-1), np.asarray(Y, dtype=float).reshape(len(X), -1))
+        display = cls(x, mean.reshape(n, -1), std.reshape(n, -1), points, names)
+        return display.plot(axes) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each output on its own axes, below each other."""
+        d = self.mean.shape[1]
+        if ax is None:
+            _, ax = pyplot().subplots(d, 1, figsize=(6.0, 1.0 + 1.7 * d), sharex=True, layout="constrained", squeeze=False)
+        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).reshape(-1)
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        for q, panel in enumerate(self.axes_[:d]):
+            low, high = self.mean[:, q] - 2 * self.std[:, q], self.mean[:, q] + 2 * self.std[:, q]
+            panel.fill_between(self.x, low, high, color="#56B4E9", alpha=0.35, linewidth=0, label="two standard deviations")
+            panel.plot(self.x, self.mean[:, q], color="#0072B2", label="prediction")
+            if self.points is not None:
+                panel.plot(self.points[0], self.points[1][:, q], "k.", markersize=4, label="observed")
+            panel.set_ylabel(f"output {q}" if self.names is None else self.names[q])
+        self.axes_[d - 1].set_xlabel("input")
+        self.axes_[0].legend(fontsize=8, loc="upper right", ncols=3)
+        return self

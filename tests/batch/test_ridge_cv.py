@@ -1,0 +1,193 @@
+"""Closed-form leave-one-out against refitting, and what is chosen by it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from batch.reference import leave_out_errors, long_form
+from ovk import OVKRidge, OVKRidgeCV
+from ovk.kernels import Gaussian, Laplacian, Linear, Matern
+from ovk.operators import Dense, Identity, MixedEffect
+from ovk.ovkernels import CurlFree, Diagonal, Separable
+
+B = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
+ALPHAS = [0.01, 0.3]
+KERNELS = {
+    "dense": Gaussian(0.8) * Dense(B),
+    "mixed": Matern(1.5, 0.8) * MixedEffect(0.4),
+    "sum": Gaussian(0.8) * Dense(B) + Laplacian(1.5) * Dense(np.diag([1.0, 2.0, 0.5])),
+    "diagonal": Diagonal([Gaussian(0.5), Laplacian(1.0), Gaussian(0.5)]),
+}
+
+
+@pytest.fixture
+def small(data):
+    """13 rows, of which the last three repeat the inputs of the first."""
+    data.X = data.X[:13].copy()
+    data.X[10:] = data.X[:3]
+    data.Y, data.holes, data.weight = data.Y[:13], data.holes[:13], data.weight[:13]
+    return data
+
+
+def brute_force(kernel, alpha, X, Y, weight, intercept, entry):
+    def fit(X, Y, weight):
+        return OVKRidge(kernel, alpha=alpha, fit_intercept=intercept).fit(X, Y, weight)
+
+    return leave_out_errors(fit, X, Y, weight, entry=entry)
+
+
+@pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("form", ["complete", "holes"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_errors_equal_refitting(name, form, intercept, entry, small):
+    Y = small.Y if form == "complete" else small.holes
+    for weight in (None, small.weight):
+        model = OVKRidgeCV(
+            KERNELS[name], ALPHAS, fit_intercept=intercept, leave_out="entry" if entry else "row"
+        ).fit(small.X, Y, weight)
+        for a, alpha in enumerate(ALPHAS):
+            expected = brute_force(KERNELS[name], alpha, small.X, Y, weight, intercept, entry)
+            assert_allclose(model.output_errors_[0, 0, a], expected, rtol=1e-7)
+        assert_allclose(model.errors_, model.output_errors_.mean(axis=-1), rtol=1e-14)
+        assert model.alpha_ == ALPHAS[int(model.errors_[0, 0].argmin())]
+        assert model.best_error_ == model.errors_.min()
+
+
+@pytest.mark.parametrize("form", ["complete", "holes", "long"])
+def test_chosen_model_is_the_ridge_regression_with_those_parameters(form, data):
+    X, Y, task = data.X, data.Y if form == "complete" else data.holes, None
+    if form == "long":
+        X, Y, task = long_form(X, Y)
+    model = OVKRidgeCV(Gaussian(), omegas=[0.0, 0.3, 0.8], fit_intercept=True).fit(X, Y, task=task)
+    k, o, a = np.unravel_index(model.errors_.argmin(), model.errors_.shape)
+    assert model.errors_.shape == (1, 3, 25)
+    assert (k, model.omega_) == (0, [0.0, 0.3, 0.8][o])
+    assert model.alpha_ == np.logspace(-6, 2, 25)[a]
+    ridge = OVKRidge(Gaussian() * MixedEffect(model.omega_), alpha=model.alpha_, fit_intercept=True)
+    ridge.fit(X, Y, task=task)
+    assert_allclose(model.predict(data.X_new), ridge.predict(data.X_new), rtol=1e-12)
+    assert_allclose(
+        model.predict(data.X_new, return_cov=True)[1],
+        ridge.predict(data.X_new, return_cov=True)[1],
+        atol=1e-12,
+    )
+    assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["complete", "holes"])
+def test_list_of_kernels_and_of_operators(form, small):
+    Y = small.Y if form == "complete" else small.holes
+    kernels, operators = [Gaussian(0.5), Laplacian(1.0), Linear()], [Identity(), Dense(B), MixedEffect(0.9)]
+    model = OVKRidgeCV(kernels, ALPHAS, operators=operators).fit(small.X, Y)
+    assert model.errors_.shape == (3, 3, 2)
+    assert model.omega_ is None
+    for k, kernel in enumerate(kernels):
+        for o, operator in enumerate(operators):
+            expected = brute_force(kernel * operator, ALPHAS[1], small.X, Y, None, False, False)
+            assert_allclose(model.output_errors_[k, o, 1], expected, rtol=1e-7)
+    k, o, _ = np.unravel_index(model.errors_.argmin(), model.errors_.shape)
+    ridge = OVKRidge(Separable(kernels[k], operators[o]), alpha=model.alpha_).fit(small.X, Y)
+    assert_allclose(model.predict(small.X_new), ridge.predict(small.X_new), rtol=1e-12)
+
+
+def test_list_of_kernels_of_different_kinds(data):
+    kernels = [Gaussian(0.8) * Identity(), CurlFree(Gaussian(0.8))]
+    model = OVKRidgeCV(kernels, ALPHAS).fit(data.X, data.Y[:, :2])
+    alone = [OVKRidgeCV(kernel, ALPHAS).fit(data.X, data.Y[:, :2]) for kernel in kernels]
+    assert_allclose(model.errors_, np.concatenate([one.errors_ for one in alone]), rtol=1e-12)
+    best = alone[int(np.argmin([one.best_error_ for one in alone]))]
+    assert_allclose(model.predict(data.X_new), best.predict(data.X_new), rtol=1e-12)
+
+
+def test_scored_outputs(data):
+    everything = OVKRidgeCV(Gaussian(0.8) * Dense(B)).fit(data.X, data.holes)
+    for scored in ([1], [0, 2], np.array([2])):
+        model = OVKRidgeCV(Gaussian(0.8) * Dense(B), scored_outputs=scored).fit(data.X, data.holes)
+        assert_allclose(model.output_errors_, everything.output_errors_, rtol=1e-12)
+        assert_allclose(model.errors_, everything.output_errors_[..., list(scored)].mean(axis=-1), rtol=1e-12)
+        assert model.best_error_ == model.errors_.min()
+
+
+@pytest.mark.parametrize("form", ["complete", "holes"])
+def test_an_alpha_for_each_output_is_that_of_separate_choices(form, data):
+    Y = data.Y if form == "complete" else data.holes
+    model = OVKRidgeCV(Gaussian(0.8), alpha_per_target=True, fit_intercept=True).fit(data.X, Y)
+    assert model.alpha_.shape == (3,)
+    assert len(np.unique(model.alpha_)) > 1
+    for q in range(3):
+        seen = ~np.isnan(Y[:, q])
+        alone = OVKRidgeCV(Gaussian(0.8), fit_intercept=True).fit(data.X[seen], Y[seen, q])
+        assert model.alpha_[q] == alone.alpha_
+        assert_allclose(model.predict(data.X_new)[:, q], alone.predict(data.X_new), rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_low_rank_route_equals_the_full_one(intercept):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 1))
+    Y = np.column_stack([np.sin(3 * X[:, 0]), np.cos(X[:, 0])]) + 0.1 * rng.standard_normal((60, 2))
+    # A smooth kernel in one dimension: rank about 15 of 60.
+    low, full = (
+        OVKRidgeCV(Gaussian(1.0) * MixedEffect(0.5), [1e-3, 0.1], fit_intercept=intercept, tol=tol).fit(X, Y)
+        for tol in (1e-8, 0.0)
+    )
+    assert_allclose(low.errors_, full.errors_, rtol=1e-6)
+    assert not np.array_equal(low.errors_, full.errors_)  # the two routes are two
+
+
+def test_the_order_of_alphas_does_not_matter(data):
+    up = OVKRidgeCV(Gaussian(0.8), [0.01, 0.1, 1.0]).fit(data.X, data.Y)
+    down = OVKRidgeCV(Gaussian(0.8), [1.0, 0.1, 0.01]).fit(data.X, data.Y)
+    assert up.alpha_ == down.alpha_
+    assert_allclose(up.errors_[..., ::-1], down.errors_, rtol=1e-12)
+
+
+def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
+    Y = data.holes.copy()
+    Y[1:, 2] = np.nan
+    with pytest.raises(ValueError, match="output 2 .*one"):
+        OVKRidgeCV(Gaussian(0.8), fit_intercept=True).fit(data.X, Y)
+    with pytest.raises(ValueError, match="fit_intercept"):
+        OVKRidgeCV(Gaussian(0.8), fit_intercept=True).fit(np.repeat(data.X[:1], 4, axis=0), data.Y[:4])
+    assert np.isfinite(OVKRidgeCV(Gaussian(0.8)).fit(data.X, Y).errors_).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alphas": []}, r"alphas must be a sequence of numbers > 0, got \[\]"),
+        ({"alphas": 1.0}, "alphas must be a sequence of numbers > 0, got 1.0"),
+        ({"alphas": ["a"]}, "alphas must be a sequence of numbers > 0"),
+        ({"alphas": [0.1, -1.0]}, "each of alphas must be a finite number > 0, got -1.0"),
+        ({"alphas": [0.1, 0.0]}, "each of alphas must be a finite number > 0, got 0.0"),
+        ({"omegas": [0.5, 1.5]}, r"each of omegas must be a number in \[0, 1\], got 1.5"),
+        ({"omegas": [None]}, r"each of omegas must be a number in \[0, 1\], got None"),
+        ({"omegas": []}, "at least one"),
+        ({"operators": []}, "at least one"),
+        ({"operators": [np.eye(3)]}, "operators must hold operators of ovk.operators"),
+        ({"operators": [Dense(np.eye(2))]}, "2 outputs but Y has 3"),
+        ({"omegas": [0.5], "operators": [Identity()]}, "give omegas or operators, not both"),
+        ({"omegas": [0.5], "kernel": KERNELS["sum"]}, "separable kernel k \\* T, got Sum"),
+        (
+            {"operators": [Identity()], "kernel": KERNELS["diagonal"]},
+            "separable kernel k \\* T, got Diagonal",
+        ),
+        ({"alpha_per_target": True, "kernel": Gaussian(1.0) * Dense(B)}, "alpha_per_target needs outputs"),
+        ({"alpha_per_target": True, "kernel": KERNELS["sum"]}, "alpha_per_target needs outputs"),
+        ({"leave_out": "column"}, "leave_out must be 'row' or 'entry', got 'column'"),
+        ({"scored_outputs": [3]}, "scored_outputs must name outputs from 0 to 2"),
+        ({"scored_outputs": []}, "scored_outputs must name outputs from 0 to 2"),
+        ({"scored_outputs": [0.5]}, "scored_outputs must name outputs from 0 to 2"),
+        ({"kernel": []}, "at least one kernel"),
+        ({"kernel": [Gaussian(1.0), 3]}, "kernel must be a kernel"),
+        ({"tol": -1.0}, "tol must be a finite number >= 0"),
+    ],
+)
+def test_bad_parameters_leave_the_model_as_it_was(params, message, data):
+    model = OVKRidgeCV(Gaussian(0.8), ALPHAS).fit(data.X[:, :1], data.Y[:, :2])
+    before = model.predict(data.X_new[:, :1])
+    model.set_params(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(data.X, data.Y)
+    assert_allclose(model.predict(data.X_new[:, :1]), before, rtol=0, atol=0)

@@ -1,0 +1,26 @@
+"""scikit-learn's own checks, without exceptions, for every kind of fit."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ovk import OVKRidge, OVKRidgeCV
+from ovk.kernels import Gaussian
+from ovk.operators import MixedEffect
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        OVKRidge(),
+        OVKRidge(landmarks=20, random_state=0),
+        OVKRidge(fit_intercept=True),
+        OVKRidge(kernel=Gaussian() * MixedEffect(0.5)),
+        OVKRidge(solver="eigen"),
+        OVKRidge(solver="cg"),
+        OVKRidgeCV(),
+        OVKRidgeCV(omegas=[0.0, 0.5]),
+        OVKRidgeCV(fit_intercept=True),
+    ]
+)
+def test_sklearn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,71 @@
+"""Kernels are parameter objects: cloned, set, shown, pickled and saved without loss."""
+
+import pickle
+
+import market
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import ovk
+from ovk._params import equal
+from ovk.kernels import Function, Gaussian, Linear
+from ovk.persistence import NotSavable
+
+EVERY = market.each(market.KERNELS)
+
+
+@pytest.mark.parametrize("kernel", EVERY)
+def test_clone(kernel):
+    copy = clone(kernel)
+    assert copy is not kernel
+    assert equal(copy, kernel)
+
+
+@pytest.mark.parametrize("kernel", EVERY)
+def test_parameters_build_the_same_kernel(kernel):
+    assert equal(type(kernel)(**kernel.get_params(deep=False)), kernel)
+
+
+@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without={"function"}))
+def test_pickle(kernel):
+    assert equal(pickle.loads(pickle.dumps(kernel)), kernel)
+
+
+@pytest.mark.parametrize("kernel", EVERY)
+def test_save_and_load(kernel, tmp_path):
+    if isinstance(kernel, Function):
+        with pytest.raises(NotSavable):
+            ovk.save(kernel, tmp_path / "kernel")
+        return
+    ovk.save(kernel, tmp_path / "kernel")
+    assert equal(ovk.load(tmp_path / "kernel"), kernel)
+
+
+@pytest.mark.parametrize("kernel", market.each(market.KERNELS, only={"gaussian", "matern-3/2", "sum", "nested", "scaled"}))
+def test_repr_builds_the_kernel(kernel):
+    names = {name: getattr(ovk.kernels, name) for name in ovk.kernels.__all__}
+    assert equal(eval(repr(kernel), {**names, "array": np.array}), kernel)
+
+
+@pytest.mark.parametrize("kernel", EVERY)
+def test_resolve_never_changes_a_kernel(kernel):
+    before = clone(kernel)
+    assert kernel.resolve(market.inputs(kernel, 6)) is kernel
+    assert equal(kernel, before)
+
+
+def test_nested_parameters():
+    kernel = 2.0 * (Gaussian(1.0) + Linear())
+    assert kernel.get_params()["kernel__left__length_scale"] == 1.0
+    kernel.set_params(factor=3.0, kernel__left__length_scale=0.5)
+    assert equal(kernel, 3.0 * (Gaussian(0.5) + Linear()))
+    with pytest.raises(ValueError, match="Invalid parameter 'width'"):
+        kernel.set_params(kernel__left__width=1.0)
+
+
+def test_replace_leaves_the_original():
+    kernel = Gaussian(1.0) + Linear()
+    changed = kernel.replace(left__length_scale=2.0)
+    assert kernel.left.length_scale == 1.0
+    assert changed.left.length_scale == 2.0

@@ -1,0 +1,365 @@
+"""The slow twin of every fast path: each thing straight from its definition, one pair of points at a time.
+
+Nothing here is imported from the code under test but class names, and nothing here is clever.
+"""
+
+from functools import singledispatch
+from itertools import combinations
+from math import comb, exp, sqrt
+
+import numpy as np
+from scipy.special import gamma, kv
+
+from ovk import kernels, operators, ovkernels
+
+# ---------------------------------------------------------------------------------------------- scalar kernels
+
+
+@singledispatch
+def scalar(kernel, x, z):
+    """k(x, z) of one pair."""
+    raise NotImplementedError(type(kernel))
+
+
+def _scaled_square(kernel, x, z):
+    scales = np.broadcast_to(np.asarray(kernel.length_scale, dtype=float), len(x))
+    return sum(((a - b) / scale) ** 2 for a, b, scale in zip(x, z, scales, strict=True))
+
+
+@scalar.register
+def _(kernel: kernels.Gaussian, x, z):
+    return exp(-_scaled_square(kernel, x, z) / 2)
+
+
+@scalar.register
+def _(kernel: kernels.Laplacian, x, z):
+    return exp(-sum(abs(a - b) for a, b in zip(x, z, strict=True)) / kernel.length_scale)
+
+
+@scalar.register
+def _(kernel: kernels.Matern, x, z):
+    r = sqrt(2 * kernel.nu * _scaled_square(kernel, x, z))
+    return 1.0 if r == 0 else 2 ** (1 - kernel.nu) / gamma(kernel.nu) * r**kernel.nu * kv(kernel.nu, r)
+
+
+@scalar.register
+def _(kernel: kernels.RationalQuadratic, x, z):
+    return (1 + _scaled_square(kernel, x, z) / (2 * kernel.alpha)) ** (-kernel.alpha)
+
+
+def _dot(x, z):
+    return sum(a * b for a, b in zip(x, z, strict=True))
+
+
+@scalar.register
+def _(kernel: kernels.Polynomial, x, z):
+    return (kernel.gamma * _dot(x, z) + kernel.coef0) ** kernel.degree
+
+
+@scalar.register
+def _(kernel: kernels.Linear, x, z):
+    return _dot(x, z)
+
+
+@scalar.register
+def _(kernel: kernels.Tanimoto, x, z):
+    union = _dot(x, x) + _dot(z, z) - _dot(x, z)
+    return _dot(x, z) / union if union > 0 else 1.0
+
+
+@scalar.register
+def _(kernel: kernels.Precomputed, x, z):
+    return kernel.matrix[int(x[0])][int(z[0])]
+
+
+@scalar.register
+def _(kernel: kernels.Function, x, z):
+    return kernel.function(np.array([x]), np.array([z]))[0, 0]
+
+
+@scalar.register
+def _(kernel: kernels.SklearnKernel, x, z):
+    # The one of the market: a constant times the Gaussian kernel.
+    constant, rbf = kernel.kernel.k1, kernel.kernel.k2
+    return constant.constant_value * exp(-sum((x - z) ** 2) / (2 * rbf.length_scale**2))
+
+
+@scalar.register
+def _(kernel: kernels.Sum, x, z):
+    return scalar(kernel.left, x, z) + scalar(kernel.right, x, z)
+
+
+@scalar.register
+def _(kernel: kernels.Product, x, z):
+    return scalar(kernel.left, x, z) * scalar(kernel.right, x, z)
+
+
+@scalar.register
+def _(kernel: kernels.Scaled, x, z):
+    return kernel.factor * scalar(kernel.kernel, x, z)
+
+
+def scalar_gram(kernel, X, Z=None):
+    """k(x_i, z_j), one pair at a time."""
+    return np.array([[scalar(kernel, x, z) for z in (X if Z is None else Z)] for x in X])
+
+
+# --------------------------------------------------------------------------------------------------- operators
+
+
+@singledispatch
+def operator(T):
+    """The matrix of an output operator."""
+    raise NotImplementedError(type(T))
+
+
+@operator.register
+def _(T: operators.Identity):
+    return np.array([[float(i == j) for j in range(T.output_dim)] for i in range(T.output_dim)])
+
+
+@operator.register
+def _(T: operators.Dense):
+    return np.array(T.B, dtype=float)
+
+
+@operator.register
+def _(T: operators.LowRank):
+    W, own = np.array(T.W), np.broadcast_to(T.diag, len(T.W))
+    return np.array([[_dot(a, b) + own[i] * (i == j) for j, b in enumerate(W)] for i, a in enumerate(W)])
+
+
+@operator.register
+def _(T: operators.MixedEffect):
+    d = T.output_dim
+    return np.array([[1.0 if i == j else T.omega for j in range(d)] for i in range(d)])
+
+
+@operator.register
+def _(T: operators.GraphLaplacian):
+    M = np.array(T.M.toarray() if hasattr(T.M, "toarray") else T.M, dtype=float)
+    own = np.diagonal(M) + T.self_weight
+    d = len(M)
+    L = np.zeros((d, d))
+    for i in range(d):
+        L[i, i] += own[i]
+        for j in range(d):
+            if i != j:
+                # 1/2 m_ij (f_i - f_j)^2, seen from i and from j
+                L[i, i] += M[i, j]
+                L[i, j] -= M[i, j]
+    return np.linalg.pinv(L, rcond=1e-12)
+
+
+@operator.register
+def _(T: operators.Cluster):
+    def entry(i, j):
+        if i == j:
+            return 1.0
+        return T.within if T.assignments[i] == T.assignments[j] else T.between
+
+    d = len(T.assignments)
+    return np.array([[entry(i, j) for j in range(d)] for i in range(d)])
+
+
+@operator.register
+def _(T: operators.Tree):
+    ways = _ways(T.hierarchy)
+    d = len(ways)
+    shared = np.array(
+        [[sum(T.decay**depth for depth, node in ways[i] if (depth, node) in ways[j]) for j in range(d)] for i in range(d)]
+    )
+    return np.array([[shared[i, j] / sqrt(shared[i, i] * shared[j, j]) for j in range(d)] for i in range(d)])
+
+
+def _ways(hierarchy):
+    """The set of (depth, node) above and at each leaf; a node of a nested list is known by the leaves below it."""
+    if isinstance(hierarchy, dict):
+
+        def path(node):
+            return [*path(hierarchy[node]), node] if node in hierarchy else [node]
+
+        leaves = sorted(node for node in hierarchy if node not in hierarchy.values())
+        return [set(enumerate(path(leaf))) for leaf in leaves]
+    ways = {}
+
+    def leaves_below(node):
+        return [leaf for child in node for leaf in leaves_below(child)] if isinstance(node, list) else [node]
+
+    def visit(node, above):
+        here = above | {(len(above), tuple(leaves_below(node)))}
+        if isinstance(node, list):
+            for child in node:
+                visit(child, here)
+        else:
+            ways[node] = here
+
+    visit(hierarchy, set())
+    return [ways[i] for i in range(len(ways))]
+
+
+# ------------------------------------------------------------------------------------- operator-valued kernels
+
+
+@singledispatch
+def block(K, x, z):
+    """The d x d matrix K(x, z)."""
+    raise NotImplementedError(type(K))
+
+
+@block.register
+def _(K: ovkernels.Separable, x, z):
+    return scalar(K.kernel, x, z) * operator(K.operator)
+
+
+@block.register
+def _(K: ovkernels.Sum, x, z):
+    return block(K.left, x, z) + block(K.right, x, z)
+
+
+@block.register
+def _(K: ovkernels.Scaled, x, z):
+    return K.factor * block(K.kernel, x, z)
+
+
+@block.register
+def _(K: ovkernels.Hadamard, x, z):
+    A, B = block(K.left, x, z), block(K.right, x, z)
+    d = len(A)
+    return np.array([[A[i, j] * B[i, j] for j in range(d)] for i in range(d)])
+
+
+@block.register
+def _(K: ovkernels.Diagonal, x, z):
+    d = len(K.kernels)
+    return np.array([[scalar(K.kernels[i], x, z) if i == j else 0.0 for j in range(d)] for i in range(d)])
+
+
+@block.register
+def _(K: ovkernels.Transformable, x, z):
+    d = len(x) if K.transforms is None else len(K.transforms)
+
+    def view(i, x):
+        if K.transforms is None:
+            return [x[i]]
+        transform = K.transforms[i]
+        return transform(np.array([x]))[0] if callable(transform) else np.array(transform) @ x
+
+    return np.array([[scalar(K.kernel, view(i, x), view(j, z)) for j in range(d)] for i in range(d)])
+
+
+@block.register
+def _(K: ovkernels.CurlFree, x, z):
+    return -hessian(K.kernel, (x - z) / K.kernel.length_scale)
+
+
+@block.register
+def _(K: ovkernels.DivFree, x, z):
+    H = hessian(K.kernel, (x - z) / K.kernel.length_scale)
+    return H - np.trace(H) * np.eye(len(H))
+
+
+def hessian(kernel, u):
+    """Second derivatives of u -> phi(|u|^2), worked out by hand for each profile."""
+    r, I, uu = sqrt(_dot(u, u)), np.eye(len(u)), np.outer(u, u)  # noqa: E741
+    if isinstance(kernel, kernels.Gaussian):
+        return exp(-(r**2) / 2) * (uu - I)
+    if isinstance(kernel, kernels.RationalQuadratic):
+        a, base = kernel.alpha, 1 + r**2 / (2 * kernel.alpha)
+        return (a + 1) / a * base ** (-a - 2) * uu - base ** (-a - 1) * I
+    if kernel.nu == 2.5:
+        s = sqrt(5) * r
+        return 5 / 3 * exp(-s) * (5 * uu - (1 + s) * I)
+    if kernel.nu == 3.5:
+        s = sqrt(7) * r
+        return 7 / 15 * exp(-s) * (7 * (1 + s) * uu - (3 + 3 * s + s**2) * I)
+    raise NotImplementedError(kernel)
+
+
+def gram(K, X, Z=None):
+    """The (n d, m d) matrix of all blocks."""
+    return np.block([[block(K, x, z) for z in (X if Z is None else Z)] for x in X])
+
+
+# ---------------------------------------------------------------------------------------------------- learning
+
+
+def solve(K, Y, alpha):
+    """(K + alpha I)^-1 Y for the dense (n d, n d) matrix K."""
+    return np.linalg.solve(K + alpha * np.eye(len(K)), Y.reshape(-1)).reshape(Y.shape)
+
+
+def ridge(K, Y, alpha, weight=None, intercept=False):
+    """Coefficients (n, d) and intercept (d,) that minimise
+
+        sum over the entries seen of (w_i / alpha_q) (y_iq - f_q(x_i) - b_q)^2 + |f|^2,
+
+    nan in Y for entries not seen: (K + diag(alpha_q / w_i)) c + E b = y on them, E'c = 0 and c = 0 elsewhere.
+    """
+    n, d = Y.shape
+    alphas = np.broadcast_to(alpha, d)
+    w = np.ones(n) if weight is None else weight
+    seen = [(i, q) for i in range(n) for q in range(d) if not np.isnan(Y[i, q])]
+    N, k = len(seen), d if intercept else 0
+    system, right = np.zeros((N + k, N + k)), np.zeros(N + k)
+    for a, (i, q) in enumerate(seen):
+        for b, (j, p) in enumerate(seen):
+            system[a, b] = K[i * d + q, j * d + p] + (alphas[q] / w[i] if a == b else 0.0)
+        if intercept:
+            system[a, N + q] = system[N + q, a] = 1.0
+        right[a] = Y[i, q]
+    found = np.linalg.solve(system, right)
+    C = np.zeros((n, d))
+    for a, (i, q) in enumerate(seen):
+        C[i, q] = found[a]
+    return C, found[N:] if intercept else np.zeros(d)
+
+
+def leave_one_out(K, Y, alpha, weight=None, intercept=False, entry=False):
+    """Residuals (n, d) at what was left out (a row, or an entry), from one new fit for each; nan stays nan."""
+    n, d = Y.shape
+    residuals = np.full((n, d), np.nan)
+    out = [[(i, q)] for i in range(n) for q in range(d)] if entry else [[(i, q) for q in range(d)] for i in range(n)]
+    for left in out:
+        rest = Y.copy()
+        for i, q in left:
+            rest[i, q] = np.nan
+        C, b = ridge(K, rest, alpha, weight, intercept)
+        fitted = (K @ C.reshape(-1)).reshape(n, d) + b
+        for i, q in left:
+            residuals[i, q] = Y[i, q] - fitted[i, q]
+    return residuals
+
+
+def explained(K, cross, alpha, d):
+    """K(x, X) (K + alpha I)^-1 K(X, x) at each new point, (m, d, d); `cross` is (m d, N)."""
+    total = cross @ np.linalg.solve(K + alpha * np.eye(len(K)), cross.T)
+    return np.array([total[i * d : (i + 1) * d, i * d : (i + 1) * d] for i in range(len(cross) // d)])
+
+
+# ------------------------------------------------------------------------------------------------- derivatives
+
+
+def derivative(f, t, h=1e-2):
+    """f'(t) by central differences of order 8."""
+    weights = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
+    return sum(w * (f(t + k * h) - f(t - k * h)) for k, w in weights.items()) / h
+
+
+def jacobian(f, X, h=1e-2):
+    """(n, d, p) derivatives of f, a function of (n, p) arrays with values (n, d), in each coordinate."""
+    columns = [derivative(lambda t, e=e: f(X + t * e), 0.0, h) for e in np.eye(X.shape[1])]
+    return np.stack(columns, axis=2)
+
+
+def curl(J):
+    """df_i/dx_k - df_k/dx_i for i < k, from Jacobians (n, p, p): (n, p (p-1) / 2)."""
+    p = J.shape[1]
+    values = [J[:, i, k] - J[:, k, i] for i, k in combinations(range(p), 2)]
+    assert len(values) == comb(p, 2)
+    return np.stack(values, axis=1)
+
+
+def divergence(J):
+    """sum_i df_i/dx_i, (n,)."""
+    return sum(J[:, i, i] for i in range(J.shape[1]))

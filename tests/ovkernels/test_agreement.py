@@ -1,0 +1,163 @@
+"""Every operator-valued kernel equals its definition block by block, and so do its derivatives."""
+
+import market
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from perturb import moved
+
+from ovk.kernels import Gaussian, Laplacian, Linear, Matern, NotDifferentiable
+from ovk.operators import Identity
+from ovk.ovkernels import CurlFree, Diagonal, DivFree, OperatorKernel, Separable, Transformable
+from ovk.solvers import select
+
+EVERY = market.each(market.OVKERNELS)
+SMOOTH = market.each(market.OVKERNELS, without={"transformable-functions"})
+PRODUCTS = [
+    pytest.param(kernel, operator, id=f"{k}-{T}") for k, kernel in market.KERNELS for T, operator in market.OPERATORS
+]
+
+
+@pytest.mark.parametrize("K", EVERY)
+def test_gram(K):
+    X, Z = market.inputs(K, 5, seed=1), market.inputs(K, 4, seed=2)
+    assert_allclose(K.gram(X).dense(), naive.gram(K, X), rtol=1e-8, atol=1e-13)
+    assert_allclose(K.gram(X, Z).dense(), naive.gram(K, X, Z), rtol=1e-8, atol=1e-13)
+    assert_allclose(K(X[0], Z[0]), naive.block(K, X[0], Z[0]), rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize(("kernel", "operator"), PRODUCTS)
+def test_every_product_of_a_kernel_and_an_operator(kernel, operator):
+    X, Z = market.inputs(kernel, 4, seed=1), market.inputs(kernel, 3, seed=2)
+    K = kernel * operator
+    C = np.random.default_rng(0).standard_normal((3, market.D))
+    assert_allclose(K.gram(X).dense(), naive.gram(K, X), rtol=1e-8, atol=1e-13)
+    values = (naive.gram(K, X, Z) @ C.reshape(-1)).reshape(4, market.D)
+    assert_allclose(K.gram(X, Z).matmat(C), values, rtol=1e-8, atol=1e-12)
+    assert_allclose(K.diagonal_blocks(X), [naive.block(K, x, x) for x in X], rtol=1e-8, atol=1e-13)
+    assert type(select(K.gram(X))).__name__ == "Cholesky"
+
+
+@pytest.mark.parametrize("name", market.ROUTES)
+def test_route(name):
+    """The structure that each kernel keeps, and the solver that follows from it."""
+    gram = dict(market.OVKERNELS)[name].gram(market.inputs(None, 6))
+    assert (type(gram), type(select(gram))) == market.ROUTES[name]
+
+
+@pytest.mark.parametrize("K", EVERY)
+def test_diagonal_blocks_and_their_bound(K):
+    X = market.inputs(K, 5, seed=1)
+    expected = np.array([naive.block(K, x, x) for x in X])
+    assert_allclose(K.diagonal_blocks(X), expected, rtol=1e-8, atol=1e-13)
+    assert_allclose(OperatorKernel.diagonal_blocks(K, X), expected, rtol=1e-8, atol=1e-13)
+    bound = K.norm_bound()
+    assert bound is None or max(np.linalg.norm(block, 2) for block in expected) <= bound * (1 + 1e-12)
+
+
+def test_which_kernels_are_bounded():
+    bounded = {name for name, K in market.OVKERNELS if K.norm_bound() is not None}
+    assert bounded == {
+        "separable", "separable-multiple", "separable-ard", "sum-not-commuting", "diagonal-one-kernel",
+        "transformable-matrices", "transformable-functions", "curl-free", "div-free",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("K", EVERY)
+def test_pairs(K):
+    rng = np.random.default_rng(0)
+    X, Z = market.inputs(K, 7, seed=1), market.inputs(K, 5, seed=2)
+    s, t = rng.integers(0, market.D, 7), rng.integers(0, market.D, 5)
+    one = [[naive.block(K, x, z)[p, q] for z, q in zip(X, s, strict=True)] for x, p in zip(X, s, strict=True)]
+    two = [[naive.block(K, x, z)[p, q] for z, q in zip(Z, t, strict=True)] for x, p in zip(X, s, strict=True)]
+    for pairs in (K.pairs, lambda *args: OperatorKernel.pairs(K, *args)):
+        assert_allclose(pairs(X, s), one, rtol=1e-8, atol=1e-13)
+        assert_allclose(pairs(X, s, Z, t), two, rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize("K", SMOOTH)
+def test_jacobian(K):
+    X, Z = market.inputs(K, 4, seed=1), market.inputs(K, 5, seed=2)
+    C = np.random.default_rng(0).standard_normal((5, market.D))
+    expected = naive.jacobian(lambda x: K.gram(x, Z).matmat(C), X, h=5e-3)
+    found = K.jacobian(X, Z, C)
+    assert found.shape == (4, market.D, market.P)
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("K", EVERY)
+def test_gradient_in_hyper_parameters(K):
+    X, Z = market.inputs(K, 4, seed=1), market.inputs(K, 3, seed=2)
+    for other in (None, Z):
+        for name, change in K.gradient(X, other).items():
+            if name.endswith("self_weight"):
+                continue  # at zero there is nothing below; tests/operators has the derivative elsewhere
+            expected = naive.derivative(lambda t, n=name, o=other: moved(K, n, t).gram(X, o).dense(), 0.0, h=5e-3)
+            assert_allclose(change.dense(), expected, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+def test_names_of_gradients():
+    X = market.inputs(None, 3)
+    kernels = dict(market.OVKERNELS)
+    assert set(kernels["curl-free-rational-quadratic"].gradient(X)) == {"kernel__length_scale", "kernel__alpha"}
+    assert set(kernels["diagonal"].gradient(X)) == {
+        "kernels[0]__length_scale",
+        "kernels[2]__length_scale",
+        "kernels[2]__alpha",
+    }
+    assert set(kernels["sum-commuting"].gradient(X)) == {"left__kernel__length_scale", "left__operator__omega"}
+    assert "operator__B[0,2]" in kernels["separable"].gradient(X)
+    assert "kernel__length_scale[2]" in kernels["separable-ard"].gradient(X)
+    assert {"factor", "kernel__left__kernel__length_scale"} <= set(kernels["scaled-sum"].gradient(X))
+
+
+def test_kernels_that_have_no_jacobian_say_so():
+    X, C = market.inputs(None, 3), np.ones((3, 3))
+    with pytest.raises(NotDifferentiable, match=r"transforms\[0\] is a function, whose derivative is not known"):
+        dict(market.OVKERNELS)["transformable-functions"].jacobian(X, X, C)
+    with pytest.raises(NotDifferentiable, match="Laplacian has no closed-form derivative"):
+        (Laplacian(1.0) * Identity(3)).jacobian(X, X, C)
+    with pytest.raises(NotDifferentiable, match="nu > 3/2, got 1.5"):
+        CurlFree(Matern(1.5, 1.0)).jacobian(X, X, C)
+
+    class Own(OperatorKernel):
+        output_dim = 3
+
+        def gram(self, X, Z=None):
+            return (Gaussian(1.0) * Identity(3)).gram(X, Z)
+
+    with pytest.raises(NotDifferentiable, match="Own has no closed-form derivative"):
+        Own().jacobian(X, X, C)
+    assert Own().gradient(X) == {}
+    assert Own().norm_bound() is None
+
+
+@pytest.mark.parametrize("nu", [1.1, 1.5, 1.7, 2.0, 2.2])
+@pytest.mark.parametrize("kind", [CurlFree, DivFree])
+def test_fields_of_rough_matern_kernels_are_finite_at_the_points(nu, kind):
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.5]])
+    K = kind(Matern(nu, 1.0))
+    matrix = K.gram(X).dense()
+    assert np.isfinite(matrix).all()
+    assert np.linalg.eigvalsh(matrix).min() > -1e-6
+    assert_allclose(matrix[:2, :2], K.diagonal_blocks(X)[0])
+    if nu > 1.5:
+        assert np.isfinite(K.jacobian(X, X, np.ones((3, 2)))).all()
+
+
+def test_kernels_by_name_and_function():
+    X = market.inputs(None, 4)
+    K = Separable("linear", Identity(3))
+    assert_allclose(K.gram(X).dense(), (Linear() * Identity(3)).gram(X).dense())
+    assert_allclose(Diagonal(["linear"] * 3).gram(X).dense(), (Linear() * Identity(3)).gram(X).dense())
+    named = Transformable(lambda A, B: A @ B.T)
+    assert_allclose(named.gram(X).dense(), Transformable(Linear()).gram(X).dense())
+
+
+def test_no_rows():
+    none, some = np.zeros((0, 3)), market.inputs(None, 2)
+    for _, K in market.OVKERNELS:
+        assert K.gram(none, some).dense().shape == (0, 6)
+        assert K.gram(none, some).matmat(np.ones((2, 3))).shape == (0, 3)
+        assert K.diagonal_blocks(none).shape == (0, 3, 3)
