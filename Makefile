@@ -11,8 +11,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
 
+# One BLAS thread in each of the two test processes: two in each are many times slower on two cores.
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

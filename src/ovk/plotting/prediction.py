@@ -88,5 +88,6 @@ class PredictionDisplay(Display):
                 panel.plot(self.points[0], self.points[1][:, q], "k.", markersize=4, label="observed")
             panel.set_ylabel(f"output {q}" if self.names is None else self.names[q])
         self.axes_[d - 1].set_xlabel("input")
-        self.axes_[0].legend(fontsize=8, loc="upper right", ncols=3)
+        # Above the axes, where there is no data to hide.
+        self.axes_[0].legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
         return self

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 
 from ovk._progress import track
 from ovk._validation import Array
-from ovk.batch import OVKRidgeCV
+from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.datasets import load_mtr
 from ovk.kernels import Gaussian
 from ovk.kernels.stationary import median_distance
@@ -37,12 +37,20 @@ def fold_errors(X: Array, Y: Array, seed: int) -> tuple[Array, Array, Array]:
         outputs = (Y[train] - mean) / sd
         kernels = [Gaussian(width * median_distance(inputs)) for width in WIDTHS]
         coupled = OVKRidgeCV(kernels, ALPHAS, omegas=OMEGAS).fit(inputs, outputs).predict(new)
-        apart = np.column_stack(
-            [OVKRidgeCV(kernels, ALPHAS).fit(inputs, y).predict(new) for y in outputs.T]
-        )
+        apart = _apart(kernels, inputs, outputs, new)
         for total, prediction in zip(totals, (coupled, apart, np.zeros_like(apart)), strict=True):
             total += ((Y[test] - prediction * sd - mean) ** 2).sum(axis=0)
     return totals[0], totals[1], totals[2]
+
+
+def _apart(kernels: Sequence[Gaussian], X: Array, Y: Array, new: Array) -> Array:
+    """Predictions with a width and an alpha of its own for each output, chosen by its own left-out error."""
+    surface = OVKRidgeCV(list(kernels), ALPHAS).fit(X, Y).output_errors_[:, 0]
+    predictions = []
+    for q in range(Y.shape[1]):
+        k, a = np.unravel_index(surface[..., q].argmin(), surface.shape[:2])
+        predictions.append(OVKRidge(kernels[k], ALPHAS[a]).fit(X, Y[:, q]).predict(new))
+    return np.column_stack(predictions)
 
 
 @reproduction("mtr", "benchmark sets of Spyromitros-Xioufis et al. 2016")

@@ -1,0 +1,176 @@
+"""Cholesky and Eigen: jitter, singular systems, truncation."""
+
+import market
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ovk.grams import DenseBlocks, Kronecker, KroneckerSum
+from ovk.kernels import Gaussian, Linear, Precomputed
+from ovk.operators import Dense, Identity, LowRank, MixedEffect
+from ovk.solvers import Cholesky, Eigen, SingularSystem
+from ovk.solvers.cholesky import triangle
+from ovk.solvers.eigen import eigenpairs
+
+INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def wide(n=60, scale=3.0, seed=0):
+    """A smooth kernel on few dimensions: a numerical rank far below n."""
+    X = np.random.default_rng(seed).standard_normal((n, 2))
+    return Gaussian(scale)(X)
+
+
+# ------------------------------------------------------------------------------------------------------- jitter
+
+
+def test_rounding_is_repaired_and_reported():
+    """A rank-one gram with rounding that has made it slightly indefinite, and no ridge."""
+    x = np.linspace(1.0, 2.0, 8)
+    G = np.outer(x, x) - 1e-15 * np.eye(8)
+    Y = x[:, None] * 3.0
+    C, info = Cholesky().solve(Cholesky().factor(Kronecker(G, Identity(1))), Y, 0.0)
+    assert 0 < info.jitter < 1e-11
+    assert_allclose(G @ C, Y, rtol=1e-6)
+
+
+def test_jitter_grows_until_it_is_enough():
+    G = np.diag([1.0, 1.0, -4e-15])
+    found = triangle(lambda: G.copy(), 0.0)
+    assert found.jitter == pytest.approx(10 * 3 * np.finfo(float).eps)
+    assert_allclose(np.tril(found.L) @ np.tril(found.L).T, G, atol=1e-14)
+    assert found.condition > 1e14
+
+
+def test_no_jitter_when_none_is_needed():
+    G = wide(10, 0.3)
+    found = triangle(lambda: G.copy(), 1e-3)
+    assert found.jitter == 0.0
+    A = G + 1e-3 * np.eye(10)
+    assert_allclose(np.tril(found.L) @ np.tril(found.L).T, A, atol=1e-13)
+    B = np.random.default_rng(0).standard_normal((10, 2))
+    assert_allclose(A @ found.solve(B), B, atol=1e-10)
+    assert_allclose(np.tril(found.L) @ found.whiten(B), B, atol=1e-12)
+
+
+@pytest.mark.parametrize("gram", [Kronecker(INDEFINITE, Identity(2)), DenseBlocks(INDEFINITE, 1)])
+def test_indefinite_systems_are_named_with_a_cure(gram):
+    state = Cholesky().factor(gram)
+    with pytest.raises(SingularSystem, match=r"of 3 points plus alpha=0\.1 is not positive definite.*use a larger alpha"):
+        Cholesky().solve(state, np.ones((3, gram.output_dim)), 0.1)
+    assert issubclass(SingularSystem, ValueError)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-8])
+def test_an_indefinite_precomputed_kernel_is_refused(tol):
+    gram = (Precomputed(INDEFINITE) * Identity(2)).gram(np.arange(3.0)[:, None])
+    with pytest.raises(SingularSystem, match="positive semi-definite, but it has the eigenvalue -1 .*largest is 3"):
+        Eigen(tol).factor(gram)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-8])
+def test_an_indefinite_matrix_with_a_zero_diagonal_is_refused(tol):
+    with pytest.raises(SingularSystem, match="eigenvalue -1"):
+        eigenpairs(np.array([[0.0, 1.0], [1.0, 0.0]]), tol)
+
+
+def test_sums_that_do_not_commute_are_refused():
+    gram = dict(market.GRAMS)["kronecker-sum"]
+    for solver in (Cholesky(), Eigen()):
+        with pytest.raises(ValueError, match=r"do not commute.*use solver='auto' or ConjugateGradient\(\)"):
+            solver.factor(gram)
+
+
+def test_no_ridge():
+    G, T = wide(8, 0.4), Dense(market.B)
+    Y = np.random.default_rng(0).standard_normal((8, 3))
+    for solver in (Cholesky(), Eigen()):
+        C, _ = solver.solve(solver.factor(Kronecker(G, T)), Y, 0.0)
+        assert_allclose(G @ C @ market.B, Y, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", [Cholesky(), Eigen(), Eigen(1e-10)])
+def test_no_ridge_where_the_operator_is_zero(solver):
+    """What a singular operator cannot reach stays zero."""
+    G = wide(6, 0.4)
+    w = np.array([1.0, 2.0, 2.0]) / 3.0
+    Y = np.random.default_rng(0).standard_normal((6, 3))
+    C, _ = solver.solve(solver.factor(Kronecker(G, LowRank(w[:, None]))), Y, 0.0)
+    assert_allclose(G @ C @ np.outer(w, w), Y @ np.outer(w, w), atol=1e-7)
+    assert_allclose(C @ (np.eye(3) - np.outer(w, w)), 0.0, atol=1e-8)
+
+
+# --------------------------------------------------------------------------------------------------- truncation
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_low_rank_eigenpairs(tol):
+    G = wide()
+    pairs = eigenpairs(G, tol)
+    assert pairs.full is False
+    assert pairs.Q.shape[1] < 0.7 * len(G)
+    assert_allclose(pairs.Q.T @ pairs.Q, np.eye(pairs.Q.shape[1]), atol=1e-7)
+    dropped = G - (pairs.Q * pairs.g) @ pairs.Q.T
+    assert np.trace(dropped) <= tol + 1e-12
+    assert np.linalg.eigvalsh(dropped).min() >= -1e-12
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("tol", [1e-6, 1e-9])
+@pytest.mark.parametrize("operator", market.each(market.OPERATORS))
+def test_truncation_within_the_stated_tolerance(operator, tol, alpha):
+    gram = Kronecker(wide(60), operator)
+    Y = np.random.default_rng(0).standard_normal((60, 3))
+    solver = Eigen(tol)
+    state = solver.factor(gram)
+    assert all(pairs.full is False for pairs, _ in state.pairs)
+    C, info = solver.solve(state, Y, alpha)
+    exact = naive.solve(gram.dense(), Y, alpha)
+    largest = np.linalg.norm(naive.operator(operator), 2)
+    assert np.linalg.norm(C - exact) <= (largest * tol / alpha + 1e-8) * np.linalg.norm(exact)
+    assert info.condition == pytest.approx((largest * np.linalg.norm(gram.G, 2) + alpha) / alpha)
+
+
+def test_truncation_of_commuting_sums():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    gram = (Gaussian(3.0) * MixedEffect(0.4, 3) + Linear() * Identity(3)).gram(X)
+    Y = np.random.default_rng(1).standard_normal((60, 3))
+    solver = Eigen(1e-9)
+    state = solver.factor(gram)
+    assert len(state.pairs) == 2
+    assert all(pairs.full is False for pairs, _ in state.pairs)
+    exact = naive.solve(gram.dense(), Y, 0.1)
+    assert np.linalg.norm(solver.solve(state, Y, 0.1).C - exact) <= 1e-7 * np.linalg.norm(exact)
+
+
+def test_a_full_rank_matrix_is_not_truncated():
+    pairs = eigenpairs(np.eye(10), 1e-6)
+    assert pairs.full is True
+    assert_allclose(pairs.g, 1.0)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-8])
+def test_the_zero_matrix(tol):
+    pairs = eigenpairs(np.zeros((4, 4)), tol)
+    Y = np.arange(8.0).reshape(4, 2)
+    assert_allclose(pairs.solve(Y, 1.0, 2.0), Y / 2.0)
+    assert_allclose(pairs.solve(Y, 1.0, 0.0), 0.0)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-8])
+def test_sums_with_a_problem_that_vanishes(tol):
+    """Outputs that no kernel of the sum reaches: their problem is the zero matrix."""
+    G = wide(20)
+    gram = KroneckerSum([(G, Dense(np.diag([1.0, 0.0, 2.0]))), (G, Dense(np.diag([0.5, 0.0, 1.0])))])
+    Y = np.random.default_rng(0).standard_normal((20, 3))
+    solver = Eigen(tol)
+    C, _ = solver.solve(solver.factor(gram), Y, 0.1)
+    assert_allclose(C, naive.solve(gram.dense(), Y, 0.1), rtol=1e-5, atol=1e-6)
+    assert_allclose(C[:, 1], Y[:, 1] / 0.1)
+
+
+@pytest.mark.parametrize("tol", [-1.0, np.nan, "small"])
+def test_bad_tolerance(tol):
+    with pytest.raises(ValueError, match="tol must be a finite number >= 0, got"):
+        Eigen(tol).factor(Kronecker(np.eye(2), Identity(1)))

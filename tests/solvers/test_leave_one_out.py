@@ -1,0 +1,109 @@
+"""Closed-form leave-one-out residuals equal those of fitting again and again."""
+
+import market
+import naive
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ovk.kernels import Gaussian
+from ovk.operators import Dense
+from ovk.ovkernels import CurlFree
+from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
+
+N = 9
+X = np.random.default_rng(0).standard_normal((N, 3))
+Y = np.random.default_rng(1).standard_normal((N, 3)) + 1.0
+W = np.linspace(0.3, 2.0, N)
+
+FLAGS = [(i, w, e) for i in (False, True) for w in (False, True) for e in (False, True)]
+IDS = [
+    "-".join(name for name, on in zip(("intercept", "weights", "entry"), flags, strict=True) if on) or "rows"
+    for flags in FLAGS
+]
+
+
+def kronecker(G, operator, alpha, intercept, weighted, entry, tol=0.0):
+    """Residuals by the closed form, back in the units of Y."""
+    n = len(G)
+    v = np.sqrt(np.resize(W, n)) if weighted else np.ones(n)
+    pairs = eigenpairs(G * v[:, None] * v, tol)
+    outputs = np.resize(Y, (n, 3))
+    closed = KroneckerLeaveOneOut(pairs, outputs * v[:, None], v if intercept else None)
+    return pairs, outputs, v, closed.residuals(operator.eigh(), alpha, entry=entry) / v[:, None]
+
+
+@pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)
+@pytest.mark.parametrize("operator", market.each(market.OPERATORS))
+def test_separable(operator, intercept, weighted, entry):
+    G = Gaussian(1.5)(X)
+    for alpha in (1e-2, 1.0):
+        _, _, v, found = kronecker(G, operator, alpha, intercept, weighted, entry)
+        K = np.kron(G, naive.operator(operator))
+        expected = naive.leave_one_out(K, Y, alpha, v**2, intercept, entry)
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)
+def test_separable_with_low_rank_eigenpairs(intercept, weighted, entry):
+    G = Gaussian(8.0)(np.random.default_rng(3).standard_normal((20, 1)))
+    operator = Dense(market.B)
+    pairs, outputs, v, found = kronecker(G, operator, 0.1, intercept, weighted, entry, tol=1e-11)
+    assert pairs.full is False
+    expected = naive.leave_one_out(np.kron(G, market.B), outputs, 0.1, v**2, intercept, entry)
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_subtracting_the_mean_beforehand_is_not_the_same():
+    G, operator = Gaussian(1.5)(X), Dense(market.B)
+    _, _, _, exact = kronecker(G, operator, 0.1, True, False, False)
+    centred = KroneckerLeaveOneOut(eigenpairs(G), Y - Y.mean(axis=0)).residuals(operator.eigh(), 0.1)
+    assert np.abs(exact - centred).max() > 1e-2
+
+
+# -------------------------------------------------------------------------------------------------------- dense
+
+
+@pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
+@pytest.mark.parametrize("alpha", [1e-2, 1.0])
+def test_dense(entry, intercept, holes, alpha):
+    K = CurlFree(Gaussian(1.5)).gram(X).dense()
+    seen = np.random.default_rng(5).random((N, 3)) < (0.7 if holes else 2.0)
+    points, outputs = np.nonzero(seen)
+    kept = points * 3 + outputs
+    E = np.eye(3)[outputs] if intercept else None
+    together = np.arange(len(points)) if entry else points
+    closed = DenseLeaveOneOut(K[np.ix_(kept, kept)], Y[seen], together, E)
+    expected = naive.leave_one_out(K, np.where(seen, Y, np.nan), alpha, None, intercept, entry)
+    assert_allclose(closed.residuals(alpha), expected[seen], rtol=1e-9, atol=1e-9)
+
+
+def test_any_groups_of_pairs():
+    """Whatever shares a number is left out together: here two points at a time."""
+    K = CurlFree(Gaussian(1.5)).gram(X).dense()
+    found = DenseLeaveOneOut(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3)).residuals(0.1).reshape(N, 3)
+    for group in range(5):
+        left = np.arange(N) // 2 == group
+        C, _ = naive.ridge(K, np.where(left[:, None], np.nan, Y), 0.1)
+        assert_allclose(found[left], (Y - (K @ C.ravel()).reshape(N, 3))[left], rtol=1e-9, atol=1e-9)
+
+
+def test_dense_in_any_order():
+    """Pairs of a point need not stand together."""
+    K = CurlFree(Gaussian(1.5)).gram(X).dense()
+    points = np.repeat(np.arange(N), 3)
+    order = np.random.default_rng(0).permutation(3 * N)
+    straight = DenseLeaveOneOut(K, Y.ravel(), points).residuals(0.1)
+    shuffled = DenseLeaveOneOut(K[np.ix_(order, order)], Y.ravel()[order], points[order]).residuals(0.1)
+    assert_allclose(shuffled, straight[order], rtol=1e-9)
+
+
+def test_dense_and_separable_agree():
+    G = Gaussian(1.5)(X)
+    for entry, together in ((False, np.repeat(np.arange(N), 3)), (True, np.arange(3 * N))):
+        closed = DenseLeaveOneOut(np.kron(G, market.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
+        _, _, _, found = kronecker(G, Dense(market.B), 0.3, True, False, entry)
+        assert_allclose(closed.residuals(0.3).reshape(N, 3), found, rtol=1e-9)
