@@ -1,1 +1,4 @@
-"""Speed and memory of ovk beside its peers and beside the bare cost of the work; run ``python -m benchmarks``."""
+"""Speed and memory of ovk beside its peers and beside the bare cost of the work.
+
+Run ``python -m benchmarks``.
+"""

@@ -43,9 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings(options.size, options.threads, not options.no_memory)
     with limited(settings.threads):
         machine = describe()
-    print(
-        f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_average'][0]:.1f}, {machine['packages']}"
-    )
+    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_average'][0]:.1f}")
+    print(", ".join(f"{name} {version}" for name, version in machine["packages"].items()))
     results = [
         run_benchmark(BENCHMARKS[name], settings, lambda text: print(text, flush=True))
         for name in BENCHMARKS

@@ -59,7 +59,7 @@ class Patients(NamedTuple):
 
 
 def patients(settings: Settings) -> Patients:
-    """The rows; at toy size made-up ones of the same form. Without the data the loader's error says what to do."""
+    """The rows; at toy size made-up ones of the same form. Without the data: the loader's error."""
     if settings.size == "toy":
         rng = np.random.default_rng(0)
         groups = np.repeat(np.arange(1, 43), 5)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics.pairwise import rbf_kernel
 
+from benchmarks.data import Array
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk.kernels import Gaussian
 
@@ -28,17 +29,15 @@ def _case(n: int, p: int, threads: int, settings: Settings) -> Case:
     kernel = Gaussian(float(np.sqrt(2 * p)))
     gamma = 1.0 / (4 * p)
 
-    def limit(A: npt.NDArray[np.float64], out: npt.NDArray[np.float64], pool: ThreadPoolExecutor) -> None:
-        np.matmul(X, X.T, out=out)
-        # numpy's exp has one thread of its own: halves, so that the limit has the same threads as we.
-        list(
-            pool.map(
-                lambda rows: np.exp(A[rows], out=out[rows]),
-                np.array_split(np.arange(n), 1) if threads == 1 else [slice(0, n // 2), slice(n // 2, n)],
-            )
-        )
+    # numpy's exp has one thread: parts, so that the limit has as many as we.
+    bounds = np.linspace(0, n, threads + 1).astype(int)
+    parts = [slice(a, b) for a, b in pairwise(bounds)]
 
-    def blank() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], ThreadPoolExecutor]:
+    def limit(A: Array, out: Array, pool: ThreadPoolExecutor) -> None:
+        np.matmul(X, X.T, out=out)
+        list(pool.map(lambda rows: np.exp(A[rows], out=out[rows]), parts))
+
+    def blank() -> tuple[Array, Array, ThreadPoolExecutor]:
         return np.full((n, n), -0.5), np.zeros((n, n)), ThreadPoolExecutor(threads)
 
     def checks(seconds: Seconds) -> list[Check]:

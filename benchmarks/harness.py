@@ -1,8 +1,9 @@
 """Measuring fairly on a machine that others use too.
 
-Contenders of a case run in turn, round after round, and the fastest round of each counts: a disturbance hits one round,
-not one contender. Only ratios within a run are judged, never seconds. Peak memory is the peak resident set of a fresh
-process that prepares and runs one contender once, less what the process held with its imports and data (`memory`).
+Contenders of a case run in turn, round after round, and the fastest round of each counts: a disturbance
+hits one round, not one contender. Only ratios within a run are judged, never seconds. Peak memory is the peak
+resident set of a fresh process that prepares and runs one contender once, less what the process held with its
+imports and data (`memory`).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A named set of cases, made when they are asked for; making them may raise `FileNotFoundError`: no data."""
+    """A named set of cases, made when asked for; making them may raise `FileNotFoundError`: no data."""
 
     name: str
     title: str

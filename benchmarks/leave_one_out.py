@@ -19,7 +19,7 @@ from ovk.solvers.eigen import eigenpairs
 OURS, GRID, HIMALAYA = "OVKRidgeCV.fit", "sklearn GridSearchCV.fit", "himalaya KernelRidgeCV.fit"
 LIMIT = "limit: one eigh of the gram"
 ALPHAS = np.logspace(-4, 2, 50)
-#: How much worse than a peer's our test error may be and still count as equal: neighbouring alphas differ by 1.3.
+#: How much worse than a peer's our test error may be and still count as equal.
 EQUAL = 1.01
 
 

@@ -1,7 +1,8 @@
-"""Peak memory of one contender: ``python -m benchmarks.memory BENCHMARK CASE CONTENDER SIZE`` prints it in KiB.
+"""Peak memory of one contender: ``python -m benchmarks.memory BENCHMARK CASE CONTENDER SIZE`` prints KiB.
 
-The number is the process's peak resident set (``ru_maxrss``) after preparing and running the contender once, less that
-before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and LAPACK allocate.
+The number is the process's peak resident set (``ru_maxrss``) after preparing and running the contender once,
+less that before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and
+LAPACK allocate.
 """
 
 from __future__ import annotations

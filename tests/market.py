@@ -1,7 +1,7 @@
 """The market: every scalar kernel, operator, operator-valued kernel, gram and solver once (at least).
 
-Tests sweep these lists, so a class that joins them is tested. `tests/test_market.py` fails for a public class that
-did not join.
+Tests sweep these lists, so a class that joins them is tested; `tests/test_market.py` fails for a public
+class that did not join.
 """
 
 import numpy as np
@@ -77,7 +77,10 @@ OPERATORS = [
     ("mixed-effect-one", MixedEffect(1.0, D)),
     ("graph", GraphLaplacian(PATH)),
     ("graph-weighted", GraphLaplacian(PATH, self_weight=0.5)),
-    ("graph-sparse", GraphLaplacian(sparse.csr_array(PATH + np.eye(D)), self_weight=np.array([0.1, 0.2, 0.3]))),
+    (
+        "graph-sparse",
+        GraphLaplacian(sparse.csr_array(PATH + np.eye(D)), self_weight=np.array([0.1, 0.2, 0.3])),
+    ),
     ("cluster", Cluster(["a", "b", "a"], within=0.6, between=0.2)),
     ("tree", Tree([[0, 2], 1], decay=0.7)),
     ("tree-parents", Tree({0: "left", 2: "left", "left": "root", 1: "root"})),
@@ -86,7 +89,11 @@ OPERATORS = [
 #: Operators that are singular: with them the kernel matrix has no inverse of its own.
 SINGULAR = {"low-rank", "mixed-effect-one", "graph"}
 
-_MATRICES = [np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]), np.array([[0.0, 1.0, 0.0], [1.0, 0.0, -1.0]]), np.eye(2, 3)]
+_MATRICES = [
+    np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]),
+    np.array([[0.0, 1.0, 0.0], [1.0, 0.0, -1.0]]),
+    np.eye(2, 3),
+]
 
 OVKERNELS = [
     ("separable", Gaussian(1.3) * Dense(B)),
@@ -96,11 +103,18 @@ OVKERNELS = [
     ("sum-same-operator", Gaussian(1.3) * Dense(B) + Linear() * Dense(B)),
     ("sum-commuting", Gaussian(1.3) * MixedEffect(0.4, D) + Linear() * Identity(D)),
     ("sum-not-commuting", Gaussian(1.3) * Dense(B) + Matern(1.5, 2.0) * MixedEffect(0.6, D)),
-    ("sum-of-three", sum([Gaussian(1.3) * Dense(B), Linear() * Identity(D), Gaussian(3.0) * GraphLaplacian(PATH)])),
+    (
+        "sum-of-three",
+        sum([Gaussian(1.3) * Dense(B), Linear() * Identity(D), Gaussian(3.0) * GraphLaplacian(PATH)]),
+    ),
     ("sum-diagonal", Diagonal([Gaussian(1.0), Linear(), Gaussian(1.0)]) + Polynomial(2) * Identity(D)),
     ("scaled-sum", 1.5 * (Gaussian(1.3) * Dense(B) + Linear() * MixedEffect(0.4, D))),
     ("hadamard", Hadamard(Gaussian(1.3) * Dense(B), Linear() * MixedEffect(0.4, D))),
-    ("hadamard-of-sum", (Gaussian(1.3) * Dense(B) + Linear() * Cluster("aab", 0.5, 0.1)) & Matern(1.5, 2.0) * MixedEffect(0.4, D)),
+    (
+        "hadamard-of-sum",
+        (Gaussian(1.3) * Dense(B) + Linear() * Cluster("aab", 0.5, 0.1))
+        & Matern(1.5, 2.0) * MixedEffect(0.4, D),
+    ),
     ("hadamard-transformable", Gaussian(2.0) * MixedEffect(0.4, D) & Transformable(Gaussian(1.0))),
     ("diagonal", Diagonal([Gaussian(1.0), Linear(), RationalQuadratic(1.0, 2.0)])),
     ("diagonal-one-kernel", Diagonal([Matern(2.5, 1.0)] * D)),
@@ -141,7 +155,11 @@ ROUTES = {
     "hadamard-transformable": _BLOCKS,
     "diagonal": _COMMUTING,
     "diagonal-one-kernel": _KRONECKER,
-    **{name: _BLOCKS for name, _ in OVKERNELS if name.startswith(("transformable", "curl", "div", "helmholtz", "field"))},
+    **{
+        name: _BLOCKS
+        for name, _ in OVKERNELS
+        if name.startswith(("transformable", "curl", "div", "helmholtz", "field"))
+    },
 }
 
 
@@ -163,8 +181,14 @@ GRAMS = [
     ("kronecker-sum-commuting", (Gaussian(1.3) * MixedEffect(0.4, D) + Linear() * Identity(D)).gram(_X)),
     ("dense-blocks", CurlFree(Gaussian(1.4)).gram(_X)),
     ("observed", grams.Observed((Gaussian(1.3) * Dense(B)).gram(_X), *_SEEN)),
-    ("observed-by-output", grams.Observed(Diagonal([Gaussian(1.0), Linear(), Gaussian(2.0)]).gram(_X), *_SEEN)),
-    ("observed-sum", grams.Observed((Gaussian(1.3) * Dense(B) + Linear() * MixedEffect(0.4, D)).gram(_X), *_SEEN)),
+    (
+        "observed-by-output",
+        grams.Observed(Diagonal([Gaussian(1.0), Linear(), Gaussian(2.0)]).gram(_X), *_SEEN),
+    ),
+    (
+        "observed-sum",
+        grams.Observed((Gaussian(1.3) * Dense(B) + Linear() * MixedEffect(0.4, D)).gram(_X), *_SEEN),
+    ),
     ("observed-blocks", grams.Observed(CurlFree(Gaussian(1.4)).gram(_X), *_SEEN)),
 ]
 
@@ -187,6 +211,8 @@ ROOMS = {
 
 def each(entries, *, only=None, without=()):
     """The entries of a list as parameters of a test."""
-    chosen = [(name, thing) for name, thing in entries if name not in without and (only is None or name in only)]
+    chosen = [
+        (name, thing) for name, thing in entries if name not in without and (only is None or name in only)
+    ]
     assert chosen
     return [pytest.param(thing, id=name) for name, thing in chosen]

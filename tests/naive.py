@@ -3,16 +3,18 @@
 Nothing here is imported from the code under test but class names, and nothing here is clever.
 """
 
+import re
 from functools import singledispatch
 from itertools import combinations
 from math import comb, exp, sqrt
 
 import numpy as np
 from scipy.special import gamma, kv
+from sklearn.base import clone
 
 from ovk import kernels, operators, ovkernels
 
-# ---------------------------------------------------------------------------------------------- scalar kernels
+# --------------------------------------------------------------------------------------------- scalar kernels
 
 
 @singledispatch
@@ -104,7 +106,7 @@ def scalar_gram(kernel, X, Z=None):
     return np.array([[scalar(kernel, x, z) for z in (X if Z is None else Z)] for x in X])
 
 
-# --------------------------------------------------------------------------------------------------- operators
+# -------------------------------------------------------------------------------------------------- operators
 
 
 @singledispatch
@@ -167,13 +169,16 @@ def _(T: operators.Tree):
     ways = _ways(T.hierarchy)
     d = len(ways)
     shared = np.array(
-        [[sum(T.decay**depth for depth, node in ways[i] if (depth, node) in ways[j]) for j in range(d)] for i in range(d)]
+        [
+            [sum(T.decay**depth for depth, node in ways[i] if (depth, node) in ways[j]) for j in range(d)]
+            for i in range(d)
+        ]
     )
     return np.array([[shared[i, j] / sqrt(shared[i, i] * shared[j, j]) for j in range(d)] for i in range(d)])
 
 
 def _ways(hierarchy):
-    """The set of (depth, node) above and at each leaf; a node of a nested list is known by the leaves below it."""
+    """The (depth, node) above and at each leaf; a node of a nested list is known by the leaves below it."""
     if isinstance(hierarchy, dict):
 
         def path(node):
@@ -198,7 +203,7 @@ def _ways(hierarchy):
     return [ways[i] for i in range(len(ways))]
 
 
-# ------------------------------------------------------------------------------------- operator-valued kernels
+# ------------------------------------------------------------------------------------ operator-valued kernels
 
 
 @singledispatch
@@ -281,7 +286,7 @@ def gram(K, X, Z=None):
     return np.block([[block(K, x, z) for z in (X if Z is None else Z)] for x in X])
 
 
-# ---------------------------------------------------------------------------------------------------- learning
+# --------------------------------------------------------------------------------------------------- learning
 
 
 def solve(K, Y, alpha):
@@ -316,10 +321,14 @@ def ridge(K, Y, alpha, weight=None, intercept=False):
 
 
 def leave_one_out(K, Y, alpha, weight=None, intercept=False, entry=False):
-    """Residuals (n, d) at what was left out (a row, or an entry), from one new fit for each; nan stays nan."""
+    """Residuals (n, d) at what was left out (a row, or an entry), one new fit for each; nan stays nan."""
     n, d = Y.shape
     residuals = np.full((n, d), np.nan)
-    out = [[(i, q)] for i in range(n) for q in range(d)] if entry else [[(i, q) for q in range(d)] for i in range(n)]
+    out = (
+        [[(i, q)] for i in range(n) for q in range(d)]
+        if entry
+        else [[(i, q) for q in range(d)] for i in range(n)]
+    )
     for left in out:
         rest = Y.copy()
         for i, q in left:
@@ -337,7 +346,7 @@ def explained(K, cross, alpha, d):
     return np.array([total[i * d : (i + 1) * d, i * d : (i + 1) * d] for i in range(len(cross) // d)])
 
 
-# ------------------------------------------------------------------------------------------------- derivatives
+# ------------------------------------------------------------------------------------------------ derivatives
 
 
 def derivative(f, t, h=1e-2):
@@ -363,3 +372,39 @@ def curl(J):
 def divergence(J):
     """sum_i df_i/dx_i, (n,)."""
     return sum(J[:, i, i] for i in range(J.shape[1]))
+
+
+def moved(thing, name, step):
+    """A copy of `thing` with one hyper-parameter larger by `step`.
+
+    `name` is what `gradient` calls it, such as ``left__kernel__length_scale[1]``.
+    """
+    copy = clone(thing)
+    owner = copy
+    *path, last = name.split("__")
+    for part in path:
+        owner = _value(owner, *_name_and_index(part))
+    attribute, index = _name_and_index(last)
+    value = getattr(owner, attribute)
+    if index == ():
+        setattr(owner, attribute, value + step)
+        return copy
+    array = np.array(value, dtype=float)
+    array[index] += step
+    if isinstance(owner, operators.Dense):
+        # Half of it goes to the mirror image: the operator stays symmetric.
+        array = (array + array.T) / 2
+    setattr(owner, attribute, array)
+    return copy
+
+
+def _name_and_index(part):
+    found = re.fullmatch(r"(\w+)(?:\[([\d,]+)\])?", part)
+    return found[1], tuple(map(int, found[2].split(","))) if found[2] else ()
+
+
+def _value(owner, attribute, index):
+    value = getattr(owner, attribute)
+    for i in index:
+        value = value[i]
+    return value

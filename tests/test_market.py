@@ -2,8 +2,9 @@
 
 import inspect
 
-import market
 import pytest
+
+import market
 
 PARAMETERS = [pytest.param(room, id=room.__name__) for room in market.ROOMS]
 

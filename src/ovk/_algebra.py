@@ -47,7 +47,7 @@ class Algebra:
 
     def __radd__(self, other: Any) -> Any:
         # sum(kernels) starts from 0.
-        return self if other == 0 else combine("+", other, self)
+        return self if isinstance(other, Real) and other == 0 else combine("+", other, self)
 
     def __mul__(self, other: Any) -> Any:
         return combine("*", self, other)

@@ -1,4 +1,4 @@
-"""Prediction changes nothing, refitting forgets, and what happens to a parameter later does not reach the model."""
+"""Prediction changes nothing, refitting forgets, saving keeps, and later changes do not reach the model."""
 
 import pickle
 
@@ -10,12 +10,12 @@ from sklearn.base import clone
 import ovk
 from batch.reference import long_form
 from ovk import OVKRidge, OVKRidgeCV
-from ovk.kernels import Gaussian, Laplacian
+from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, MixedEffect
 
 B = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
 KERNEL = Gaussian(0.8) * Dense(B)
-SUM = KERNEL + Laplacian(1.5) * MixedEffect(0.4)
+SUM = KERNEL + Matern(2.5, 1.5) * MixedEffect(0.4)
 
 
 def complete(data):
@@ -60,12 +60,11 @@ every_fit = pytest.mark.parametrize(
 
 def everything(model, data):
     """All that a model can be asked, as arrays."""
-    smooth = model.kernel is not SUM
     return [
         *model.predict(data.X_new, return_std=True),
         model.predict(data.X_new, return_cov=True)[1],
         model.expansion_.norm(),
-        *([model.jacobian(data.X_new)] if smooth else []),
+        model.jacobian(data.X_new),
     ]
 
 
@@ -105,7 +104,7 @@ def test_save_and_load_give_the_same_model(fit, data, tmp_path):
     loaded = ovk.load(tmp_path / "model.ovk")
     assert_identical(everything(loaded, data), expected)
     assert set(vars(loaded)) - {"_memo"} == set(vars(model)) - {"_memo"}
-    assert loaded.solver_info_ == model.solver_info_
+    assert repr(loaded.solver_info_) == repr(model.solver_info_)
 
 
 @every_fit

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from batch.reference import DenseRidge, long_form
 from ovk import OVKRidge
@@ -103,6 +104,13 @@ def test_iterative_route_with_holes(name, form, data, monkeypatch):
     assert_allclose(model.predict(data.X_new), expected, rtol=0, atol=1e-8)
     with pytest.raises(ValueError, match="at most 2, got"):
         model.predict(data.X_new, return_std=True)
+
+
+def test_iterative_route_says_when_it_gives_up(data, monkeypatch):
+    monkeypatch.setattr(module, "DENSE_LIMIT", 2)
+    monkeypatch.setattr(module, "MOST_ITERATIONS", 2)
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
+        OVKRidge(KERNELS["dense"], alpha=0.1, landmarks=data.X[::4]).fit(data.X, data.holes)
 
 
 @pytest.mark.parametrize("name", ["dense", "sum"])

@@ -12,6 +12,7 @@ from batch.reference import long_form
 from ovk import OVKRidge, OVKRidgeCV
 from ovk.kernels import Gaussian, Precomputed
 from ovk.operators import Dense, Identity, MixedEffect
+from ovk.ovkernels import Separable
 
 FOLDS = KFold(3, shuffle=True, random_state=0)
 
@@ -84,8 +85,12 @@ def test_precomputed_kernels_both_ways(form, operator, data):
     given = OVKRidge(Precomputed() * operator, **params).fit(gram, Y, weight, task=task)
     assert_allclose(given.predict(k(data.X_new, X)), mean, rtol=1e-9)
     assert_allclose(gram, kept, rtol=0, atol=0)
-    with pytest.raises(ValueError, match=r"Precomputed\(\) does not know"):
-        given.predict(k(data.X_new, X), return_std=True)
+    for new in (
+        data.X_new,
+        X[::-1],
+    ):  # the second makes a square matrix
+        with pytest.raises(ValueError, match=r"Precomputed\(\) does not know"):
+            given.predict(k(new, X), return_std=True)
 
     known = Precomputed(k(np.vstack([X, data.X_new])))
     indexed = OVKRidge(known * operator, **params).fit(np.arange(len(X))[:, None], Y, weight, task=task)
@@ -96,7 +101,7 @@ def test_precomputed_kernels_both_ways(form, operator, data):
 @pytest.mark.parametrize("kernel", ["precomputed", Precomputed(), Precomputed() * MixedEffect(0.5)])
 def test_search_and_cross_validation_with_a_kernel_matrix(kernel, data):
     k = Gaussian(0.8)
-    plain = k * MixedEffect(0.5) if kernel not in ("precomputed",) and hasattr(kernel, "operator") else k
+    plain = k * MixedEffect(0.5) if isinstance(kernel, Separable) else k
     expected = GridSearchCV(OVKRidge(plain), {"alpha": [0.01, 0.1, 1.0]}, cv=FOLDS).fit(data.X, data.Y)
     search = GridSearchCV(OVKRidge(kernel), {"alpha": [0.01, 0.1, 1.0]}, cv=FOLDS, error_score="raise")
     search.fit(k(data.X), data.Y)

@@ -1,6 +1,5 @@
 """Every gram does what the dense matrix does."""
 
-import market
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+import market
 from ovk.grams import (
     ByOutput,
     DenseBlocks,
@@ -156,13 +156,19 @@ def test_spread_puts_coefficients_of_pairs_where_they_belong():
     assert np.count_nonzero(full) == len(c)
 
 
-# --------------------------------------------------------------------------------------------- sums of operators
+# ------------------------------------------------------------------------------------------ sums of operators
 
 G, H = Gaussian(1.0)(market.inputs(None, 6)), Linear()(market.inputs(None, 6))
 
 
 def test_terms_with_equal_operators_are_added():
-    terms = [(G, Dense(market.B)), (H, Identity(3)), (G, Dense(market.B.copy())), (H, MixedEffect(0.2, 3)), (H, Identity(3))]
+    terms = [
+        (G, Dense(market.B)),
+        (H, Identity(3)),
+        (G, Dense(market.B.copy())),
+        (H, MixedEffect(0.2, 3)),
+        (H, Identity(3)),
+    ]
     gram = KroneckerSum(terms)
     assert len(gram.terms) == 3
     assert_allclose(gram.dense(), sum(np.kron(A, T.dense()) for A, T in terms))
@@ -254,7 +260,9 @@ def test_a_diagonal_kernel_is_one_problem_for_each_different_kernel():
 
 
 def test_tuples_that_occur_twice_are_one_problem():
-    values, vectors, groups = common_eigenvectors([np.diag([1.0, 2.0, 1.0, 2.0]), np.diag([3.0, 3.0, 3.0, 4.0])])
+    values, vectors, groups = common_eigenvectors(
+        [np.diag([1.0, 2.0, 1.0, 2.0]), np.diag([3.0, 3.0, 3.0, 4.0])]
+    )
     assert len(groups) == 3
     assert values.shape == (2, 4)
     assert_allclose(vectors @ vectors.T, np.eye(4), atol=1e-14)

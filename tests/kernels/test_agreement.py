@@ -1,13 +1,12 @@
 """Every scalar kernel equals its formula, and its derivatives equal numerical ones."""
 
-import market
-import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from perturb import moved
 from scipy import sparse
 
+import market
+import naive
 from ovk.kernels import Laplacian, Matern, NotDifferentiable, Precomputed
 from ovk.kernels.base import contract
 from ovk.ovkernels.base import by_entry
@@ -62,9 +61,14 @@ def test_inputs_and_outputs_are_apart(kernel):
     assert np.array_equal(kernel(X), expected)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without={"precomputed", "function", "sklearn"}))
+@pytest.mark.parametrize(
+    "kernel", market.each(market.KERNELS, without={"precomputed", "function", "sklearn"})
+)
 def test_float32_inputs_give_float64(kernel):
-    X, Z = market.inputs(kernel, 6, seed=1).astype(np.float32), market.inputs(kernel, 4, seed=2).astype(np.float32)
+    X, Z = (
+        market.inputs(kernel, 6, seed=1).astype(np.float32),
+        market.inputs(kernel, 4, seed=2).astype(np.float32),
+    )
     values = kernel(X, Z)
     assert values.dtype == np.float64
     assert_allclose(values, kernel(X.astype(float), Z.astype(float)), rtol=1e-12)
@@ -88,25 +92,31 @@ def test_sparse_inputs(kernel, form):
     assert_allclose(kernel.diag(form(X)), kernel.diag(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, only={"linear", "tanimoto", "polynomial", "gaussian"}))
+@pytest.mark.parametrize(
+    "kernel", market.each(market.KERNELS, only={"linear", "tanimoto", "polynomial", "gaussian"})
+)
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8])
 def test_sparse_inputs_of_narrow_types(kernel, dtype):
     """In their own type the products of such numbers would overflow, or be true and false."""
     X = np.random.default_rng(0).integers(0, 2, size=(5, 40)) * (100 if dtype is np.uint8 else 1)
-    assert_allclose(kernel(sparse.csr_array(X.astype(dtype))), kernel(X.astype(float)), rtol=1e-12, atol=1e-300)
+    assert_allclose(
+        kernel(sparse.csr_array(X.astype(dtype))), kernel(X.astype(float)), rtol=1e-12, atol=1e-300
+    )
     assert_allclose(kernel.diag(sparse.csr_array(X.astype(dtype))), kernel.diag(X.astype(float)))
 
 
-# -------------------------------------------------------------------------------------------------- derivatives
+# ------------------------------------------------------------------------------------------------ derivatives
 
 
 @pytest.mark.parametrize("kernel", EVERY)
 def test_gradient_in_hyper_parameters(kernel):
     X, Z = market.inputs(kernel, 5, seed=1), market.inputs(kernel, 4, seed=2)
-    for Z in (Z, None):
-        for name, change in by_entry("", kernel.gradient(X, Z)).items():
+    for other in (Z, None):
+        for name, change in by_entry("", kernel.gradient(X, other)).items():
             name = name.removeprefix("__")
-            expected = naive.derivative(lambda t, name=name, Z=Z: moved(kernel, name, t)(X, Z), 0.0, h=1e-2)
+            expected = naive.derivative(
+                lambda t, name=name, Z=other: naive.moved(kernel, name, t)(X, Z), 0.0, h=1e-2
+            )
             assert_allclose(change, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -116,7 +126,7 @@ def test_names_of_hyper_parameters(name):
     gradient = kernel.gradient(market.inputs(kernel, 4))
     assert set(gradient) == HYPER[name]
     for parameter, change in gradient.items():
-        assert change.shape == np.shape(kernel.get_params()[parameter]) + (4, 4)
+        assert change.shape == (*np.shape(kernel.get_params()[parameter]), 4, 4)
 
 
 @pytest.mark.parametrize("kernel", market.each(market.KERNELS, without=market.ROUGH))
@@ -148,7 +158,13 @@ def test_rough_kernels_say_so(kernel):
 
 def test_gradient_is_finite_at_duplicates():
     X = np.zeros((3, 2))
-    for kernel in (Matern(0.5, 1.0), Matern(0.3, 1.0), Matern(1, 1.0), Matern(1.5, np.ones(2)), Laplacian(1.0)):
+    for kernel in (
+        Matern(0.5, 1.0),
+        Matern(0.3, 1.0),
+        Matern(1, 1.0),
+        Matern(1.5, np.ones(2)),
+        Laplacian(1.0),
+    ):
         assert_allclose(kernel.gradient(X)["length_scale"], 0.0, atol=1e-10)
 
 

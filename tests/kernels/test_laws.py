@@ -1,12 +1,12 @@
 """What holds for every scalar kernel, whatever the inputs."""
 
-import market
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
+import market
 from ovk.kernels import Gaussian, Linear, Matern, Precomputed, Product, Scaled, Sum
 
 KERNELS = st.sampled_from([kernel for _, kernel in market.KERNELS])

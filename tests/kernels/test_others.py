@@ -54,7 +54,7 @@ def test_empty_fingerprints_are_alike():
     assert np.isfinite(Tanimoto().slopes(F, F)[0].A).all()
 
 
-# -------------------------------------------------------------------------------------------------- precomputed
+# ------------------------------------------------------------------------------------------------ precomputed
 
 
 @pytest.mark.parametrize("index", [-1, 3, 0.5, np.nan, np.inf])
@@ -85,7 +85,7 @@ def test_precomputed_as_in_scikit_learn():
     assert Precomputed(G).norm_bound() == G.diagonal().max()
 
 
-# ------------------------------------------------------------------------------------------------------- others
+# ----------------------------------------------------------------------------------------------------- others
 
 
 def test_a_function_must_return_the_right_shape():

@@ -2,11 +2,11 @@
 
 import pickle
 
-import market
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+import market
 import ovk
 from ovk._params import equal
 from ovk.kernels import Function, Gaussian, Linear
@@ -42,7 +42,9 @@ def test_save_and_load(kernel, tmp_path):
     assert equal(ovk.load(tmp_path / "kernel"), kernel)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, only={"gaussian", "matern-3/2", "sum", "nested", "scaled"}))
+@pytest.mark.parametrize(
+    "kernel", market.each(market.KERNELS, only={"gaussian", "matern-3/2", "sum", "nested", "scaled"})
+)
 def test_repr_builds_the_kernel(kernel):
     names = {name: getattr(ovk.kernels, name) for name in ovk.kernels.__all__}
     assert equal(eval(repr(kernel), {**names, "array": np.array}), kernel)

@@ -26,7 +26,9 @@ def row_by_row(kernel, X, Z):
 
 
 @pytest.mark.parametrize("kernel", STATIONARY, ids=repr)
-@pytest.mark.parametrize("shape", [(511, 512), (512, 512), (513, 512), (1025, 300), (3, 90_000), (2, TILE + 1)])
+@pytest.mark.parametrize(
+    "shape", [(511, 512), (512, 512), (513, 512), (1025, 300), (3, 90_000), (2, TILE + 1)]
+)
 def test_around_the_edges_of_a_tile(kernel, shape):
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((shape[0], 2)), rng.standard_normal((shape[1], 2))
@@ -41,7 +43,9 @@ def test_the_diagonal_is_exact_in_every_tile(n):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("n", "width", "tile"), [(1, 10, 4), (7, 3, 6), (10, 1, 3), (100, 7, 50), (5, 1, 100), (0, 3, 2)])
+@pytest.mark.parametrize(
+    ("n", "width", "tile"), [(1, 10, 4), (7, 3, 6), (10, 1, 3), (100, 7, 50), (5, 1, 100), (0, 3, 2)]
+)
 def test_every_row_is_visited_once(threads, n, width, tile):
     visits, lock = np.zeros(n, dtype=int), threading.Lock()
 
@@ -112,7 +116,11 @@ def test_a_forked_child_can_use_the_pool():
     if not hasattr(__import__("os"), "fork"):
         pytest.skip("no fork on this system")
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

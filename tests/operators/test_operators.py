@@ -2,18 +2,17 @@
 
 import pickle
 
-import market
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
-from perturb import moved
 from scipy import sparse
 from sklearn.base import clone
 
+import market
+import naive
 import ovk
 from ovk._params import equal
 from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MixedEffect, Tree
@@ -91,7 +90,7 @@ def test_any_low_rank_operator(W):
 def test_gradient(T):
     for name, change in by_entry("", T.gradient()).items():
         parameter = name.removeprefix("__")
-        expected = naive.derivative(lambda t, p=parameter: moved(T, p, t).dense(), 0.0, h=1e-3)
+        expected = naive.derivative(lambda t, p=parameter: naive.moved(T, p, t).dense(), 0.0, h=1e-3)
         assert_allclose(change, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -113,20 +112,26 @@ def test_names_of_gradients():
     }
 
 
-# ----------------------------------------------------------------------------------------- norms that the docs state
+# ---------------------------------------------------------------------------------- norms that the docs state
 
 
-@pytest.mark.parametrize("T", [MixedEffect(0.4, 4), Cluster("aabb", within=0.4), GraphLaplacian(np.ones((4, 4)))])
+@pytest.mark.parametrize(
+    "T", [MixedEffect(0.4, 4), Cluster("aabb", within=0.4), GraphLaplacian(np.ones((4, 4)))]
+)
 def test_stated_norms(T):
     """|f|^2 = f' T^-1 f, as the docstrings write it out."""
     f = np.array([0.3, -1.0, 2.0, 0.7])
     found = f @ np.linalg.solve(T.dense(), f)
     if isinstance(T, MixedEffect):
         w, d = T.omega, 4
-        expected = ((1 - w) * (f**2).sum() + w * d * ((f - f.mean()) ** 2).sum()) / ((1 - w) * (1 - w + w * d))
+        expected = ((1 - w) * (f**2).sum() + w * d * ((f - f.mean()) ** 2).sum()) / (
+            (1 - w) * (1 - w + w * d)
+        )
     elif isinstance(T, Cluster):
         parts, w = [f[:2], f[2:]], T.within
-        expected = sum(2 * g.mean() ** 2 / (1 - w + 2 * w) + ((g - g.mean()) ** 2).sum() / (1 - w) for g in parts)
+        expected = sum(
+            2 * g.mean() ** 2 / (1 - w + 2 * w) + ((g - g.mean()) ** 2).sum() / (1 - w) for g in parts
+        )
     else:
         expected = 0.5 * sum((a - b) ** 2 for a in f for b in f) + (f**2).sum()
     assert_allclose(found, expected)
@@ -147,7 +152,7 @@ def test_names_of_nodes_need_no_order():
     assert_allclose(mixed.dense(), Tree([[0, 1], 2]).dense())
 
 
-# ------------------------------------------------------------------------------------------------------- memory
+# ----------------------------------------------------------------------------------------------------- memory
 
 
 def test_the_spectrum_is_kept_until_a_parameter_changes():
@@ -182,14 +187,16 @@ def test_what_is_kept_does_not_travel(T, tmp_path):
     assert equal(ovk.load(tmp_path / "operator"), T)
 
 
-# ------------------------------------------------------------------------------------------------------ resolve
+# ---------------------------------------------------------------------------------------------------- resolve
 
 
 @pytest.mark.parametrize("T", [Identity(), MixedEffect(0.3)])
 def test_resolve(T):
     assert T.resolve(4).output_dim == 4
     assert T.output_dim is None
-    with pytest.raises(ValueError, match="number of outputs of .* is not known yet: give output_dim, or fit"):
+    with pytest.raises(
+        ValueError, match=r"number of outputs of .* is not known yet: give output_dim, or fit"
+    ):
         T.dense()
 
 
@@ -200,7 +207,7 @@ def test_resolve_with_another_number_of_outputs(T):
         T.resolve(4)
 
 
-# ------------------------------------------------------------------------------------------------------- errors
+# ----------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -208,8 +215,8 @@ def test_resolve_with_another_number_of_outputs(T):
     [
         (Identity(0), "output_dim must be a whole number >= 1, got 0"),
         (Identity(2.5), "output_dim must be a whole number >= 1, got 2.5"),
-        (Dense([[1.0, 2.0], [2.0, 1.0]]), "Dense must be positive semi-definite, but it has the eigenvalue -1 .*largest is 3"),
-        (Dense([[1.0, 0.5], [0.2, 1.0]]), r"B must be symmetric, but entries \(0, 1\) and \(1, 0\) differ by 0.3"),
+        (Dense([[1.0, 2.0], [2.0, 1.0]]), r"positive semi-definite, but it has the eigenvalue -1 .*largest is 3"),
+        (Dense([[1.0, 0.5], [0.2, 1.0]]), r"B must be symmetric, .* \(0, 1\) and \(1, 0\) differ by 0.3"),
         (Dense([[1.0, np.nan], [np.nan, 1.0]]), "B must hold finite numbers, got nan or inf"),
         (Dense([[1.0, 2.0, 3.0]]), r"B must be a square matrix, got shape \(1, 3\)"),
         (Dense(np.zeros((0, 0))), r"B must be a square matrix, got shape \(0, 0\)"),
@@ -221,9 +228,9 @@ def test_resolve_with_another_number_of_outputs(T):
         (MixedEffect(1.5, 2), r"omega must be a number in \[0, 1\], got 1.5"),
         (MixedEffect("half", 2), r"omega must be a number in \[0, 1\], got 'half'"),
         (GraphLaplacian([[0.0, -1.0], [-1.0, 0.0]]), "M must hold similarities >= 0, got -1"),
-        (GraphLaplacian([[0.0, 1.0], [2.0, 0.0]]), r"M must be symmetric, but entries \(0, 1\) and \(1, 0\) differ by 1"),
+        (GraphLaplacian([[0.0, 1.0], [2.0, 0.0]]), r"M must be symmetric, .* \(0, 1\) and \(1, 0\) differ by 1"),
         (GraphLaplacian(np.eye(2), self_weight=-1.0), "self_weight must be finite and >= 0, got -1"),
-        (GraphLaplacian(np.eye(2), self_weight=np.ones(3)), "self_weight must be a number or one for each of the 2"),
+        (GraphLaplacian(np.eye(2), self_weight=np.ones(3)), "a number or one for each of the 2 outputs"),
         (Cluster([]), "assignments must name the cluster of at least one output, got none"),
         (Cluster("ab", within=2.0), r"within must be a number in \[0, 1\], got 2"),
         (Cluster("ab", within=0.3, between=0.5), r"between must be a number in \[0, 0.3\], got 0.5"),

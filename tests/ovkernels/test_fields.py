@@ -1,10 +1,10 @@
 """Fields without rotation have none, fields without sources have none."""
 
-import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import naive
 from ovk.kernels import Gaussian, Matern, RationalQuadratic
 from ovk.ovkernels import CurlFree, DivFree
 

@@ -1,12 +1,12 @@
 """What holds for every operator-valued kernel, whatever the inputs."""
 
-import market
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
+import market
 from ovk._params import equal
 from ovk.kernels import Gaussian, Linear, Scaled
 from ovk.operators import Dense, MixedEffect
@@ -43,7 +43,9 @@ def test_rows_permuted(data, K, X):
     order = np.array(data.draw(st.permutations(range(len(X)))))
     wide = (order[:, None] * market.D + np.arange(market.D)).ravel()
     matrix = K.gram(X).dense()
-    assert_allclose(K.gram(X[order]).dense(), matrix[np.ix_(wide, wide)], atol=1e-7 * max(np.abs(matrix).max(), 1e-300))
+    assert_allclose(
+        K.gram(X[order]).dense(), matrix[np.ix_(wide, wide)], atol=1e-7 * max(np.abs(matrix).max(), 1e-300)
+    )
 
 
 @SETTINGS
@@ -56,7 +58,9 @@ def test_algebra(one, two, three, X, factor):
     assert_allclose(((one + two) + three).gram(X).dense(), (one + (two + three)).gram(X).dense(), atol=scale)
     assert_allclose((one & two).gram(X).dense(), a * b, atol=scale)
     assert_allclose((factor * one).gram(X).dense(), factor * a, atol=scale)
-    assert_allclose((factor * (one + two)).gram(X).dense(), (factor * one + factor * two).gram(X).dense(), atol=scale)
+    assert_allclose(
+        (factor * (one + two)).gram(X).dense(), (factor * one + factor * two).gram(X).dense(), atol=scale
+    )
 
 
 def test_the_grams_of_a_sum_add_up_without_becoming_dense():
@@ -64,7 +68,11 @@ def test_the_grams_of_a_sum_add_up_without_becoming_dense():
     one, two = Gaussian(1.0) * Dense(market.B), Linear() * MixedEffect(0.3, 3)
     C = np.random.default_rng(0).standard_normal((5, 3))
     total = (one + two).gram(X)
-    assert [type(gram).__name__ for gram in (one.gram(X), two.gram(X), total)] == ["Kronecker", "Kronecker", "KroneckerSum"]
+    assert [type(gram).__name__ for gram in (one.gram(X), two.gram(X), total)] == [
+        "Kronecker",
+        "Kronecker",
+        "KroneckerSum",
+    ]
     assert_allclose(total.matmat(C), one.gram(X).matmat(C) + two.gram(X).matmat(C))
 
 

@@ -1,11 +1,10 @@
 """Every solver on every gram finds what a dense solve finds, by the route that is stated."""
 
-import market
-import naive
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
+import market
+import naive
 from ovk.grams import DenseBlocks, Kronecker, KroneckerSum, Observed, decouple
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, Identity
@@ -52,7 +51,8 @@ KERNEL_ROUTES = [
     pytest.param(K.gram(market.inputs(None, 6, seed=3)), solver, id=f"{k}-{s}")
     for k, K in market.OVKERNELS
     for s, solver in market.SOLVERS
-    if s in ("cholesky", "eigen", "conjugate-gradient") and suits(solver, K.gram(market.inputs(None, 6, seed=3)))
+    if s in ("cholesky", "eigen", "conjugate-gradient")
+    and suits(solver, K.gram(market.inputs(None, 6, seed=3)))
 ]
 
 
@@ -127,7 +127,7 @@ def test_zero_outputs_have_zero_coefficients(gram, solver):
     assert not C.any()
 
 
-# ------------------------------------------------------------------------------------------------------- select
+# ----------------------------------------------------------------------------------------------------- select
 
 
 def test_many_eigenvalues_are_left_to_eigenvectors():
@@ -167,7 +167,7 @@ def test_names():
         select(object())
 
 
-# ---------------------------------------------------------------------------------------------------- intercept
+# -------------------------------------------------------------------------------------------------- intercept
 
 
 @pytest.mark.parametrize("weighted", [False, True])

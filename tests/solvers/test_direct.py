@@ -1,17 +1,17 @@
 """Cholesky and Eigen: jitter, singular systems, truncation."""
 
-import market
-import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import market
+import naive
 from ovk.grams import DenseBlocks, Kronecker, KroneckerSum
-from ovk.kernels import Gaussian, Linear, Precomputed
+from ovk.kernels import Gaussian, Linear, Matern, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import triangle
-from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.eigen import _may_have_low_rank, eigenpairs
 
 INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
@@ -22,7 +22,7 @@ def wide(n=60, scale=3.0, seed=0):
     return Gaussian(scale)(X)
 
 
-# ------------------------------------------------------------------------------------------------------- jitter
+# ----------------------------------------------------------------------------------------------------- jitter
 
 
 def test_rounding_is_repaired_and_reported():
@@ -57,7 +57,9 @@ def test_no_jitter_when_none_is_needed():
 @pytest.mark.parametrize("gram", [Kronecker(INDEFINITE, Identity(2)), DenseBlocks(INDEFINITE, 1)])
 def test_indefinite_systems_are_named_with_a_cure(gram):
     state = Cholesky().factor(gram)
-    with pytest.raises(SingularSystem, match=r"of 3 points plus alpha=0\.1 is not positive definite.*use a larger alpha"):
+    with pytest.raises(
+        SingularSystem, match=r"of 3 points plus alpha=0\.1 is not positive definite.*use a larger alpha"
+    ):
         Cholesky().solve(state, np.ones((3, gram.output_dim)), 0.1)
     assert issubclass(SingularSystem, ValueError)
 
@@ -65,7 +67,9 @@ def test_indefinite_systems_are_named_with_a_cure(gram):
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
 def test_an_indefinite_precomputed_kernel_is_refused(tol):
     gram = (Precomputed(INDEFINITE) * Identity(2)).gram(np.arange(3.0)[:, None])
-    with pytest.raises(SingularSystem, match="positive semi-definite, but it has the eigenvalue -1 .*largest is 3"):
+    with pytest.raises(
+        SingularSystem, match=r"positive semi-definite, but it has the eigenvalue -1 .*largest is 3"
+    ):
         Eigen(tol).factor(gram)
 
 
@@ -73,6 +77,14 @@ def test_an_indefinite_precomputed_kernel_is_refused(tol):
 def test_an_indefinite_matrix_with_a_zero_diagonal_is_refused(tol):
     with pytest.raises(SingularSystem, match="eigenvalue -1"):
         eigenpairs(np.array([[0.0, 1.0], [1.0, 0.0]]), tol)
+
+
+def test_an_indefinite_part_behind_the_pivots_is_refused():
+    """The pivots 1 and 1e-3 look fine, and the diagonal of the rest is zero."""
+    G = np.zeros((12, 12))
+    G[0, 0], G[1, 1], G[2, 3], G[3, 2] = 1.0, 1e-3, 0.5, 0.5
+    with pytest.raises(SingularSystem, match=r"eigenvalue -0\.5"):
+        eigenpairs(G, 1e-8)
 
 
 def test_sums_that_do_not_commute_are_refused():
@@ -101,7 +113,7 @@ def test_no_ridge_where_the_operator_is_zero(solver):
     assert_allclose(C @ (np.eye(3) - np.outer(w, w)), 0.0, atol=1e-8)
 
 
-# --------------------------------------------------------------------------------------------------- truncation
+# ------------------------------------------------------------------------------------------------- truncation
 
 
 @pytest.mark.parametrize("tol", [1e-6, 1e-10])
@@ -148,6 +160,17 @@ def test_a_full_rank_matrix_is_not_truncated():
     pairs = eigenpairs(np.eye(10), 1e-6)
     assert pairs.full is True
     assert_allclose(pairs.g, 1.0)
+
+
+def test_a_look_at_half_of_many_rows_tells_whether_truncation_pays():
+    X = np.random.default_rng(0).standard_normal((1200, 2))
+    floor = 1e-9 / 1200
+    assert _may_have_low_rank(Gaussian(3.0)(X), floor)
+    assert _may_have_low_rank(np.zeros((1200, 1200)), floor)
+    assert not _may_have_low_rank(np.eye(1200), floor)
+    assert not _may_have_low_rank(Matern(0.5, 1.0)(X), floor)
+    # Few rows are factored without a look.
+    assert _may_have_low_rank(np.eye(10), floor)
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])

@@ -1,12 +1,12 @@
 """Conjugate gradient, its preconditioners, Gauss-Seidel and missing outputs."""
 
-import market
-import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
+import market
+import naive
 from ovk.grams import DenseBlocks, Gram, Kronecker, Observed
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
@@ -40,7 +40,9 @@ def test_a_ridge_is_needed(solver, gram, alpha):
 @pytest.mark.parametrize(("solver", "gram"), ITERATIVE)
 def test_too_few_iterations_warn(solver, gram):
     solver = solver.replace(max_iter=1)
-    with pytest.warns(ConvergenceWarning, match=r"stopped after .* at a relative residual of .* instead of tol=1e-1"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"stopped after .* at a relative residual of .* instead of tol=1e-1"
+    ):
         _, info = solver.solve(solver.factor(gram), outputs(gram), 1e-3)
     assert info.residual > solver.tol
 
@@ -119,7 +121,7 @@ def test_unknown_grams_are_refused():
         GaussSeidel().solve(GaussSeidel().factor(Own()), np.ones((2, 1)), 1.0)
 
 
-# ----------------------------------------------------------------------------------------------------- low rank
+# --------------------------------------------------------------------------------------------------- low rank
 
 
 @pytest.mark.parametrize("gram", market.each(market.GRAMS))
@@ -162,7 +164,7 @@ def test_rank_saves_iterations():
         ConjugateGradient(rank=0).factor(gram)
 
 
-# ---------------------------------------------------------------------------------------------- missing outputs
+# -------------------------------------------------------------------------------------------- missing outputs
 
 
 @pytest.mark.parametrize("operator", market.each(market.OPERATORS))

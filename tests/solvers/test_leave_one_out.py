@@ -1,14 +1,15 @@
 """Closed-form leave-one-out residuals equal those of fitting again and again."""
 
-import market
-import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import market
+import naive
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
+from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
 
@@ -55,6 +56,23 @@ def test_separable_with_low_rank_eigenpairs(intercept, weighted, entry):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
+@pytest.mark.parametrize("tol", [0.0, 1e-11])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
+    G = Gaussian(8.0)(np.random.default_rng(3).standard_normal((20, 1)))
+    alphas, spectrum = np.array([1e-2, 0.1, 1.0, 3.0, 10.0]), Dense(market.B).eigh()
+    closed = KroneckerLeaveOneOut(
+        eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None
+    )
+    one_by_one = [closed.residuals(spectrum, alpha, entry=entry) for alpha in alphas]
+    for batch in (1, 2 * 60, 1 << 22):  # one alpha, two alphas, all of them at once
+        monkeypatch.setattr(leave_one_out, "BATCH", batch)
+        found = list(closed.path(spectrum, alphas, entry=entry))
+        assert len(found) == len(alphas)
+        assert_allclose(found, one_by_one, rtol=1e-10, atol=1e-12)
+
+
 def test_subtracting_the_mean_beforehand_is_not_the_same():
     G, operator = Gaussian(1.5)(X), Dense(market.B)
     _, _, _, exact = kronecker(G, operator, 0.1, True, False, False)
@@ -62,7 +80,7 @@ def test_subtracting_the_mean_beforehand_is_not_the_same():
     assert np.abs(exact - centred).max() > 1e-2
 
 
-# -------------------------------------------------------------------------------------------------------- dense
+# ------------------------------------------------------------------------------------------------------ dense
 
 
 @pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])

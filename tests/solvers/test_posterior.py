@@ -1,11 +1,11 @@
 """Posterior covariances equal dense algebra, whichever solver has the factor."""
 
-import market
-import naive
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import market
+import naive
 from ovk.grams import Observed, decouple
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense

@@ -13,11 +13,13 @@ Memory is that of the sums, whatever the number of rows; two sets of sums over t
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ovk._params import Registered
 from ovk._validation import Array
@@ -32,6 +34,8 @@ from ovk.solvers.conjugate_gradient import conjugate_gradient
 
 #: Unknowns up to which a system with missing outputs is factored densely.
 DENSE_LIMIT = 4000
+#: Relative residual at which the iteration for a larger one stops, and iterations after which it gives up.
+TOLERANCE, MOST_ITERATIONS = 1e-12, 5000
 
 
 class LandmarkRidge(Registered, ABC):
@@ -233,7 +237,14 @@ class SeparableLandmarks(LandmarkRidge):
             top = (Q @ ((Q.T @ W @ R) / denominator) @ R.T).reshape(-1)
             return np.concatenate([top, x[m * s :] / counts]) if intercept else top
 
-        found = conjugate_gradient(apply, right, precondition, None, 1e-12, 5000)
+        found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
+        if found.residual > TOLERANCE:
+            warnings.warn(
+                f"landmarks with missing outputs: conjugate gradient stopped after {found.iterations} iterations at a "
+                f"relative residual of {found.residual:.1e} instead of {TOLERANCE:.0e}: raise alpha or use fewer landmarks",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
         return found.X, info
 

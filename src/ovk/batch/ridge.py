@@ -131,6 +131,11 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be True: the first is the diagonal of the second")
         expansion = self.expansion_
+        if (return_std or return_cov) and _takes_gram(self.kernel_):
+            raise ValueError(
+                "Precomputed() does not know k(x, x) of new objects, so there is no return_std and no return_cov: use "
+                "Precomputed(matrix) with indices"
+            )
         X = self._check_inputs(X, reset=False)
         values = expansion(X)
         mean = values[:, 0] if self.single_output_ else values
@@ -185,6 +190,8 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
 
 def _takes_gram(kernel: Any) -> bool:
     """Whether inputs are rows of a kernel matrix."""
+    if isinstance(kernel, (list, tuple)):
+        return any(map(_takes_gram, kernel))
     scalar = kernel.kernel if isinstance(kernel, Separable) else kernel
     return scalar == "precomputed" if isinstance(scalar, str) else _is_bare_precomputed(scalar)
 

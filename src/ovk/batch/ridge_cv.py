@@ -112,7 +112,7 @@ class OVKRidgeCV(OVKRegressor):
         scored = self._scored(targets.d)
         kernels = [clone(kernel).resolve(X, targets.d) for kernel in self._kernels()]
         operators = self._operators(targets.d)
-        groups = _same_inputs(X) if not _takes_gram(self._kernels()[0]) else np.arange(X.shape[0])
+        groups = _same_inputs(X) if not _takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
             _check_two_inputs(targets, groups)
         surface = np.stack(

@@ -72,7 +72,13 @@ def check_targets(
     if Y is None:
         raise ValueError("requires y to be passed, but the target y is None: give the outputs Y, (n, d) or (n,)")
     array = check_array(
-        Y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y", ensure_min_samples=0
+        Y,
+        ensure_2d=False,
+        dtype=np.float64,
+        ensure_all_finite="allow-nan",
+        input_name="y",
+        ensure_min_samples=0,
+        ensure_min_features=0,
     )
     if array.ndim not in (1, 2):
         raise ValueError(f"Y must have one or two dimensions, got shape {array.shape}")
@@ -110,7 +116,7 @@ def check_seen(seen: npt.NDArray[np.bool_], where: str) -> None:
 
 
 def _weights(sample_weight: Any, X: Any, *, part: bool) -> Array:
-    if not np.any(sample_weight):
+    if not np.asarray(sample_weight).any():
         if not part:
             raise ValueError("sample_weight must have an entry above zero, got only zeros")
         # scikit-learn refuses weights that are all zero.

@@ -41,7 +41,12 @@ class Separable(OperatorKernel):
 
     @property
     def output_dim(self) -> int | None:
+        self._check_operator()
         return self.operator.output_dim
+
+    def _check_operator(self) -> None:
+        if not isinstance(self.operator, OutputOperator):
+            raise ValueError(f"operator must be an operator of ovk.operators, got {self.operator!r}")
 
     @property
     def scalar(self) -> ScalarKernel:
@@ -49,8 +54,7 @@ class Separable(OperatorKernel):
         return as_kernel(self.kernel)
 
     def resolve(self, X: Any, d: int) -> Self:
-        if not isinstance(self.operator, OutputOperator):
-            raise ValueError(f"operator must be an operator of ovk.operators, got {self.operator!r}")
+        self._check_operator()
         kernel, operator = self.scalar.resolve(X), self.operator.resolve(d)
         if kernel is self.kernel and operator is self.operator:
             return self

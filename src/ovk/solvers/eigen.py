@@ -11,6 +11,11 @@ from ovk._validation import Array, positive
 from ovk.grams import Decoupled, Gram, Rotated, decouple
 from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
 
+#: Rank, as a part of n, up to which a pivoted Cholesky factor beats the eigendecomposition of the whole.
+WORTHWHILE = 0.7
+#: Rows above which it pays to look whether the rank may be low before factoring.
+MANY_ROWS = 1000
+
 
 class Eigenpairs(NamedTuple):
     """G = Q diag(g) Q' on the span of Q, and zero (to a stated tolerance) on what is orthogonal to it."""
@@ -48,18 +53,20 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
     changes the solution at ridge alpha by at most tol / alpha, relatively.
     """
     n = len(G)
-    if tol > 0:
-        F, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(G), tol=tol / n, lower=1)
-        L = np.tril(F)[:, :rank]
-        low = np.empty_like(L)
-        low[pivots - 1] = L
-        left = np.diagonal(G) - np.einsum("ij,ij->i", low, low)
-        # A rank near n gains nothing over the plain eigenvectors; a negative rest means an indefinite matrix, and they
-        # tell how much.
-        if rank <= 0.7 * n and left.min() > -1e-7 * np.diagonal(G).max():
-            values, vectors = np.linalg.eigh(low.T @ low)
-            keep = values > np.finfo(float).eps * values.max(initial=1e-300)
-            return Eigenpairs((low @ vectors[:, keep]) / np.sqrt(values[keep]), values[keep], False)
+    if tol > 0 and _may_have_low_rank(G, tol / n):
+        # G is symmetric: its transpose is the same matrix in the order that LAPACK wants.
+        F, pivots, rank, _ = lapack.dpstrf(G.T, tol=tol / n, lower=1)
+        # A rank near n gains nothing over the plain eigenvectors.
+        if rank <= WORTHWHILE * n:
+            low = np.empty((n, rank))
+            low[pivots - 1] = np.tril(F[:, :rank])
+            # What is left of an indefinite matrix is not small; one product with any vector shows it.
+            probe = np.cos(np.arange(n))
+            left = float(np.linalg.norm(G @ probe - low @ (low.T @ probe)) / np.linalg.norm(probe))
+            if left <= tol + 1e-7 * float(np.diagonal(G).max()):
+                values, vectors = np.linalg.eigh(low.T @ low)
+                keep = values > np.finfo(float).eps * values.max(initial=1e-300)
+                return Eigenpairs((low @ vectors[:, keep]) / np.sqrt(values[keep]), values[keep], False)
     values, vectors = np.linalg.eigh(G)
     if n and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
         raise SingularSystem(
@@ -67,6 +74,24 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
             f"(the largest is {values[-1]:.6g}): check the kernel"
         )
     return Eigenpairs(vectors, np.maximum(values, 0.0), True)
+
+
+def _may_have_low_rank(G: Array, floor: float) -> bool:
+    """Whether the pivots of G may fall below `floor` soon enough, judged by half of its rows (1/8 of the work).
+
+    Pivots of a kernel fall ever more slowly, and those of all rows lie above those of half: so if the half's,
+    falling on as fast as they did last, stay above the floor, G's do so too.
+    """
+    n = len(G)
+    if n < MANY_ROWS:
+        return True
+    half = np.random.default_rng(0).permutation(n)[: n // 2]
+    F, _, rank, _ = lapack.dpstrf(G[np.ix_(half, half)].T, tol=floor, lower=1)
+    if rank < len(half):
+        return True
+    last, middle = 2.0 * np.log(np.diagonal(F)[[-1, n // 4]])
+    slope = (last - middle) / (len(half) - 1 - n // 4)
+    return bool(last + slope * (WORTHWHILE * n - len(half)) <= np.log(floor))
 
 
 class EigenState(NamedTuple):
@@ -120,7 +145,9 @@ class Eigen(Solver):
             # Problems that share eigenvectors share the two products as well.
             sizes = [part.shape[1] for part in parts]
             t = np.repeat([t for _, t in state.pairs], sizes)
-            parts = np.split(first.solve(np.concatenate(parts, axis=1), t, alpha), np.cumsum(sizes)[:-1], axis=1)
+            parts = np.split(
+                first.solve(np.concatenate(parts, axis=1), t, alpha), np.cumsum(sizes)[:-1], axis=1
+            )
         else:
             parts = [pairs.solve(part, t, alpha) for part, (pairs, t) in zip(parts, state.pairs, strict=True)]
         condition = max(pairs.condition(t, alpha) for pairs, t in state.pairs)

@@ -14,12 +14,17 @@ weights): subtracting the mean beforehand is *not* the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ovk._validation import Array
 from ovk.grams.base import Indices
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
+
+#: Numbers in each product of one batch of alphas: 32 MiB of doubles.
+BATCH = 1 << 22
 
 
 class KroneckerLeaveOneOut:
@@ -43,30 +48,43 @@ class KroneckerLeaveOneOut:
 
     def residuals(self, spectrum: Spectrum, alpha: float, *, entry: bool = False) -> Array:
         """Residuals (n, d) at `alpha` with the operator of the given spectrum."""
+        return next(self.path(spectrum, np.array([alpha]), entry=entry))
+
+    def path(self, spectrum: Spectrum, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
+        """Residuals (n, d) at each of `alphas` in turn.
+
+        Products with Q cost the reading of Q, so many alphas share them.
+        """
+        step = max(1, BATCH // max(self._Y.size, 1))
+        for start in range(0, len(alphas), step):
+            yield from self._batch(spectrum, alphas[start : start + step], entry)
+
+    def _batch(self, spectrum: Spectrum, alphas: Array, entry: bool) -> Iterator[Array]:
         pairs, V = self._pairs, spectrum.vectors
-        t, groups = spectrum.distinct, spectrum.groups
-        sizes = [group.stop - group.start for group in groups]
-        # One column for each distinct eigenvalue; outputs that share it share the column.
-        filters = 1.0 / (np.outer(pairs.g, t) + alpha)
-        span = filters if pairs.full else filters - 1.0 / alpha
-        C = pairs.Q @ ((self._inner @ V) * np.repeat(span, sizes, axis=1))
-        H = self._squares @ filters
-        if self._beyond is not None:
-            C += self._Y @ V / alpha
-            H += self._beyond[:, None] / alpha
-        if self._u is not None and self._inner_u is not None:
-            z = pairs.Q @ (span * self._inner_u[:, None])
-            if not pairs.full:
-                z += self._u[:, None] / alpha
-            total = self._u @ z
-            H -= z**2 / total
-            wide, totals = np.repeat(z, sizes, axis=1), np.repeat(total, sizes)
-            C -= wide * (np.einsum("iq,iq->q", wide, self._Y @ V) / totals)
-        H = np.repeat(H, sizes, axis=1)
-        if entry:
-            result: Array = (C @ V.T) / (H @ (V**2).T)
-            return result
-        return (C / H) @ V.T
+        n, k, m = len(self._Y), len(alphas), len(spectrum.groups)
+        sizes = [group.stop - group.start for group in spectrum.groups]
+        YV, inner = self._Y @ V, self._inner @ V
+        # One column for each alpha and distinct eigenvalue; outputs that share the eigenvalue share it.
+        filters = 1.0 / (np.multiply.outer(pairs.g, spectrum.distinct)[:, None, :] + alphas[:, None])
+        span = filters if pairs.full else filters - 1.0 / alphas[:, None]
+        Hs = (self._squares @ filters.reshape(-1, k * m)).reshape(n, k, m)
+        weighted = inner[:, None, :] * np.repeat(span, sizes, axis=2)
+        Cs = (pairs.Q @ weighted.reshape(-1, k * V.shape[1])).reshape(n, k, -1)
+        if self._inner_u is not None:
+            zs = (pairs.Q @ (span * self._inner_u[:, None, None]).reshape(-1, k * m)).reshape(n, k, m)
+        for a, alpha in enumerate(alphas):
+            C, H = Cs[:, a], Hs[:, a]
+            if self._beyond is not None:
+                C = C + YV / alpha
+                H = H + self._beyond[:, None] / alpha
+            if self._u is not None:
+                z = zs[:, a] if pairs.full else zs[:, a] + self._u[:, None] / alpha
+                total = self._u @ z
+                H = H - z**2 / total
+                wide, totals = np.repeat(z, sizes, axis=1), np.repeat(total, sizes)
+                C = C - wide * (np.einsum("iq,iq->q", wide, YV) / totals)
+            H = np.repeat(H, sizes, axis=1)
+            yield (C @ V.T) / (H @ (V**2).T) if entry else (C / H) @ V.T
 
 
 class DenseLeaveOneOut:

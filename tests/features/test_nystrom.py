@@ -1,0 +1,133 @@
+"""Nystrom features: the kernel itself on their own points, a projection elsewhere."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import market
+import naive
+import ovk
+from ovk._params import equal
+from ovk.features import NystromMap, OperatorNystromMap
+from ovk.features.nystrom import independent
+from ovk.kernels import Gaussian, Linear, Tanimoto
+from ovk.operators import Dense, LowRank
+from ovk.ovkernels import CurlFree
+
+KERNELS = market.each(market.KERNELS)
+OVKERNELS = market.each(market.OVKERNELS)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_points_give_the_kernel(kernel):
+    X = market.inputs(kernel, 8, seed=1)
+    phi = NystromMap.from_points(kernel, X).transform(X)
+    G = naive.scalar_gram(kernel, X)
+    assert_allclose(phi @ phi.T, G, atol=1e-6 * np.abs(G).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_elsewhere_it_is_the_projection(kernel):
+    points, X = market.inputs(kernel, 4, seed=1), market.inputs(kernel, 6, seed=2)
+    phi = NystromMap.from_points(kernel, points).transform(X)
+    k, D = naive.scalar_gram(kernel, X, points), naive.scalar_gram(kernel, points)
+    assert_allclose(phi @ phi.T, k @ np.linalg.pinv(D, rcond=1e-10) @ k.T, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_coefficients_of_the_expansion(kernel):
+    points, X = market.inputs(kernel, 4, seed=1), market.inputs(kernel, 6, seed=2)
+    features = NystromMap.from_points(kernel, points)
+    W = np.random.default_rng(0).standard_normal((len(features.L), 2))
+    expected = naive.scalar_gram(kernel, X, features.points) @ features.coefficients(W)
+    assert_allclose(features.transform(X) @ W, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_duplicates_are_dropped():
+    X = np.random.default_rng(0).standard_normal((5, 2))
+    features = NystromMap.from_points(Gaussian(1.0), X[[0, 1, 0, 2, 2, 3, 4, 1]])
+    assert features.points.shape == (5, 2)
+    assert {tuple(row) for row in features.points} == {tuple(row) for row in X}
+    assert_allclose(features.L @ features.L.T, Gaussian(1.0)(features.points), atol=1e-14)
+
+
+def test_points_that_depend_on_the_others_are_dropped():
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    features = NystromMap.from_points(Linear(), X)
+    assert features.points.shape == (3, 3)
+    phi = features.transform(X)
+    assert_allclose(phi @ phi.T, X @ X.T, atol=1e-10)
+
+
+def test_kept_points_stay_in_order():
+    X = np.linspace(0.0, 3.0, 7)[:, None]
+    features = NystromMap.from_points(Gaussian(0.3), X)
+    assert np.array_equal(features.points, X)
+    keep, L = independent(np.diag([1.0, 1e-12, 3.0, 2.0]))
+    assert keep.tolist() == [0, 2, 3]
+    assert_allclose(L @ L.T, np.diag([1.0, 3.0, 2.0]))
+
+
+def test_sparse_points():
+    X = sparse.csr_array(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]))
+    features = NystromMap.from_points(Tanimoto(), X)
+    assert features.points.shape == (2, 3)
+    phi = features.transform(X)
+    assert_allclose(phi @ phi.T, Tanimoto()(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [0.0 * (Gaussian(1.0) * Dense(market.B)), Linear() * Dense(market.B)])
+def test_a_kernel_that_is_zero_at_every_landmark(K):
+    points = np.zeros((3, 2))
+    with pytest.raises(ValueError, match="zero at every landmark: choose other landmarks or another kernel"):
+        NystromMap.from_points(K.scalar, points)
+    with pytest.raises(ValueError, match="zero at every landmark"):
+        OperatorNystromMap.from_points(K, points)
+
+
+# -------------------------------------------------------------------------------------------- operator-valued
+
+
+@pytest.mark.parametrize("K", OVKERNELS)
+def test_operator_map_with_all_points_is_the_kernel(K):
+    X = market.inputs(K, 5, seed=1)
+    features = OperatorNystromMap.from_points(K, X)
+    phi = features.transform(X)
+    G = naive.gram(K, X)
+    assert features.output_dim == market.D
+    assert phi.shape == (15, len(features.keep))
+    assert_allclose(phi @ phi.T, G, atol=1e-6 * np.abs(G).max())
+
+
+@pytest.mark.parametrize("K", OVKERNELS)
+def test_operator_coefficients(K):
+    points, X = market.inputs(K, 4, seed=1), market.inputs(K, 3, seed=2)
+    features = OperatorNystromMap.from_points(K, points)
+    W = np.random.default_rng(0).standard_normal(len(features.keep))
+    C = features.coefficients(W)
+    assert C.shape == (4, market.D)
+    assert_allclose(features.transform(X) @ W, naive.gram(K, X, points) @ C.ravel(), rtol=1e-7, atol=1e-7)
+
+
+def test_operator_map_of_duplicates_and_of_singular_operators():
+    X = np.random.default_rng(0).standard_normal((4, 2))
+    assert len(OperatorNystromMap.from_points(CurlFree(Gaussian(1.0)), np.concatenate([X, X])).keep) == 8
+    K = Gaussian(1.0) * LowRank([[1.0], [2.0]])
+    features = OperatorNystromMap.from_points(K, X)
+    assert len(features.keep) == 4
+    phi = features.transform(X)
+    assert_allclose(phi @ phi.T, K.gram(X).dense(), atol=1e-8)
+
+
+def test_save_and_load(tmp_path):
+    X = np.random.default_rng(0).standard_normal((5, 2))
+    for features in (
+        NystromMap.from_points(Gaussian(1.0), X),
+        OperatorNystromMap.from_points(CurlFree(Gaussian(1.0)), X),
+    ):
+        before = features.transform(X)
+        ovk.save(features, tmp_path / "map")
+        again = ovk.load(tmp_path / "map")
+        assert equal(again.kernel, features.kernel)
+        assert np.array_equal(again.transform(X), before)

@@ -1,0 +1,82 @@
+"""Displays compute what they show, and draw it without a window."""
+
+import builtins
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from ovk import OVKRidge, OVKRidgeCV
+from ovk.kernels import Gaussian
+from ovk.operators import Dense
+from ovk.plotting import LeaveOneOutDisplay, OutputStructureDisplay, PredictionDisplay
+
+
+@pytest.fixture(autouse=True)
+def _no_open_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(30, 1))
+    return X, np.column_stack([np.sin(6 * X[:, 0]), np.cos(6 * X[:, 0])]) + 0.1 * rng.standard_normal((30, 2))
+
+
+def test_output_structure_shows_the_correlation_of_the_operator(data):
+    model = OVKRidge(Gaussian(0.3) * Dense([[4.0, 1.0], [1.0, 1.0]])).fit(*data)
+    display = OutputStructureDisplay.from_estimator(model, names=["a", "b"])
+    np.testing.assert_allclose(display.correlation, [[1.0, 0.5], [0.5, 1.0]])
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["a", "b"]
+    assert "0.50" in [text.get_text() for text in display.ax_.texts]
+
+
+def test_leave_one_out_marks_the_choice(data):
+    model = OVKRidgeCV(Gaussian(0.3), np.logspace(-3, 1, 5), omegas=[0.0, 0.5, 0.9]).fit(*data)
+    display = LeaveOneOutDisplay.from_estimator(model)
+    assert display.best == (model.alpha_, model.best_error_)
+    assert len(display.ax_.lines) == 4
+    assert {line.get_linestyle() for line in display.ax_.lines[:3]} == {"-", "--", "-."}
+
+
+def test_leave_one_out_without_operators(data):
+    display = LeaveOneOutDisplay.from_estimator(OVKRidgeCV([Gaussian(0.3), Gaussian(3.0)]).fit(*data))
+    assert display.errors.shape == (1, 25)
+
+
+def test_prediction_draws_each_output_with_its_band(data):
+    X, Y = data
+    model = OVKRidge(Gaussian(0.3), alpha=0.1).fit(X, Y)
+    display = PredictionDisplay.from_estimator(model, X, Y)
+    assert len(display.axes_) == 2
+    mean, std = model.predict(display.x[:, None], return_std=True)
+    np.testing.assert_allclose(display.mean, mean)
+    np.testing.assert_allclose(display.std, std)
+
+
+def test_prediction_needs_one_input():
+    model = OVKRidge(Gaussian(1.0)).fit(np.eye(3), np.ones(3))
+    with pytest.raises(ValueError, match="one input, the model has 3"):
+        PredictionDisplay.from_estimator(model)
+
+
+def test_displays_can_draw_on_given_axes(data):
+    _, ax = plt.subplots()
+    display = OutputStructureDisplay.from_matrix(np.eye(3), ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r"pip install 'ovk\[plot\]'"):
+        OutputStructureDisplay.from_matrix(np.eye(2))

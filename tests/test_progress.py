@@ -1,0 +1,133 @@
+"""The progress bar appears only when somebody looks and the work takes long."""
+
+import io
+
+import pytest
+
+from ovk import _progress
+from ovk._progress import ProgressBar, track
+
+
+class Stream(io.StringIO):
+    def __init__(self, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test winds."""
+
+    class Clock:
+        now = 100.0
+
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: Clock.now)
+    return Clock
+
+
+@pytest.fixture(autouse=True)
+def no_wish(monkeypatch):
+    monkeypatch.delenv("OVK_PROGRESS", raising=False)
+
+
+def work(stream, clock, seconds, total=4, steps=4):
+    with ProgressBar("solving", total=total, stream=stream) as bar:
+        for _ in range(steps):
+            clock.now += seconds
+            bar.update()
+        drawn = stream.getvalue()
+    assert bar.count == steps
+    return drawn
+
+
+def test_long_work_on_a_terminal_is_drawn_and_wiped(clock):
+    stream = Stream(True)
+    drawn = work(stream, clock, 30.0)
+    assert "solving" in drawn
+    assert " 25%  0:30 gone, 1:30 left" in drawn
+    assert "100%  2:00 gone, 0:00 left" in drawn
+    assert "█" * ProgressBar.WIDTH in drawn
+    assert stream.getvalue() == drawn + "\r\x1b[2K"
+
+
+def test_nobody_looks(clock):
+    stream = Stream(False)
+    work(stream, clock, 30.0)
+    assert stream.getvalue() == ""
+
+
+def test_short_work_is_not_drawn(clock):
+    stream = Stream(True)
+    work(stream, clock, 0.2)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("wish", "terminal", "drawn"), [("1", False, True), ("0", True, False), ("", True, True)]
+)
+def test_the_wish_overrules(clock, monkeypatch, wish, terminal, drawn):
+    monkeypatch.setenv("OVK_PROGRESS", wish)
+    stream = Stream(terminal)
+    work(stream, clock, 30.0)
+    assert bool(stream.getvalue()) is drawn
+
+
+def test_it_is_not_drawn_too_often(clock):
+    stream = Stream(True)
+    work(stream, clock, 0.01, total=1000, steps=300)
+    # Three seconds of work: nothing in the first, then ten drawings a second.
+    assert 15 <= stream.getvalue().count("solving") <= 21
+
+
+def test_without_a_total_it_counts(clock):
+    stream = Stream(True)
+    drawn = work(stream, clock, 3000.0, total=None, steps=2)
+    assert "solving 1  50:00" in drawn
+    assert "solving 2  1:40:00" in drawn
+    assert "%" not in drawn
+
+
+def test_more_than_the_total_is_all_of_it(clock):
+    drawn = work(Stream(True), clock, 10.0, total=2, steps=3)
+    assert drawn.count("100%") == 2
+
+
+def test_nothing_done_yet_has_no_end(clock):
+    stream = Stream(True)
+    bar = ProgressBar("waiting", total=5, stream=stream)
+    clock.now += 10.0
+    bar.update(0)
+    assert "  0%  0:10 gone, ? left" in stream.getvalue()
+
+
+def test_it_is_wiped_after_an_error(clock):
+    stream = Stream(True)
+
+    def fail():
+        with ProgressBar("failing", total=2, stream=stream) as bar:
+            clock.now += 10.0
+            bar.update()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert stream.getvalue().endswith("\r\x1b[2K")
+
+
+def test_track(clock, monkeypatch):
+    stream = Stream(True)
+    monkeypatch.setattr(_progress.sys, "stderr", stream)
+
+    def slow(items):
+        for item in track(items, "counting"):
+            clock.now += 10.0
+            yield item
+
+    assert list(slow([1, 2])) == [1, 2]
+    assert "50%" in stream.getvalue()
+    assert list(slow(iter("ab"))) == ["a", "b"]
+    assert "counting 2" in stream.getvalue()
+    assert list(track(iter("abc"), "known", total=3)) == ["a", "b", "c"]

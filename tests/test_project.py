@@ -1,0 +1,81 @@
+"""The project as a user meets it: names, examples, the demo, the README."""
+
+import importlib
+import inspect
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import ovk
+
+ROOT = Path(__file__).parent.parent
+ROOMS = [
+    "kernels",
+    "operators",
+    "grams",
+    "ovkernels",
+    "solvers",
+    "features",
+    "datasets",
+    "plotting",
+    "reproduce",
+]
+
+
+def public_names():
+    for room in ROOMS:
+        module = importlib.import_module(f"ovk.{room}")
+        for name in module.__all__:
+            yield f"{room}.{name}", getattr(module, name)
+    for name in ovk.__all__:
+        yield name, getattr(ovk, name)
+
+
+PUBLIC = [
+    (name, thing) for name, thing in public_names() if inspect.isclass(thing) or inspect.isfunction(thing)
+]
+
+#: Contracts and records: there is nothing to run before somebody implements or returns one.
+WITHOUT_EXAMPLE = {
+    "Contents", "Decoupled", "Display", "Entry", "Gram", "OperatorKernel", "OutputOperator", "Result", "Rotated", "Row",
+    "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput", "Stationary",
+    "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "thing"), PUBLIC, ids=[name for name, _ in PUBLIC])
+def test_every_public_name_says_what_it_is_with_an_example(name, thing):
+    text = inspect.getdoc(thing)
+    assert text
+    if name.split(".")[-1] not in WITHOUT_EXAMPLE:
+        assert ">>>" in text
+
+
+def test_the_demo_runs_and_shows_what_coupling_gains(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    scores = [float(line.split()[-1]) for line in out.splitlines() if re.search(r"0\.\d{3}$", line)]
+    assert len(scores) == 3
+    assert scores[0] < scores[1] < scores[2]
+    assert (tmp_path / "demo.png").exists()
+    assert (tmp_path / "demo.ovk").exists()
+
+
+def test_the_readme_example_runs(capsys):
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    exec(blocks[0], {})
+    assert capsys.readouterr().out.startswith("0.9")
+
+
+def test_every_class_can_be_loaded_by_name():
+    from ovk._params import Parameters
+    from ovk._registry import lookup, public_name
+
+    for name, thing in PUBLIC:
+        if inspect.isclass(thing) and issubclass(thing, Parameters):
+            assert lookup(public_name(thing)) is thing, name
