@@ -215,7 +215,7 @@ def test_resolve_with_another_number_of_outputs(T):
     [
         (Identity(0), "output_dim must be a whole number >= 1, got 0"),
         (Identity(2.5), "output_dim must be a whole number >= 1, got 2.5"),
-        (Dense([[1.0, 2.0], [2.0, 1.0]]), r"positive semi-definite, but it has the eigenvalue -1 .*largest is 3"),
+        (Dense([[1.0, 2.0], [2.0, 1.0]]), r"semi-definite, but it has the eigenvalue -1 .*largest is 3"),
         (Dense([[1.0, 0.5], [0.2, 1.0]]), r"B must be symmetric, .* \(0, 1\) and \(1, 0\) differ by 0.3"),
         (Dense([[1.0, np.nan], [np.nan, 1.0]]), "B must hold finite numbers, got nan or inf"),
         (Dense([[1.0, 2.0, 3.0]]), r"B must be a square matrix, got shape \(1, 3\)"),
@@ -228,7 +228,7 @@ def test_resolve_with_another_number_of_outputs(T):
         (MixedEffect(1.5, 2), r"omega must be a number in \[0, 1\], got 1.5"),
         (MixedEffect("half", 2), r"omega must be a number in \[0, 1\], got 'half'"),
         (GraphLaplacian([[0.0, -1.0], [-1.0, 0.0]]), "M must hold similarities >= 0, got -1"),
-        (GraphLaplacian([[0.0, 1.0], [2.0, 0.0]]), r"M must be symmetric, .* \(0, 1\) and \(1, 0\) differ by 1"),
+        (GraphLaplacian([[0.0, 1.0], [2.0, 0.0]]), r"M must be symmetric, .*\(0, 1\) .* differ by 1"),
         (GraphLaplacian(np.eye(2), self_weight=-1.0), "self_weight must be finite and >= 0, got -1"),
         (GraphLaplacian(np.eye(2), self_weight=np.ones(3)), "a number or one for each of the 2 outputs"),
         (Cluster([]), "assignments must name the cluster of at least one output, got none"),

@@ -1,0 +1,379 @@
+"""Losses for d outputs, aware of missing ones: l(y, f) >= 0, convex in the prediction f.
+
+A missing output (nan in y) has no part in the loss and a zero in the gradient.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from ovk._params import Parameters
+from ovk._validation import Array, in_interval, positive
+
+
+class Loss(Parameters, ABC):
+    """A convex loss.
+
+    Shapes: Y and F are (n, d), values (n,), gradients (n, d).
+    """
+
+    #: Lipschitz constant of the gradient in f, None where the gradient jumps.
+    smoothness: float | None = None
+    #: Targets are given by the learner, not by the data (novelty detection).
+    unsupervised = False
+
+    @abstractmethod
+    def value(self, Y: Array, F: Array) -> Array:
+        """Loss of each row."""
+
+    @abstractmethod
+    def gradient(self, Y: Array, F: Array) -> Array:
+        """Derivative in F."""
+
+    def lipschitz(self, d: int) -> float | None:
+        """Largest norm that the gradient can have with d outputs, None when it is unbounded."""
+        return None
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        """How much the gradient can change between F and any point within `radius` (n,) of it."""
+        bound = self.lipschitz(F.shape[1])
+        steepest = np.inf if self.smoothness is None else self.smoothness * radius
+        return np.minimum(steepest, np.inf if bound is None else 2.0 * bound)
+
+    def check(self, Y: Array) -> None:
+        """Refuse targets that the loss does not understand."""
+
+
+def _residual(Y: Array, F: Array) -> Array:
+    """f - y, zero where y is missing."""
+    return np.where(np.isnan(Y), 0.0, F - Y)
+
+
+def _apart(distance: Array, Y: Array, radius: Array, jump: float) -> Array:
+    """Change of a gradient whose entries jump by `jump` at a kink `distance` away, (n,)."""
+    crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
+    return jump * np.sqrt(crossed.sum(axis=1))
+
+
+class Squared(Loss):
+    """1/2 |f - y|^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Squared
+    >>> Y, F = np.array([[1.0, np.nan]]), np.array([[3.0, 5.0]])
+    >>> Squared().value(Y, F), Squared().gradient(Y, F)
+    (array([2.]), array([[2., 0.]]))
+    """
+
+    smoothness = 1.0
+
+    def value(self, Y: Array, F: Array) -> Array:
+        return 0.5 * np.square(_residual(Y, F)).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        return _residual(Y, F)
+
+
+class Huber(Loss):
+    """Squared near zero, linear beyond `delta`, output by output: outliers pull with bounded force.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Huber
+    >>> Huber(1.0).gradient(np.zeros((1, 2)), np.array([[0.5, 7.0]]))
+    array([[0.5, 1. ]])
+    """
+
+    smoothness = 1.0
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = delta
+
+    def value(self, Y: Array, F: Array) -> Array:
+        delta, size = positive(self.delta, "delta"), np.abs(_residual(Y, F))
+        return np.where(size <= delta, 0.5 * size**2, delta * (size - 0.5 * delta)).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        delta = positive(self.delta, "delta")
+        return np.clip(_residual(Y, F), -delta, delta)
+
+    def lipschitz(self, d: int) -> float:
+        return float(positive(self.delta, "delta") * np.sqrt(d))
+
+
+class EpsilonInsensitive(Loss):
+    """max(|f - y| - epsilon, 0), output by output, or of the norm of all outputs together (``joint=True``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(1.0).value(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
+    array([5.])
+    >>> EpsilonInsensitive(1.0, joint=True).value(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
+    array([4.])
+    """
+
+    def __init__(self, epsilon: float = 0.1, joint: bool = False) -> None:
+        self.epsilon = epsilon
+        self.joint = joint
+
+    def _epsilon(self) -> float:
+        return positive(self.epsilon, "epsilon", zero=True)
+
+    def value(self, Y: Array, F: Array) -> Array:
+        residual = _residual(Y, F)
+        if self.joint:
+            return np.maximum(np.linalg.norm(residual, axis=1) - self._epsilon(), 0.0)
+        seen = ~np.isnan(Y)
+        return np.where(seen, np.maximum(np.abs(residual) - self._epsilon(), 0.0), 0.0).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        residual = _residual(Y, F)
+        if self.joint:
+            size = np.linalg.norm(residual, axis=1, keepdims=True)
+            return np.where(size > self._epsilon(), residual / np.maximum(size, 1e-300), 0.0)
+        return np.where(np.abs(residual) > self._epsilon(), np.sign(residual), 0.0)
+
+    def lipschitz(self, d: int) -> float:
+        return 1.0 if self.joint else float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        residual = np.abs(_residual(Y, F))
+        if not self.joint:
+            return _apart(np.abs(residual - self._epsilon()), Y, radius, 2.0 if self._epsilon() == 0 else 1.0)
+        size = np.linalg.norm(residual, axis=1)
+        # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
+        outside = size - radius > self._epsilon()
+        turn = np.divide(radius, size - radius, out=np.full_like(size, 2.0), where=outside)
+        return np.where(size + radius < self._epsilon(), 0.0, np.where(outside, np.minimum(turn, 2.0), 2.0))
+
+
+class Pinball(Loss):
+    """Quantile regression: output q estimates the quantile tau_q.
+
+    Parameters
+    ----------
+    quantiles : float or one in (0, 1) for each output
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Pinball
+    >>> Pinball([0.1, 0.9]).value(np.array([[1.0, 1.0]]), np.array([[0.0, 0.0]]))
+    array([1.])
+    """
+
+    def __init__(self, quantiles: Any = 0.5) -> None:
+        self.quantiles = quantiles
+
+    def _tau(self, d: int) -> Array:
+        tau = np.asarray(self.quantiles, dtype=np.float64)
+        if tau.ndim > 1 or (tau.ndim == 1 and len(tau) != d) or not ((tau > 0) & (tau < 1)).all():
+            raise ValueError(f"quantiles must lie in (0, 1), one or one for each of the {d} outputs, got {self.quantiles!r}")
+        return np.broadcast_to(tau, (d,))
+
+    def value(self, Y: Array, F: Array) -> Array:
+        tau, residual = self._tau(F.shape[1]), -_residual(Y, F)
+        return np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        tau, residual = self._tau(F.shape[1]), -_residual(Y, F)
+        return np.where(residual > 0, -tau, np.where(residual < 0, 1.0 - tau, 0.0))
+
+    def lipschitz(self, d: int) -> float:
+        tau = self._tau(d)
+        return float(np.linalg.norm(np.maximum(tau, 1.0 - tau)))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return _apart(np.abs(_residual(Y, F)), Y, radius, 1.0)
+
+
+class _Margin(Loss):
+    """Losses of the margin y f, y = -1 or 1."""
+
+    def check(self, Y: Array) -> None:
+        wrong = ~(np.isnan(Y) | (np.abs(Y) == 1.0))
+        if wrong.any():
+            row, output = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"{type(self).__name__} needs labels -1 and 1, got {Y[row, output]:g} in row {row}, output {output}"
+            )
+
+    def lipschitz(self, d: int) -> float:
+        return float(np.sqrt(d))
+
+
+class Logistic(_Margin):
+    """log(1 + exp(-y f)), labels -1 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Logistic
+    >>> Logistic().gradient(np.array([[1.0]]), np.array([[0.0]]))
+    array([[-0.5]])
+    """
+
+    smoothness = 0.25
+
+    def value(self, Y: Array, F: Array) -> Array:
+        return np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        labels = np.nan_to_num(Y)
+        # 1 / (1 + exp(yf)) without overflow
+        return -labels * 0.5 * (1.0 - np.tanh(0.5 * labels * F))
+
+
+class Hinge(_Margin):
+    """max(0, 1 - y f), labels -1 and 1: the loss of support vector machines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Hinge
+    >>> Hinge().gradient(np.array([[1.0, -1.0]]), np.array([[0.5, -2.0]]))
+    array([[-1.,  0.]])
+    """
+
+    def value(self, Y: Array, F: Array) -> Array:
+        return np.where(np.isnan(Y), 0.0, np.maximum(1.0 - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        labels = np.nan_to_num(Y)
+        return np.where(labels * F < 1.0, -labels, 0.0)
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return _apart(np.abs(1.0 - np.nan_to_num(Y) * F), Y, radius, 1.0)
+
+
+class Novelty(Loss):
+    """max(0, rho - f) - nu rho: one-class learning, where f < rho says that an input is new (NORMA).
+
+    The threshold rho is learned along with f and takes the place of the target: a fraction nu of the inputs ends up
+    below it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Novelty
+    >>> Novelty(0.1).gradient(np.array([[1.0]]), np.array([[0.5]]))
+    array([[-1.]])
+    """
+
+    unsupervised = True
+
+    def __init__(self, nu: float = 0.1) -> None:
+        self.nu = nu
+
+    def value(self, Y: Array, F: Array) -> Array:
+        nu = in_interval(self.nu, "nu", 0.0, 1.0)
+        return (np.maximum(Y - F, 0.0) - nu * Y).sum(axis=1)
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        return np.where(F < Y, -1.0, 0.0)
+
+    def threshold_step(self, rho: float, f: float, eta: float) -> float:
+        """rho after seeing f: a gradient step on the same loss."""
+        return rho - eta * ((1.0 if f < rho else 0.0) - in_interval(self.nu, "nu", 0.0, 1.0))
+
+    def lipschitz(self, d: int) -> float:
+        return float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return _apart(np.abs(Y - F), Y, radius, 1.0)
+
+
+class SimplexHinge(Loss):
+    """Multi-class hinge loss with simplex coding: sum over the wrong classes l of max(0, 1/(K-1) + <c_l, f>).
+
+    Targets are rows of `simplex_code(K)`, the corners of a regular simplex in K - 1 dimensions; the predicted class is
+    the corner nearest to f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import SimplexHinge, simplex_code
+    >>> code = simplex_code(3)
+    >>> SimplexHinge().value(code[:1], code[:1]).round(6)
+    array([0.])
+    """
+
+    def _wrong(self, Y: Array, F: Array) -> tuple[Array, Array]:
+        """1/(K-1) + <c_l, f> of the wrong classes, minus infinity for the right one, and the corners."""
+        code = simplex_code(F.shape[1] + 1)
+        scores = F @ code.T + 1.0 / F.shape[1]
+        right = np.nan_to_num(Y) @ code.T > 1.0 - 1e-6
+        return np.where(right, -np.inf, scores), code
+
+    def check(self, Y: Array) -> None:
+        code = simplex_code(Y.shape[1] + 1)
+        seen = ~np.isnan(Y).any(axis=1)
+        if not np.allclose((Y[seen] @ code.T).max(axis=1, initial=-1.0), 1.0, atol=1e-6):
+            raise ValueError("SimplexHinge needs targets that are rows of simplex_code(K): use a classifier, which codes labels")
+
+    def value(self, Y: Array, F: Array) -> Array:
+        scores, _ = self._wrong(Y, F)
+        return np.where(np.isnan(Y).any(axis=1), 0.0, np.maximum(scores, 0.0).sum(axis=1))
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        scores, code = self._wrong(Y, F)
+        return np.where(np.isnan(Y).any(axis=1, keepdims=True), 0.0, (scores > 0).astype(np.float64) @ code)
+
+    def lipschitz(self, d: int) -> float:
+        # All wrong corners together: |-(right corner)| = 1; any subset sums to a vector no longer than sqrt of its size.
+        return float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        scores, _ = self._wrong(Y, F)
+        crossed = (np.abs(scores) <= radius[:, None]).sum(axis=1)
+        return np.where(np.isnan(Y).any(axis=1), 0.0, np.sqrt(crossed * 1.0))
+
+
+def simplex_code(classes: int) -> Array:
+    """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1).
+
+    >>> simplex_code(2)
+    array([[ 1.],
+           [-1.]])
+    """
+    if classes < 2:
+        raise ValueError(f"classes must be at least 2, got {classes}")
+    code = np.zeros((classes, classes - 1))
+    for k in range(classes - 1):
+        # Each further axis splits the corner k off from those behind it.
+        rest = np.sqrt(max(1.0 - float(np.square(code[k, :k]).sum()), 0.0))
+        code[k, k] = rest
+        code[k + 1 :, k] = (-1.0 / (classes - 1) - code[k + 1 :, :k] @ code[k, :k]) / rest
+    return code
+
+
+_NAMES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "epsilon-insensitive": EpsilonInsensitive,
+    "pinball": Pinball,
+    "logistic": Logistic,
+    "hinge": Hinge,
+    "novelty": Novelty,
+}
+
+
+def as_loss(loss: Any) -> Loss:
+    """Turn what a user may pass as a loss into one: an object or a name.
+
+    >>> as_loss("huber")
+    Huber()
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss in _NAMES:
+        return _NAMES[loss]()
+    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss of ovk.losses, got {loss!r}")

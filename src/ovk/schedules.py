@@ -1,0 +1,135 @@
+"""Step sizes of online learners."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk._params import Parameters
+from ovk._validation import Array, positive, whole
+
+Times = npt.NDArray[np.int64]
+
+
+class Schedule(Parameters, ABC):
+    """Step size eta_t at step t = 1, 2, ..."""
+
+    @abstractmethod
+    def rate(self, t: Times) -> Array:
+        """eta_t for an array of steps."""
+
+
+class InverseSqrt(Schedule):
+    """eta_t = eta / sqrt(t), counted from `start`: the schedule of the OLOK and NORMA papers.
+
+    Parameters
+    ----------
+    eta : float > 0
+    start : int >= 1
+        Number of the first step: 10 begins with eta / sqrt(10).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.schedules import InverseSqrt
+    >>> InverseSqrt(0.5).rate(np.array([1, 4]))
+    array([0.5 , 0.25])
+    """
+
+    def __init__(self, eta: float = 1.0, start: int = 1) -> None:
+        self.eta = eta
+        self.start = start
+
+    def rate(self, t: Times) -> Array:
+        return positive(self.eta, "eta") / np.sqrt(t + (whole(self.start, "start") - 1.0))
+
+
+class Inverse(Schedule):
+    """eta_t = eta / t, counted from `start`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.schedules import Inverse
+    >>> Inverse(1.0).rate(np.array([1, 4]))
+    array([1.  , 0.25])
+    """
+
+    def __init__(self, eta: float = 1.0, start: int = 1) -> None:
+        self.eta = eta
+        self.start = start
+
+    def rate(self, t: Times) -> Array:
+        return positive(self.eta, "eta") / (t + (whole(self.start, "start") - 1.0))
+
+
+class Constant(Schedule):
+    """eta_t = eta: never stops adapting, for streams that drift.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.schedules import Constant
+    >>> Constant(0.1).rate(np.array([1, 4]))
+    array([0.1, 0.1])
+    """
+
+    def __init__(self, eta: float = 0.1) -> None:
+        self.eta = eta
+
+    def rate(self, t: Times) -> Array:
+        return np.full(np.shape(t), positive(self.eta, "eta"))
+
+
+class DistanceOverGradients(Schedule):
+    """eta_t = max(first, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2): no step size to tune.
+
+    The distance travelled so far, over the gradients met so far (Ivgi, Hinder and Carmon 2023), both in the kernel's norm.
+    `first` only sets the scale of the first step, and has little influence after it.
+
+    Parameters
+    ----------
+    first : float > 0
+
+    Examples
+    --------
+    >>> from ovk.schedules import DistanceOverGradients
+    >>> DistanceOverGradients().step(distance=2.0, gradients=16.0)
+    0.5
+    """
+
+    def __init__(self, first: float = 0.1) -> None:
+        self.first = first
+
+    def rate(self, t: Times) -> Array:
+        raise ValueError("DistanceOverGradients depends on the data: it has no rate of its own before it sees them")
+
+    def step(self, distance: float, gradients: float) -> float:
+        """Step size after travelling `distance` with squared gradient norms that sum to `gradients`."""
+        return float(max(positive(self.first, "first"), distance) / np.sqrt(gradients)) if gradients > 0 else 0.0
+
+
+_NAMES: dict[str, type[Schedule]] = {
+    "inverse-sqrt": InverseSqrt,
+    "inverse": Inverse,
+    "constant": Constant,
+    "auto": DistanceOverGradients,
+}
+
+
+def as_schedule(schedule: Any) -> Schedule:
+    """Turn what a user may pass as a schedule into one: an object, a name, or a number for eta / sqrt(t).
+
+    >>> as_schedule(0.5)
+    InverseSqrt(eta=0.5)
+    """
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, str) and schedule in _NAMES:
+        return _NAMES[schedule]()
+    if isinstance(schedule, (int, float)) and not isinstance(schedule, bool):
+        return InverseSqrt(float(schedule))
+    raise ValueError(f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.schedules, got {schedule!r}")
