@@ -1,8 +1,8 @@
 """Peak memory of one contender: ``python -m benchmarks.memory BENCHMARK CASE CONTENDER SIZE`` prints KiB.
 
-The number is the process's peak resident set (``ru_maxrss``) after preparing and running the contender once,
-less that before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and
-LAPACK allocate.
+The number is the process's peak resident set after preparing and running the contender once, less that
+before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and LAPACK
+allocate. On Linux it is ``VmHWM``: ``ru_maxrss`` of a new process starts at the peak of the one that started it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 
 from benchmarks.harness import Settings, limited
 
-#: `ru_maxrss` is in KiB on Linux and in bytes on macOS.
-KIB = 1 if sys.platform != "darwin" else 1024
+STATUS = Path("/proc/self/status")
 
 
 def peak_mib(benchmark: str, case: str, contender: str, settings: Settings) -> float:
@@ -29,7 +28,13 @@ def peak_mib(benchmark: str, case: str, contender: str, settings: Settings) -> f
 
 
 def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // KIB
+    """Peak resident set of this process in KiB."""
+    if STATUS.exists():
+        return next(
+            int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("VmHWM")
+        )
+    # In bytes on macOS.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 
 
 def main(benchmark: str, case: str, contender: str, size: str) -> None:

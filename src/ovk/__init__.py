@@ -4,9 +4,11 @@ from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.expansion import Expansion
+from ovk.online import OLOK
 from ovk.persistence import load, save
 
 __all__ = [
+    "OLOK",
     "Expansion",
     "OVKRidge",
     "OVKRidgeCV",

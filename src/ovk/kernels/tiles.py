@@ -26,6 +26,8 @@ from ovk._validation import Array
 
 #: Entries in a tile: two MiB of doubles.
 TILE = 1 << 18
+#: Inputs from which products cost more than copying half of a symmetric matrix.
+MANY_INPUTS = 64
 
 Profile = Callable[[Array], None]
 
@@ -100,6 +102,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     right[p] = 1.0
     np.einsum("ij,ij->j", right[:p], right[:p], out=right[p + 1])
     right[p + 1] *= -0.5
+    mirror = same and p >= MANY_INPUTS
 
     def work(start: int, stop: int) -> None:
         left = np.empty((stop - start, p + 2))
@@ -108,14 +111,16 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
         np.einsum("ij,ij->i", left[:, :p], left[:, :p], out=left[:, p])
         left[:, p] *= -0.5
         left[:, p + 1] = 1.0
-        h = out[start:stop]
-        np.matmul(left, right, out=h)
+        h = out[start:stop, :stop] if mirror else out[start:stop]
+        np.matmul(left, right[:, : h.shape[1]], out=h)
         # Rounding can leave a distance slightly negative, and that of a point to itself not quite zero.
         np.minimum(h, 0.0, out=h)
         if same:
             rows = np.arange(stop - start)
             h[rows, rows + start] = 0.0
         profile(h)
+        if mirror:
+            out[:start, start:stop] = h[:, :start].T
 
     over_rows(work, n, m)
     return out

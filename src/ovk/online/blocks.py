@@ -1,0 +1,211 @@
+"""The exact block engine of first-order learners.
+
+A gradient step is f <- rho_j f + K(x_j, .) a_j with a_j = -eta_j grad l(y_j, z_j), z_j = f(x_j) before the step. With support S and
+coefficients A at the start of a block of b rows,
+
+    z_j = R_j0 sum_{i in S} K(x_j, x_i) A_i + sum_{l < j} R_jl K(x_j, x_l) a_l,
+
+where R_jl is the product of the decays rho of the steps between l and j (R_j,j-1 = 1). The first sum is one product for the whole
+block; the second is a strictly lower triangular recursion, which for the squared loss is a triangular system in the eigenvectors of
+the output operator. The result is that of one row at a time, at the speed of matrix products.
+
+The running sum of iterates, for averages, has the same form with R replaced by its sums over the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ovk._validation import Array
+from ovk.grams import Decoupled, Gram, Kronecker, KroneckerSum, Rotated, decouple
+
+
+class Block(NamedTuple):
+    """What a block of steps did.
+
+    Attributes
+    ----------
+    z : (b, d) predictions f(x_j) before each step
+    a : (b, d) new coefficients at their birth
+    end : (b, d) the same at the end of the block
+    decay : what old coefficients were multiplied by
+    sums : for the running sum of iterates: (b, d) predictions of it before each step, (b, d) its new coefficients at the end,
+        and the number of times old coefficients entered it; None without averaging
+    """
+
+    z: Array
+    a: Array
+    end: Array
+    decay: float
+    sums: tuple[Array, Array, float] | None
+
+
+class Task(NamedTuple):
+    """What a block of steps is about.
+
+    Attributes
+    ----------
+    gram : (b, b) gram of the block's rows
+    base : (b, d) sum over the old support, with its coefficients at the start of the block
+    base_sum : (b, d) the same for the running sum of iterates, None without averaging
+    mask : (b, b) 1 where row l < j is still in the window at row j, else 0
+    steps : (b,) whether a row is learned from; the others are only predicted
+    """
+
+    gram: Gram
+    base: Array
+    base_sum: Array | None
+    mask: Array
+    steps: Array
+
+
+def squared_loss(task: Task, Y: Array, eta: Array, rho: Array) -> Block | None:
+    """All steps of the squared loss on complete outputs at once; None when the outputs do not decouple.
+
+    a_j = eta_j (y_j - z_j), so in the eigenvectors of the operators (I + diag(eta) M_q) a_q = eta (y_q - R_0 base_q) with
+    M_q = R * (scalar gram of group q), strictly lower triangular.
+    """
+    decoupled = decouple(task.gram)
+    if not isinstance(decoupled, Rotated):
+        return None
+    start, between = _decays(rho)
+    z, a = _triangular(decoupled, between[:-1] * task.mask, start[:-1, None] * task.base, Y, eta)
+    sums = None
+    if task.base_sum is not None:
+        # Row u of `between` and entry u of `start` describe f after row u - 1, which counts if that row was a step.
+        counts = np.concatenate([[0.0], task.steps])
+        times = np.cumsum(counts * start)
+        inside = np.cumsum(counts[:, None] * between, axis=0)
+        sum_z = task.base_sum + times[:-1, None] * task.base + _product(task.gram, inside[:-1] * task.mask, a)
+        sums = sum_z, inside[-1][:, None] * a, float(times[-1])
+    return Block(z, a, between[-1][:, None] * a, float(start[-1]), sums)
+
+
+def _decays(rho: Array) -> tuple[Array, Array]:
+    """R_j0, (b + 1,), and R_jl, (b + 1, b), for l < j; the last of each leads to the end of the block.
+
+    Differences of running sums of logarithms, never positive: no product underflows before it is used.
+    """
+    b = len(rho)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(rho))])
+    between = np.zeros((b + 1, b))
+    np.exp(logs[:, None] - logs[None, 1:], where=np.tri(b + 1, b, -1, dtype=bool), out=between)
+    return np.exp(logs), between
+
+
+def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:
+    bases, targets = decoupled.split(base), decoupled.split(Y)
+    z, a = [], []
+    for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
+        M = decoupled.matrix(q)
+        M *= weights
+        right = eta[:, None] * (target - inner)
+        # SciPy wants Fortran order: the transpose of the transposed system is free.
+        solved = solve_triangular(
+            (eta[:, None] * M).T, right, lower=False, trans="T", unit_diagonal=True, check_finite=False
+        )
+        a.append(solved)
+        z.append(inner + M @ solved)
+    return decoupled.join(z), decoupled.join(a)
+
+
+def _product(gram: Gram, weights: Array, a: Array) -> Array:
+    """sum_l weights_jl K(x_j, x_l) a_l, (b, d)."""
+    if isinstance(gram, (Kronecker, KroneckerSum)):
+        total: Array = np.zeros((gram.shape[0], gram.output_dim))
+        for G, operator in gram.terms:
+            total += operator.apply((G * weights) @ a)
+        return total
+    n, m = gram.shape
+    blocks = gram.dense().reshape(n, gram.output_dim, m, gram.output_dim)
+    total = np.einsum("iqjp,ij,jp->iq", blocks, weights, a, optimize=True)
+    return total
+
+
+masked_matmat = _product
+
+Gradient = Callable[[int, Array], Array]
+Step = Callable[[int, Array, Array], tuple[float, float]]
+
+
+def any_loss(task: Task, gradient: Gradient, step: Step) -> Block:
+    """The steps of any loss, row by row, with the kernel's values already there.
+
+    Parameters
+    ----------
+    gradient : ``gradient(j, z)`` is the gradient of the loss of row j at z, (d,)
+    step : ``step(j, z, g)`` is the step size and the decay of row j
+    """
+    b, d = task.base.shape
+    z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
+    averaged = task.base_sum is not None
+    sum_z, sum_c, times = np.empty((b, d)), np.zeros((b, d)), 0.0
+    inner = _Inner(task)
+    decay = 1.0
+    for j in range(b):
+        value = decay * task.base[j] + inner(j, c)
+        z[j] = value
+        if task.base_sum is not None:
+            sum_z[j] = task.base_sum[j] + times * task.base[j] + inner(j, sum_c)
+        if not task.steps[j]:
+            continue
+        g = gradient(j, value)
+        eta, rho = step(j, value, g)
+        a[j] = -eta * g
+        if rho != 1.0:
+            c[:j] *= rho
+            decay *= rho
+        c[j] = a[j]
+        if averaged:
+            sum_c[: j + 1] += c[: j + 1]
+            times += decay
+    return Block(z, a, c, decay, (sum_z, sum_c, times) if averaged else None)
+
+
+class _Inner:
+    """sum_{l<j} mask_jl K(x_j, x_l) c_l for one row j at a time."""
+
+    def __init__(self, task: Task) -> None:
+        gram, mask = task.gram, task.mask
+        self._terms: list[tuple[Array, Array]] | None = None
+        if isinstance(gram, (Kronecker, KroneckerSum)):
+            self._terms = [(G * mask, operator.dense()) for G, operator in gram.terms]
+        else:
+            n, d = gram.shape[0], gram.output_dim
+            self._blocks = gram.dense().reshape(n, d, n, d) * mask[:, None, :, None]
+
+    def __call__(self, j: int, c: Array) -> Array:
+        if self._terms is None:
+            d = c.shape[1]
+            dense: Array = self._blocks[j, :, :j].reshape(d, j * d) @ c[:j].reshape(-1)
+            return dense
+        total: Array = np.zeros(c.shape[1])
+        for G, T in self._terms:
+            total += (G[j, :j] @ c[:j]) @ T
+        return total
+
+
+def energies(gram: Gram, a: Array) -> Array:
+    """<a_j, K(x_j, x_j) a_j> of each row, (b,)."""
+    if isinstance(gram, (Kronecker, KroneckerSum)):
+        total: Array = np.zeros(len(a))
+        for G, operator in gram.terms:
+            total += np.diagonal(G) * np.einsum("jq,jq->j", a, operator.apply(a))
+        return total
+    result: Array = np.einsum("jp,jpq,jq->j", a, gram.diagonal_blocks(), a)
+    return result
+
+
+def block_norms(gram: Gram) -> Array:
+    """A bound on the largest eigenvalue of K(x_j, x_j), (b,)."""
+    if isinstance(gram, (Kronecker, KroneckerSum)):
+        total: Array = np.zeros(gram.shape[0])
+        for G, operator in gram.terms:
+            total += np.diagonal(G) * operator.eigh().values[-1]
+        return total
+    result: Array = np.einsum("jqq->j", gram.diagonal_blocks())
+    return result

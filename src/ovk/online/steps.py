@@ -1,0 +1,147 @@
+"""The gradient steps of a block: step sizes, targets, and what the steps do to the norm of f."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk._params import Registered
+from ovk._validation import Array
+from ovk.losses import Loss, Novelty, Squared
+from ovk.online.blocks import Block, Task, any_loss, energies, squared_loss
+from ovk.schedules import DistanceOverGradients, Schedule
+
+Times = npt.NDArray[np.int64]
+
+
+@dataclass
+class Progress(Registered):
+    """What a learner knows of its own way.
+
+    Attributes
+    ----------
+    norm2 : |f|^2 in the kernel's norm, as if nothing had been dropped
+    distance : largest |f| so far (for step sizes that adapt)
+    gradients : sum of the squared norms of all gradients (for step sizes that adapt)
+    threshold : rho of novelty detection
+    """
+
+    norm2: float = 0.0
+    distance: float = 0.0
+    gradients: float = 0.0
+    threshold: float = 0.0
+
+
+class Steps(NamedTuple):
+    """A block of steps.
+
+    Attributes
+    ----------
+    block : predictions and coefficients
+    eta, rho : (b,) step sizes and decays; 0 and 1 in rows that are only predicted
+    targets : (b, d) what the loss compared the predictions with
+    norm2 : (b,) |f|^2 before each row
+    """
+
+    block: Block
+    eta: Array
+    rho: Array
+    targets: Array
+    norm2: Array
+
+
+def take_steps(
+    loss: Loss,
+    schedule: Schedule,
+    alpha: float,
+    discount: float,
+    task: Task,
+    Y: Array,
+    times: Times,
+    progress: Progress,
+) -> Steps:
+    """Go through a block; `progress` is brought up to date."""
+    if isinstance(schedule, DistanceOverGradients):
+        return _adaptive(loss, schedule, alpha, discount, task, Y, progress)
+    eta = np.where(task.steps, schedule.rate(np.maximum(times, 1)), 0.0)
+    rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
+    targets = Y.copy()
+    block = None
+    if isinstance(loss, Squared) and not np.isnan(Y[task.steps]).any():
+        block = squared_loss(task, np.nan_to_num(Y, nan=0.0, posinf=np.inf, neginf=-np.inf), eta, rho)
+    if block is None:
+        threshold = _Threshold(loss, targets, progress)
+
+        def step(j: int, z: Array, g: Array) -> tuple[float, float]:
+            threshold.move(z, float(eta[j]))
+            return float(eta[j]), float(rho[j])
+
+        block = any_loss(task, threshold.gradient, step)
+    norm2 = _norms(block, rho, energies(task.gram, block.a), progress)
+    return Steps(block, eta, rho, targets, norm2)
+
+
+class _Threshold:
+    """Gradients of the loss; for novelty detection against a target that moves."""
+
+    def __init__(self, loss: Loss, targets: Array, progress: Progress) -> None:
+        self._loss, self._targets, self._progress = loss, targets, progress
+
+    def gradient(self, j: int, z: Array) -> Array:
+        if isinstance(self._loss, Novelty):
+            self._targets[j] = self._progress.threshold
+        return self._loss.gradient(self._targets[j : j + 1], z[None])[0]
+
+    def move(self, z: Array, eta: float) -> None:
+        if isinstance(self._loss, Novelty):
+            self._progress.threshold = self._loss.threshold_step(self._progress.threshold, float(z[0]), eta)
+
+
+def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
+    """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
+    cross = 2.0 * rho * np.einsum("jq,jq->j", block.a, block.z)
+    norm2 = np.empty(len(rho))
+    current = progress.norm2
+    for j, (decay, change) in enumerate(zip((rho**2).tolist(), (cross + energy).tolist(), strict=True)):
+        norm2[j] = current
+        current = max(decay * current + change, 0.0)
+    progress.norm2 = current
+    return norm2
+
+
+def _adaptive(
+    loss: Loss,
+    schedule: DistanceOverGradients,
+    alpha: float,
+    discount: float,
+    task: Task,
+    Y: Array,
+    progress: Progress,
+) -> Steps:
+    """Steps whose size depends on the gradients before them."""
+    own = task.gram.diagonal_blocks()
+    eta, rho, norm2 = np.zeros(len(Y)), np.ones(len(Y)), np.empty(len(Y))
+    targets = Y.copy()
+    threshold = _Threshold(loss, targets, progress)
+
+    def step(j: int, z: Array, g: Array) -> tuple[float, float]:
+        norm2[j] = progress.norm2
+        size = float(g @ own[j] @ g)
+        progress.gradients += size
+        eta[j] = schedule.step(progress.distance, progress.gradients)
+        if alpha > 0:
+            # A step chosen from the data cannot be refused for eta alpha >= 1: it is shortened.
+            eta[j] = min(eta[j], 0.5 / alpha)
+        rho[j] = discount * (1.0 - eta[j] * alpha)
+        threshold.move(z, float(eta[j]))
+        change = -2.0 * rho[j] * eta[j] * float(g @ z) + eta[j] ** 2 * size
+        progress.norm2 = max(rho[j] ** 2 * progress.norm2 + change, 0.0)
+        progress.distance = max(progress.distance, float(np.sqrt(progress.norm2)))
+        return float(eta[j]), float(rho[j])
+
+    block = any_loss(task, threshold.gradient, step)
+    norm2[~task.steps] = 0.0
+    return Steps(block, eta, rho, targets, norm2)
