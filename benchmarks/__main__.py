@@ -20,15 +20,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     size = result.add_mutually_exclusive_group()
-    size.add_argument(
-        "--quick", dest="size", action="store_const", const="quick", help="small sizes, minutes less"
-    )
-    size.add_argument(
-        "--long", dest="size", action="store_const", const="long", help="more rounds and splits"
-    )
-    size.add_argument(
-        "--toy", dest="size", action="store_const", const="toy", help="does it run: made-up data"
-    )
+    size.add_argument("--quick", dest="size", action="store_const", const="quick", help="small sizes, minutes less")
+    size.add_argument("--long", dest="size", action="store_const", const="long", help="more rounds and splits")
+    size.add_argument("--toy", dest="size", action="store_const", const="toy", help="does it run: made-up data")
     result.set_defaults(size="default")
     result.add_argument("--only", choices=sorted(BENCHMARKS), nargs="+", help="these benchmarks only")
     result.add_argument("--threads", type=int, help="limit the threads of BLAS (steadier on a busy machine)")
@@ -44,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with limited(settings.threads):
         machine = describe()
     print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_average'][0]:.1f}")
+    if machine["load_average"][0] > 0.5:
+        print("the machine is busy: --threads 1 compares processor time, which that disturbs least")
     print(", ".join(f"{name} {version}" for name, version in machine["packages"].items()))
     results = [
         run_benchmark(BENCHMARKS[name], settings, lambda text: print(text, flush=True))

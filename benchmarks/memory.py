@@ -2,7 +2,7 @@
 
 The number is the process's peak resident set after preparing and running the contender once, less that
 before: what it takes beyond Python, the imports and the data. Everything counts, also what BLAS and LAPACK
-allocate. On Linux it is ``VmHWM``: ``ru_maxrss`` of a new process starts at the peak of the one that started it.
+allocate. On Linux it is ``VmHWM``: ``ru_maxrss`` of a new process starts at the peak of its parent.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def peak_mib(benchmark: str, case: str, contender: str, settings: Settings) -> f
 def _peak() -> int:
     """Peak resident set of this process in KiB."""
     if STATUS.exists():
-        return next(
-            int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("VmHWM")
-        )
+        return next(int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
     # In bytes on macOS.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 

@@ -8,8 +8,8 @@ from typing import Any
 def case_table(case: dict[str, Any]) -> str:
     """A case as a table, its scores and its targets."""
     given = ", ".join(f"{key}={_short(value)}" for key, value in case["settings"].items())
-    threads = "" if case["threads"] is None else f", threads={case['threads']}"
-    lines = ["", f"-- {case['name']} ({given}{threads}; best of {case['rounds']})"]
+    how = f"threads={case['threads']}; best of {case['rounds']} by {case['clock']} time"
+    lines = ["", f"-- {case['name']} ({given}, {how})"]
     width = max(len(row["name"]) for row in case["contenders"])
     lines.append(f"   {'':{width}}  {'seconds':>9}  {'cpu s':>9}  {'ours/this':>9}  {'peak MiB':>9}")
     for row in case["contenders"]:
@@ -21,9 +21,7 @@ def case_table(case: dict[str, Any]) -> str:
     lines += [f"   {key}: {_short(value)}" for key, value in case["scores"].items()]
     for check in case["checks"]:
         sense, verdict = ">=" if check["at_least"] else "<=", "met" if check["met"] else "MISSED"
-        lines.append(
-            f"   target {check['target']}: {check['value']:.3g} {sense} {check['bound']:.3g}? {verdict}"
-        )
+        lines.append(f"   target {check['target']}: {check['value']:.3g} {sense} {check['bound']:.3g}? {verdict}")
     return "\n".join(lines)
 
 

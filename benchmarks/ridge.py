@@ -79,9 +79,7 @@ def _case(name: str, operator: Any, distinct: int, rows: Patients, settings: Set
 def _errors(operator: Any, split: Split) -> dict[str, float]:
     scale = median_distance(split.X)
     models = {"ovk": _ours(operator, scale), "sklearn": _peer(scale)}
-    errors = {
-        key: split.mse(model.fit(split.X, split.Y).predict(split.X_test)) for key, model in models.items()
-    }
+    errors = {key: split.mse(model.fit(split.X, split.Y).predict(split.X_test)) for key, model in models.items()}
     return {**errors, "the mean": split.mse(np.zeros_like(split.Y_test))}
 
 

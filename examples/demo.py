@@ -1,7 +1,7 @@
 """What `make demo` runs: coupled outputs against outputs apart, on a problem made here.
 
-Six outputs share two hidden functions. Every output is measured at few places, and rarely two at the same place: what one
-output does not know, the others do.
+Six outputs share two hidden functions. Every output is measured at few places, and rarely two at the same place: what
+one output does not know, the others do.
 """
 
 from __future__ import annotations
@@ -72,7 +72,11 @@ def draw(apart: OVKRidgeCV, coupled: OVKRidgeCV, X: np.ndarray, truth: np.ndarra
     for column, (title, model) in enumerate({"outputs apart": apart, "outputs coupled": coupled}.items()):
         whole = PredictionDisplay.from_estimator(model, X, seen, plot=False)
         display = PredictionDisplay(
-            whole.x, whole.mean[:, shown], whole.std[:, shown], (X[:, 0], seen[:, shown]), [f"output {q}" for q in shown]
+            whole.x,
+            whole.mean[:, shown],
+            whole.std[:, shown],
+            (X[:, 0], seen[:, shown]),
+            [f"output {q}" for q in shown],
         )
         display.plot(axes[:, column])
         for panel, q in zip(axes[:, column], shown, strict=True):

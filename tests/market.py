@@ -112,8 +112,7 @@ OVKERNELS = [
     ("hadamard", Hadamard(Gaussian(1.3) * Dense(B), Linear() * MixedEffect(0.4, D))),
     (
         "hadamard-of-sum",
-        (Gaussian(1.3) * Dense(B) + Linear() * Cluster("aab", 0.5, 0.1))
-        & Matern(1.5, 2.0) * MixedEffect(0.4, D),
+        (Gaussian(1.3) * Dense(B) + Linear() * Cluster("aab", 0.5, 0.1)) & Matern(1.5, 2.0) * MixedEffect(0.4, D),
     ),
     ("hadamard-transformable", Gaussian(2.0) * MixedEffect(0.4, D) & Transformable(Gaussian(1.0))),
     ("diagonal", Diagonal([Gaussian(1.0), Linear(), RationalQuadratic(1.0, 2.0)])),
@@ -211,8 +210,6 @@ ROOMS = {
 
 def each(entries, *, only=None, without=()):
     """The entries of a list as parameters of a test."""
-    chosen = [
-        (name, thing) for name, thing in entries if name not in without and (only is None or name in only)
-    ]
+    chosen = [(name, thing) for name, thing in entries if name not in without and (only is None or name in only)]
     assert chosen
     return [pytest.param(thing, id=name) for name, thing in chosen]

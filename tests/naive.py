@@ -324,11 +324,7 @@ def leave_one_out(K, Y, alpha, weight=None, intercept=False, entry=False):
     """Residuals (n, d) at what was left out (a row, or an entry), one new fit for each; nan stays nan."""
     n, d = Y.shape
     residuals = np.full((n, d), np.nan)
-    out = (
-        [[(i, q)] for i in range(n) for q in range(d)]
-        if entry
-        else [[(i, q) for q in range(d)] for i in range(n)]
-    )
+    out = [[(i, q)] for i in range(n) for q in range(d)] if entry else [[(i, q) for q in range(d)] for i in range(n)]
     for left in out:
         rest = Y.copy()
         for i, q in left:

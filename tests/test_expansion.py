@@ -73,9 +73,7 @@ def test_a_function_that_cannot_be_differentiated():
         Expansion(Laplacian(1.0) * Identity(3), SUPPORT, C).jacobian(NEW)
 
 
-@pytest.mark.parametrize(
-    ("n", "width", "most"), [(0, 5, 100), (1, 5, 100), (100, 5, 100), (1000, 1, 64), (70, 0, 64)]
-)
+@pytest.mark.parametrize(("n", "width", "most"), [(0, 5, 100), (1, 5, 100), (100, 5, 100), (1000, 1, 64), (70, 0, 64)])
 def test_chunks_cover_all_rows_once(n, width, most):
     parts = list(chunks(n, width, most))
     assert [i for part in parts for i in range(part.start, part.stop)] == list(range(n))

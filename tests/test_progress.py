@@ -65,9 +65,7 @@ def test_short_work_is_not_drawn(clock):
     assert stream.getvalue() == ""
 
 
-@pytest.mark.parametrize(
-    ("wish", "terminal", "drawn"), [("1", False, True), ("0", True, False), ("", True, True)]
-)
+@pytest.mark.parametrize(("wish", "terminal", "drawn"), [("1", False, True), ("0", True, False), ("", True, True)])
 def test_the_wish_overrules(clock, monkeypatch, wish, terminal, drawn):
     monkeypatch.setenv("OVK_PROGRESS", wish)
     stream = Stream(terminal)

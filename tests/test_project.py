@@ -33,15 +33,13 @@ def public_names():
         yield name, getattr(ovk, name)
 
 
-PUBLIC = [
-    (name, thing) for name, thing in public_names() if inspect.isclass(thing) or inspect.isfunction(thing)
-]
+PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thing) or inspect.isfunction(thing)]
 
 #: Contracts and records: there is nothing to run before somebody implements or returns one.
 WITHOUT_EXAMPLE = {
-    "Contents", "Decoupled", "Display", "Entry", "Gram", "OperatorKernel", "OutputOperator", "Result", "Rotated", "Row",
-    "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput", "Stationary",
-    "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt",
+    "Contents", "Decoupled", "Display", "Entry", "Gram", "OperatorKernel", "OutputOperator", "Result", "Rotated",
+    "Row", "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput",
+    "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt",
 }  # fmt: skip
 
 
@@ -65,9 +63,7 @@ def test_the_demo_runs_and_shows_what_coupling_gains(tmp_path, monkeypatch, caps
 
 
 def test_the_readme_example_runs(capsys):
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
-    )
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     exec(blocks[0], {})
     assert capsys.readouterr().out.startswith("0.9")
 

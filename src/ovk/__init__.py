@@ -4,11 +4,12 @@ from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.expansion import Expansion
-from ovk.online import OLOK
+from ovk.online import OLOK, OLOKClassifier
 from ovk.persistence import load, save
 
 __all__ = [
     "OLOK",
+    "OLOKClassifier",
     "Expansion",
     "OVKRidge",
     "OVKRidgeCV",

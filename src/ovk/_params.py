@@ -7,7 +7,6 @@ A parameter object stores its constructor's arguments and nothing else, so sciki
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -72,14 +71,14 @@ def _unchanged(a: object, b: object) -> bool:
     return a is b or (isinstance(a, simple) and isinstance(b, simple) and a == b)
 
 
-def equal(a: object, b: object) -> bool:
+def equal(a: Any, b: Any) -> bool:
     """Whether two parameter values describe the same thing: same type, same parameters, same numbers."""
     if a is b:
         return True
     if isinstance(a, Parameters) or isinstance(b, Parameters):
         if type(a) is not type(b):
             return False
-        p, q = a.get_params(deep=False), b.get_params(deep=False)  # type: ignore[attr-defined]
+        p, q = a.get_params(deep=False), b.get_params(deep=False)
         return all(equal(p[name], q[name]) for name in p)
     if sparse.issparse(a) or sparse.issparse(b):
         return bool(sparse.issparse(a) and sparse.issparse(b) and a.shape == b.shape and (a != b).nnz == 0)
@@ -87,6 +86,7 @@ def equal(a: object, b: object) -> bool:
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, Real) and isinstance(b, Real) and not (isinstance(a, bool) or isinstance(b, bool)):
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(a, numbers) and isinstance(b, numbers) and bool not in (type(a), type(b)):
         return bool(a == b)  # 1, 1.0 and numpy's 1.0 are the same number
     return type(a) is type(b) and bool(a == b)

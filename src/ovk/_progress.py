@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
@@ -78,7 +78,7 @@ def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterat
     >>> [i for i in track([1, 2, 3], "counting")]
     [1, 2, 3]
     """
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     with ProgressBar(label, total) as bar:
         for item in items:

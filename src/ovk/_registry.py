@@ -18,7 +18,10 @@ def public_name(cls: type) -> str:
 
 
 def register(cls: type) -> type:
-    """Allow `ovk.load` to build `cls`. Running a class's definition again replaces it; two classes cannot share a name."""
+    """Allow `ovk.load` to build `cls`.
+
+    Running a class's definition again replaces it; two classes of different modules cannot share a name.
+    """
     name = public_name(cls)
     known = _CLASSES.get(name)
     if known is not None and known.__module__ != cls.__module__:

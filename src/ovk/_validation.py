@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 Array = npt.NDArray[np.float64]
 
@@ -27,6 +28,13 @@ def in_interval(value: Any, name: str, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
     return float(value)
+
+
+def dense_inputs(X: Any, what: str) -> Array:
+    """`X` as a float array; a scipy sparse matrix is refused in the name of `what`."""
+    if sparse.issparse(X):
+        raise ValueError(f"{what} does not take sparse inputs: pass X.toarray(), or use a Gaussian or Linear kernel")
+    return np.asarray(X, dtype=np.float64)
 
 
 def whole(value: Any, name: str, *, least: int = 1) -> int:

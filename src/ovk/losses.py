@@ -176,7 +176,9 @@ class Pinball(Loss):
     def _tau(self, d: int) -> Array:
         tau = np.asarray(self.quantiles, dtype=np.float64)
         if tau.ndim > 1 or (tau.ndim == 1 and len(tau) != d) or not ((tau > 0) & (tau < 1)).all():
-            raise ValueError(f"quantiles must lie in (0, 1), one or one for each of the {d} outputs, got {self.quantiles!r}")
+            raise ValueError(
+                f"quantiles must lie in (0, 1), one or one for each of the {d} outputs, got {self.quantiles!r}"
+            )
         return np.broadcast_to(tau, (d,))
 
     def value(self, Y: Array, F: Array) -> Array:
@@ -317,7 +319,9 @@ class SimplexHinge(Loss):
         code = simplex_code(Y.shape[1] + 1)
         seen = ~np.isnan(Y).any(axis=1)
         if not np.allclose((Y[seen] @ code.T).max(axis=1, initial=-1.0), 1.0, atol=1e-6):
-            raise ValueError("SimplexHinge needs targets that are rows of simplex_code(K): use a classifier, which codes labels")
+            raise ValueError(
+                "SimplexHinge needs targets that are rows of simplex_code(K): use a classifier, which codes labels"
+            )
 
     def value(self, Y: Array, F: Array) -> Array:
         scores, _ = self._wrong(Y, F)

@@ -132,4 +132,6 @@ def as_schedule(schedule: Any) -> Schedule:
         return _NAMES[schedule]()
     if isinstance(schedule, (int, float)) and not isinstance(schedule, bool):
         return InverseSqrt(float(schedule))
-    raise ValueError(f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.schedules, got {schedule!r}")
+    raise ValueError(
+        f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.schedules, got {schedule!r}"
+    )

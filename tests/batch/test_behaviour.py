@@ -36,9 +36,7 @@ def single(data):
 
 
 def landmarks(data):
-    return OVKRidge(KERNEL, alpha=0.1, landmarks=9, random_state=0, fit_intercept=True).fit(
-        data.X, data.holes
-    )
+    return OVKRidge(KERNEL, alpha=0.1, landmarks=9, random_state=0, fit_intercept=True).fit(data.X, data.holes)
 
 
 def pair_landmarks(data):
@@ -132,13 +130,9 @@ def test_fit_changes_neither_its_arguments_nor_its_parameters(fit, data):
 
 @pytest.mark.parametrize("landmarks", [None, 9])
 def test_changing_a_parameter_does_not_change_the_fitted_model(landmarks, data):
-    model = OVKRidge(Gaussian(0.8) * Dense(B), alpha=0.1, landmarks=landmarks, random_state=0).fit(
-        data.X, data.Y
-    )
+    model = OVKRidge(Gaussian(0.8) * Dense(B), alpha=0.1, landmarks=landmarks, random_state=0).fit(data.X, data.Y)
     before = everything(model, data)
-    model.set_params(
-        kernel__kernel__length_scale=3.0, kernel__operator__B=np.eye(3), alpha=5.0, fit_intercept=True
-    )
+    model.set_params(kernel__kernel__length_scale=3.0, kernel__operator__B=np.eye(3), alpha=5.0, fit_intercept=True)
     assert_identical(everything(model, data), before)
     changed = everything(model.fit(data.X, data.Y), data)
     assert not np.allclose(changed[0], before[0])

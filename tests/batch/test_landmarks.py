@@ -62,9 +62,7 @@ def arguments(data, holes=False, weighted=False, intercept=False, per_output=Fal
 def test_all_points_as_landmarks_equal_exact_regression(name, form, data):
     Y, weight, alpha, intercept = arguments(data, **FORMS[form])
     exact = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept).fit(data.X, Y, weight)
-    model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=data.X).fit(
-        data.X, Y, weight
-    )
+    model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=data.X).fit(data.X, Y, weight)
     assert model.solver_info_.route == "Landmarks"
     mean, cov = model.predict(data.X_new, return_cov=True)
     expected, spread = exact.predict(data.X_new, return_cov=True)
@@ -78,9 +76,7 @@ def test_all_points_as_landmarks_equal_exact_regression(name, form, data):
 def test_few_landmarks_equal_regression_with_the_projected_kernel(name, form, data):
     Y, weight, alpha, intercept = arguments(data, **FORMS[form])
     points = data.X[::4]
-    model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=points).fit(
-        data.X, Y, weight
-    )
+    model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=points).fit(data.X, Y, weight)
     projected = Projected(KERNELS[name], points)
     slow = DenseRidge(projected, data.X, Y, alpha, weight, intercept=intercept)
     mean, cov = model.predict(data.X_new, return_cov=True)

@@ -43,9 +43,9 @@ def brute_force(kernel, alpha, X, Y, weight, intercept, entry):
 def test_errors_equal_refitting(name, form, intercept, entry, small):
     Y = small.Y if form == "complete" else small.holes
     for weight in (None, small.weight):
-        model = OVKRidgeCV(
-            KERNELS[name], ALPHAS, fit_intercept=intercept, leave_out="entry" if entry else "row"
-        ).fit(small.X, Y, weight)
+        model = OVKRidgeCV(KERNELS[name], ALPHAS, fit_intercept=intercept, leave_out="entry" if entry else "row").fit(
+            small.X, Y, weight
+        )
         for a, alpha in enumerate(ALPHAS):
             expected = brute_force(KERNELS[name], alpha, small.X, Y, weight, intercept, entry)
             assert_allclose(model.output_errors_[0, 0, a], expected, rtol=1e-7)

@@ -26,9 +26,7 @@ every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 def assert_same_model(a, b, X_new, rtol=1e-8):
     assert_allclose(a.predict(X_new), b.predict(X_new), rtol=rtol, atol=1e-10)
-    assert_allclose(
-        a.predict(X_new, return_cov=True)[1], b.predict(X_new, return_cov=True)[1], rtol=0, atol=1e-8
-    )
+    assert_allclose(a.predict(X_new, return_cov=True)[1], b.predict(X_new, return_cov=True)[1], rtol=0, atol=1e-8)
     if isinstance(a, OVKRidgeCV):
         assert a.alpha_ == b.alpha_
         assert a.omega_ == b.omega_

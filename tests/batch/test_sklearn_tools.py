@@ -63,9 +63,7 @@ def test_cross_val_predict(data):
     model = OVKRidge(Gaussian(0.8) * MixedEffect(0.5), alpha=0.1)
     found = cross_val_predict(model, data.X, data.Y, cv=FOLDS)
     for train, test in FOLDS.split(data.X):
-        assert_allclose(
-            found[test], model.fit(data.X[train], data.Y[train]).predict(data.X[test]), rtol=1e-12
-        )
+        assert_allclose(found[test], model.fit(data.X[train], data.Y[train]).predict(data.X[test]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("operator", [Identity(), MixedEffect(0.5), Dense(np.diag([1.0, 2.0, 3.0]) + 0.5)])
@@ -125,7 +123,5 @@ def test_leave_one_out_with_a_kernel_matrix(form, data):
 
 
 def test_search_over_the_estimator_that_searches(data):
-    search = GridSearchCV(
-        OVKRidgeCV(Gaussian()), {"omegas": [[0.0], [0.5]], "fit_intercept": [True]}, cv=FOLDS
-    )
+    search = GridSearchCV(OVKRidgeCV(Gaussian()), {"omegas": [[0.0], [0.5]], "fit_intercept": [True]}, cv=FOLDS)
     assert search.fit(data.X, data.Y).best_estimator_.omega_ in (0.0, 0.5)

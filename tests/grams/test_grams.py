@@ -260,9 +260,7 @@ def test_a_diagonal_kernel_is_one_problem_for_each_different_kernel():
 
 
 def test_tuples_that_occur_twice_are_one_problem():
-    values, vectors, groups = common_eigenvectors(
-        [np.diag([1.0, 2.0, 1.0, 2.0]), np.diag([3.0, 3.0, 3.0, 4.0])]
-    )
+    values, vectors, groups = common_eigenvectors([np.diag([1.0, 2.0, 1.0, 2.0]), np.diag([3.0, 3.0, 3.0, 4.0])])
     assert len(groups) == 3
     assert values.shape == (2, 4)
     assert_allclose(vectors @ vectors.T, np.eye(4), atol=1e-14)

@@ -61,9 +61,7 @@ def test_inputs_and_outputs_are_apart(kernel):
     assert np.array_equal(kernel(X), expected)
 
 
-@pytest.mark.parametrize(
-    "kernel", market.each(market.KERNELS, without={"precomputed", "function", "sklearn"})
-)
+@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without={"precomputed", "function", "sklearn"}))
 def test_float32_inputs_give_float64(kernel):
     X, Z = (
         market.inputs(kernel, 6, seed=1).astype(np.float32),
@@ -92,16 +90,12 @@ def test_sparse_inputs(kernel, form):
     assert_allclose(kernel.diag(form(X)), kernel.diag(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "kernel", market.each(market.KERNELS, only={"linear", "tanimoto", "polynomial", "gaussian"})
-)
+@pytest.mark.parametrize("kernel", market.each(market.KERNELS, only={"linear", "tanimoto", "polynomial", "gaussian"}))
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8])
 def test_sparse_inputs_of_narrow_types(kernel, dtype):
     """In their own type the products of such numbers would overflow, or be true and false."""
     X = np.random.default_rng(0).integers(0, 2, size=(5, 40)) * (100 if dtype is np.uint8 else 1)
-    assert_allclose(
-        kernel(sparse.csr_array(X.astype(dtype))), kernel(X.astype(float)), rtol=1e-12, atol=1e-300
-    )
+    assert_allclose(kernel(sparse.csr_array(X.astype(dtype))), kernel(X.astype(float)), rtol=1e-12, atol=1e-300)
     assert_allclose(kernel.diag(sparse.csr_array(X.astype(dtype))), kernel.diag(X.astype(float)))
 
 
@@ -114,9 +108,7 @@ def test_gradient_in_hyper_parameters(kernel):
     for other in (Z, None):
         for name, change in by_entry("", kernel.gradient(X, other)).items():
             name = name.removeprefix("__")
-            expected = naive.derivative(
-                lambda t, name=name, Z=other: naive.moved(kernel, name, t)(X, Z), 0.0, h=1e-2
-            )
+            expected = naive.derivative(lambda t, name=name, Z=other: naive.moved(kernel, name, t)(X, Z), 0.0, h=1e-2)
             assert_allclose(change, expected, rtol=1e-8, atol=1e-10)
 
 

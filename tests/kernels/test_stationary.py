@@ -23,9 +23,7 @@ PROFILES = [
 def test_derivatives_of_the_profile(kernel, order):
     s = np.array([0.05, 0.3, 1.0, 2.7, 9.0])
     # An analytic continuation is smooth on the scale of s itself.
-    found = np.array(
-        [naive.derivative(lambda t: kernel.profile(np.array([t]), order - 1)[0], x, x / 40) for x in s]
-    )
+    found = np.array([naive.derivative(lambda t: kernel.profile(np.array([t]), order - 1)[0], x, x / 40) for x in s])
     assert_allclose(kernel.profile(s, order), found, rtol=1e-8)
 
 
@@ -43,9 +41,7 @@ def test_profile_at_zero_and_infinity(kernel):
 def test_shape_gradient_of_the_rational_quadratic(alpha, order):
     s = np.array([0.0, 0.3, 2.0, 20.0])
     expected = naive.derivative(lambda a: RationalQuadratic(a, 1.0).profile(s, order), alpha)
-    assert_allclose(
-        RationalQuadratic(alpha, 1.0).shape_gradient(s, order)["alpha"], expected, rtol=1e-8, atol=1e-12
-    )
+    assert_allclose(RationalQuadratic(alpha, 1.0).shape_gradient(s, order)["alpha"], expected, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("nu", [30.3, 60.0, 99.5, 99.9, 100])
@@ -141,9 +137,7 @@ def test_median_inside_other_kernels():
 def test_unresolved_median_says_what_to_do(kernel):
     X = np.zeros((2, 2))
     for call in (kernel, kernel.diag, kernel.gradient):
-        with pytest.raises(
-            ValueError, match=r"length_scale='median' of \w+ is learned .* kernel\.resolve\(X\)"
-        ):
+        with pytest.raises(ValueError, match=r"length_scale='median' of \w+ is learned .* kernel\.resolve\(X\)"):
             call(X)
 
 

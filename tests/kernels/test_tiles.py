@@ -26,9 +26,7 @@ def row_by_row(kernel, X, Z):
 
 
 @pytest.mark.parametrize("kernel", STATIONARY, ids=repr)
-@pytest.mark.parametrize(
-    "shape", [(511, 512), (512, 512), (513, 512), (1025, 300), (3, 90_000), (2, TILE + 1)]
-)
+@pytest.mark.parametrize("shape", [(511, 512), (512, 512), (513, 512), (1025, 300), (3, 90_000), (2, TILE + 1)])
 def test_around_the_edges_of_a_tile(kernel, shape):
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((shape[0], 2)), rng.standard_normal((shape[1], 2))

@@ -115,23 +115,17 @@ def test_names_of_gradients():
 # ---------------------------------------------------------------------------------- norms that the docs state
 
 
-@pytest.mark.parametrize(
-    "T", [MixedEffect(0.4, 4), Cluster("aabb", within=0.4), GraphLaplacian(np.ones((4, 4)))]
-)
+@pytest.mark.parametrize("T", [MixedEffect(0.4, 4), Cluster("aabb", within=0.4), GraphLaplacian(np.ones((4, 4)))])
 def test_stated_norms(T):
     """|f|^2 = f' T^-1 f, as the docstrings write it out."""
     f = np.array([0.3, -1.0, 2.0, 0.7])
     found = f @ np.linalg.solve(T.dense(), f)
     if isinstance(T, MixedEffect):
         w, d = T.omega, 4
-        expected = ((1 - w) * (f**2).sum() + w * d * ((f - f.mean()) ** 2).sum()) / (
-            (1 - w) * (1 - w + w * d)
-        )
+        expected = ((1 - w) * (f**2).sum() + w * d * ((f - f.mean()) ** 2).sum()) / ((1 - w) * (1 - w + w * d))
     elif isinstance(T, Cluster):
         parts, w = [f[:2], f[2:]], T.within
-        expected = sum(
-            2 * g.mean() ** 2 / (1 - w + 2 * w) + ((g - g.mean()) ** 2).sum() / (1 - w) for g in parts
-        )
+        expected = sum(2 * g.mean() ** 2 / (1 - w + 2 * w) + ((g - g.mean()) ** 2).sum() / (1 - w) for g in parts)
     else:
         expected = 0.5 * sum((a - b) ** 2 for a in f for b in f) + (f**2).sum()
     assert_allclose(found, expected)
@@ -194,9 +188,7 @@ def test_what_is_kept_does_not_travel(T, tmp_path):
 def test_resolve(T):
     assert T.resolve(4).output_dim == 4
     assert T.output_dim is None
-    with pytest.raises(
-        ValueError, match=r"number of outputs of .* is not known yet: give output_dim, or fit"
-    ):
+    with pytest.raises(ValueError, match=r"number of outputs of .* is not known yet: give output_dim, or fit"):
         T.dense()
 
 

@@ -14,9 +14,7 @@ from ovk.solvers import select
 EVERY = market.each(market.OVKERNELS)
 SMOOTH = market.each(market.OVKERNELS, without={"transformable-functions"})
 PRODUCTS = [
-    pytest.param(kernel, operator, id=f"{k}-{T}")
-    for k, kernel in market.KERNELS
-    for T, operator in market.OPERATORS
+    pytest.param(kernel, operator, id=f"{k}-{T}") for k, kernel in market.KERNELS for T, operator in market.OPERATORS
 ]
 
 
@@ -94,9 +92,7 @@ def test_gradient_in_hyper_parameters(K):
         for name, change in K.gradient(X, other).items():
             if name.endswith("self_weight"):
                 continue  # at zero there is nothing below; tests/operators has the derivative elsewhere
-            expected = naive.derivative(
-                lambda t, n=name, o=other: naive.moved(K, n, t).gram(X, o).dense(), 0.0, h=5e-3
-            )
+            expected = naive.derivative(lambda t, n=name, o=other: naive.moved(K, n, t).gram(X, o).dense(), 0.0, h=5e-3)
             assert_allclose(change.dense(), expected, rtol=1e-8, atol=1e-9, err_msg=name)
 
 
@@ -123,9 +119,7 @@ def test_names_of_gradients():
 
 def test_kernels_that_have_no_jacobian_say_so():
     X, C = market.inputs(None, 3), np.ones((3, 3))
-    with pytest.raises(
-        NotDifferentiable, match=r"transforms\[0\] is a function, whose derivative is not known"
-    ):
+    with pytest.raises(NotDifferentiable, match=r"transforms\[0\] is a function, whose derivative is not known"):
         dict(market.OVKERNELS)["transformable-functions"].jacobian(X, X, C)
     with pytest.raises(NotDifferentiable, match="Laplacian has no closed-form derivative"):
         (Laplacian(1.0) * Identity(3)).jacobian(X, X, C)

@@ -43,9 +43,7 @@ def test_rows_permuted(data, K, X):
     order = np.array(data.draw(st.permutations(range(len(X)))))
     wide = (order[:, None] * market.D + np.arange(market.D)).ravel()
     matrix = K.gram(X).dense()
-    assert_allclose(
-        K.gram(X[order]).dense(), matrix[np.ix_(wide, wide)], atol=1e-7 * max(np.abs(matrix).max(), 1e-300)
-    )
+    assert_allclose(K.gram(X[order]).dense(), matrix[np.ix_(wide, wide)], atol=1e-7 * max(np.abs(matrix).max(), 1e-300))
 
 
 @SETTINGS
@@ -58,9 +56,7 @@ def test_algebra(one, two, three, X, factor):
     assert_allclose(((one + two) + three).gram(X).dense(), (one + (two + three)).gram(X).dense(), atol=scale)
     assert_allclose((one & two).gram(X).dense(), a * b, atol=scale)
     assert_allclose((factor * one).gram(X).dense(), factor * a, atol=scale)
-    assert_allclose(
-        (factor * (one + two)).gram(X).dense(), (factor * one + factor * two).gram(X).dense(), atol=scale
-    )
+    assert_allclose((factor * (one + two)).gram(X).dense(), (factor * one + factor * two).gram(X).dense(), atol=scale)
 
 
 def test_the_grams_of_a_sum_add_up_without_becoming_dense():

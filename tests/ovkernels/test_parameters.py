@@ -29,9 +29,7 @@ def test_clone(K):
 
 @pytest.mark.parametrize("K", EVERY)
 def test_save_and_load(K, tmp_path):
-    if "functions" in repr(K) or (
-        isinstance(K, Transformable) and K.transforms and callable(K.transforms[0])
-    ):
+    if "functions" in repr(K) or (isinstance(K, Transformable) and K.transforms and callable(K.transforms[0])):
         with pytest.raises(NotSavable):
             ovk.save(K, tmp_path / "kernel")
         return
@@ -96,9 +94,7 @@ def test_as_operator_kernel():
     K = CurlFree(Gaussian(1.0))
     assert as_operator_kernel(K) is K
     assert equal(as_operator_kernel(Linear()), Separable(Linear(), Identity()))
-    with pytest.raises(
-        ValueError, match=r"kernel must be a kernel, got the operator Identity.*multiply it by one"
-    ):
+    with pytest.raises(ValueError, match=r"kernel must be a kernel, got the operator Identity.*multiply it by one"):
         as_operator_kernel(Identity(2))
     with pytest.raises(ValueError, match="kernel must be one of"):
         as_operator_kernel("nonsense")
@@ -132,9 +128,7 @@ def test_kernels_of_different_outputs_do_not_combine(combine, other):
 def test_transforms_that_do_not_fit():
     with pytest.raises(ValueError, match=r"transforms\[1\] is a matrix for 2 inputs but X has 3 features"):
         Transformable(Gaussian(1.0), [np.eye(3), np.eye(2)]).gram(X)
-    with pytest.raises(
-        ValueError, match=r"transforms\[0\] must map \(n, p\) inputs to \(n, q\), but it gave \(6,\)"
-    ):
+    with pytest.raises(ValueError, match=r"transforms\[0\] must map \(n, p\) inputs to \(n, q\), but it gave \(6,\)"):
         Transformable(Gaussian(1.0), [lambda x: x[:, 0]]).gram(X)
     with pytest.raises(ValueError, match="has an output for each input: X has 3 features but Y has 2"):
         Transformable(Gaussian(1.0)).resolve(X, 2)
@@ -142,9 +136,7 @@ def test_transforms_that_do_not_fit():
 
 @pytest.mark.parametrize("kind", [CurlFree, DivFree])
 def test_fields_that_make_no_sense(kind):
-    with pytest.raises(
-        ValueError, match="as many outputs as inputs, but X has 3 features and Y has 2 outputs"
-    ):
+    with pytest.raises(ValueError, match="as many outputs as inputs, but X has 3 features and Y has 2 outputs"):
         kind(Gaussian(1.0)).resolve(X, 2)
     with pytest.raises(ValueError, match="and dims=2"):
         kind(Gaussian(1.0), dims=2).resolve(X, 3)
@@ -152,9 +144,7 @@ def test_fields_that_make_no_sense(kind):
         kind(Gaussian(1.0)).resolve(X[:, :1], 1)
     with pytest.raises(ValueError, match="needs a Gaussian, Matern or RationalQuadratic kernel, got Linear"):
         kind(Linear()).resolve(X, 3)
-    with pytest.raises(
-        ValueError, match="needs a Gaussian, Matern or RationalQuadratic kernel, got 'gaussian'"
-    ):
+    with pytest.raises(ValueError, match="needs a Gaussian, Matern or RationalQuadratic kernel, got 'gaussian'"):
         kind("gaussian").gram(X)
     with pytest.raises(ValueError, match="needs a Matern kernel with nu > 1, got nu=1"):
         kind(Matern(1, 1.0)).gram(X)

@@ -77,9 +77,7 @@ def test_an_object_that_cannot_be_saved_leaves_the_old_file(path):
 def test_content_reaches_the_disk_before_the_name_does(path, monkeypatch):
     events = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(
-        os, "fsync", lambda fd: (events.append(stat.S_ISDIR(os.fstat(fd).st_mode)), fsync(fd))[1]
-    )
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append(stat.S_ISDIR(os.fstat(fd).st_mode)), fsync(fd))[1])
     monkeypatch.setattr(os, "replace", lambda *names: (events.append(names), replace(*names))[1])
     save(1, path)
     first, (source, target), last = events

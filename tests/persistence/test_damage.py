@@ -24,9 +24,7 @@ from persistence.toys import Kernel, Ridge, Window, forge, parts_of, same, write
 def rich_model():
     """One of everything."""
     rng = np.random.default_rng(3)
-    model = Ridge(
-        Kernel(np.float32(2.0), [Window(3), range(4), slice(1, None)]), labels={"a": {1, 2}, 3: b"xyz"}
-    )
+    model = Ridge(Kernel(np.float32(2.0), [Window(3), range(4), slice(1, None)]), labels={"a": {1, 2}, 3: b"xyz"})
     model.fit(rng.standard_normal((3, 2)), np.asfortranarray(rng.standard_normal((3, 4))))
     model.rest_ = [
         2**80, 1j, float("inf"), True, None, "text", np.dtype("f4"), frozenset({1.5}), (1, 2),
@@ -234,9 +232,7 @@ TREES = {
     "object of a number": {"object": 1},
     "object of an unhashable class": {"object": {"class": [], "parameters": {}, "state": {}}},
     "abstract class": {"object": {"class": "kernels.ScalarKernel", "parameters": {}, "state": {}}},
-    "sparse of lists": {
-        "sparse": {"kind": "csr_array", "shape": [1, 1], "data": [], "indices": [], "indptr": []}
-    },
+    "sparse of lists": {"sparse": {"kind": "csr_array", "shape": [1, 1], "data": [], "indices": [], "indptr": []}},
     "sparse of nothing": {"sparse": {"kind": "csr_array", "shape": [1, 1]}},
     "sparse lil": {"sparse": {"kind": "lil_array", "shape": [1, 1]}},
     "generator of a number": {"generator": 0},

@@ -131,9 +131,7 @@ def test_parameters_that_the_class_does_not_have(name, path):
         load(path)
 
 
-@pytest.mark.parametrize(
-    "name", ["_scratch", "fit", "lambda_", "__class__", "__dict__", "__init__", "X", "_"]
-)
+@pytest.mark.parametrize("name", ["_scratch", "fit", "lambda_", "__class__", "__dict__", "__init__", "X", "_"])
 def test_state_that_the_class_does_not_have(name, path):
     save(fitted(), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["state"].update({name: 1}))

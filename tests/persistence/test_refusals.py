@@ -72,9 +72,7 @@ def test_refused(name, tmp_path):
 def test_the_path_through_dicts_and_fitted_attributes(tmp_path):
     model = Ridge()
     model.parts_ = {"a b": [0, {3: max}]}
-    with pytest.raises(
-        NotSavable, match=r"^Ridge\.parts_\['a b'\]\[1\]\[3\] cannot be saved: it is a function"
-    ):
+    with pytest.raises(NotSavable, match=r"^Ridge\.parts_\['a b'\]\[1\]\[3\] cannot be saved: it is a function"):
         save(model, tmp_path / "model.ovk")
 
 

@@ -138,9 +138,7 @@ def test_sparse(kind, dtype, path):
 
 
 def test_sparse_as_it_lies_in_memory(path):
-    unsorted = sparse.csr_array(
-        (np.array([1.0, 2.0, 5.0]), np.array([2, 0, 0]), np.array([0, 3, 3])), shape=(2, 3)
-    )
+    unsorted = sparse.csr_array((np.array([1.0, 2.0, 5.0]), np.array([2, 0, 0]), np.array([0, 3, 3])), shape=(2, 3))
     assert same(trip(unsorted, path), unsorted)
     repeated = sparse.coo_matrix((np.array([1.0, 2.0]), (np.array([1, 1]), np.array([0, 0]))), shape=(2, 2))
     assert same(trip(repeated, path), repeated)

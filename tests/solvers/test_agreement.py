@@ -51,8 +51,7 @@ KERNEL_ROUTES = [
     pytest.param(K.gram(market.inputs(None, 6, seed=3)), solver, id=f"{k}-{s}")
     for k, K in market.OVKERNELS
     for s, solver in market.SOLVERS
-    if s in ("cholesky", "eigen", "conjugate-gradient")
-    and suits(solver, K.gram(market.inputs(None, 6, seed=3)))
+    if s in ("cholesky", "eigen", "conjugate-gradient") and suits(solver, K.gram(market.inputs(None, 6, seed=3)))
 ]
 
 

@@ -67,9 +67,7 @@ def test_indefinite_systems_are_named_with_a_cure(gram):
 @pytest.mark.parametrize("tol", [0.0, 1e-8])
 def test_an_indefinite_precomputed_kernel_is_refused(tol):
     gram = (Precomputed(INDEFINITE) * Identity(2)).gram(np.arange(3.0)[:, None])
-    with pytest.raises(
-        SingularSystem, match=r"positive semi-definite, but it has the eigenvalue -1 .*largest is 3"
-    ):
+    with pytest.raises(SingularSystem, match=r"positive semi-definite, but it has the eigenvalue -1 .*largest is 3"):
         Eigen(tol).factor(gram)
 
 

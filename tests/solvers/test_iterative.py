@@ -40,9 +40,7 @@ def test_a_ridge_is_needed(solver, gram, alpha):
 @pytest.mark.parametrize(("solver", "gram"), ITERATIVE)
 def test_too_few_iterations_warn(solver, gram):
     solver = solver.replace(max_iter=1)
-    with pytest.warns(
-        ConvergenceWarning, match=r"stopped after .* at a relative residual of .* instead of tol=1e-1"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"stopped after .* at a relative residual of .* instead of tol=1e-1"):
         _, info = solver.solve(solver.factor(gram), outputs(gram), 1e-3)
     assert info.residual > solver.tol
 

@@ -62,9 +62,7 @@ def test_separable_with_low_rank_eigenpairs(intercept, weighted, entry):
 def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
     G = Gaussian(8.0)(np.random.default_rng(3).standard_normal((20, 1)))
     alphas, spectrum = np.array([1e-2, 0.1, 1.0, 3.0, 10.0]), Dense(market.B).eigh()
-    closed = KroneckerLeaveOneOut(
-        eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None
-    )
+    closed = KroneckerLeaveOneOut(eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None)
     one_by_one = [closed.residuals(spectrum, alpha, entry=entry) for alpha in alphas]
     for batch in (1, 2 * 60, 1 << 22):  # one alpha, two alphas, all of them at once
         monkeypatch.setattr(leave_one_out, "BATCH", batch)

@@ -1,11 +1,11 @@
 """Ridge regression on Nystrom features: sums over the data, then a small system.
 
-For a separable kernel k T, T = V diag(t) V', and whitened features phi(x), (m,), each rotated output q is a scalar ridge
+For a separable kernel k T, T = V diag(t) V', and whitened features phi(x), (m,), each rotated output is a scalar ridge
 
     (S + (alpha / t_q) I) u_q = B v_q,   S = sum w phi phi',   B = sum w phi y'.
 
-Missing outputs break the rotation. With T = F F', rows f_q, and S_q the sum over the points where output q was seen, the
-unknown W, (m, s), of f(x) = phi' W F' solves  alpha W + sum_q S_q W f_q f_q' = sum_q B_q f_q'. Other kernels have
+Missing outputs break the rotation. With T = F F', rows f_q, and S_q the sum over the points where output q was seen,
+the unknown W, (m, s), of f(x) = phi' W F' solves  alpha W + sum_q S_q W f_q f_q' = sum_q B_q f_q'. Other kernels have
 features for pairs of a point and an output, and one scalar ridge. Intercepts are further unknowns, not penalised.
 
 Memory is that of the sums, whatever the number of rows; two sets of sums over the same landmarks add up.
@@ -41,6 +41,8 @@ TOLERANCE, MOST_ITERATIONS = 1e-12, 5000
 class LandmarkRidge(Registered, ABC):
     """Sums over the data for one dictionary of landmarks, and their solution."""
 
+    features: Any
+
     @abstractmethod
     def add(self, X: Any, Y: Array, weight: Array | None) -> None:
         """Take in rows with outputs (n, d), nan where missing."""
@@ -55,7 +57,7 @@ class LandmarkRidge(Registered, ABC):
 
     @abstractmethod
     def covariance(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
-        """Posterior covariance at new points, (n, d, d): noise alpha, and the prior's where the landmarks do not reach."""
+        """Posterior covariance at new points, (n, d, d); the prior's where the landmarks do not reach."""
 
 
 @dataclass
@@ -160,9 +162,7 @@ class SeparableLandmarks(LandmarkRidge):
 
         return triangle(make, 0.0)
 
-    def _complete(
-        self, T: Array, ridge: float, B: Array, intercept: bool
-    ) -> tuple[Array, Array | None, SolverInfo]:
+    def _complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
         V = spectrum(T, "operator").vectors
         m, d = len(self.S) - 1, len(T)
         size = m + 1 if intercept else m
@@ -192,15 +192,16 @@ class SeparableLandmarks(LandmarkRidge):
         A = np.einsum("qij,qa,qb->iajb", sums[:, :m, :m], F, F, optimize=True).reshape(m * s, m * s)
         A[np.diag_indices_from(A)] += ridge
         if not intercept:
-            return A
+            result: Array = A
+            return result
         side = np.einsum("qi,qa->iaq", sums[:, :m, m], F).reshape(m * s, d)
         return np.block([[A, side], [side.T, np.diag(sums[:, m, m])]])
 
-    def _with_holes(
-        self, T: Array, ridge: float, B: Array, intercept: bool
-    ) -> tuple[Array, Array | None, SolverInfo]:
+    def _with_holes(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
         F = _factor_of(T)
-        m, (d, s) = len(self.S) - 1, F.shape
+        m, s = len(self.S) - 1, F.shape[1]
+        if s == 0 and not intercept:
+            return np.zeros((m, len(F))), None, SolverInfo("Landmarks")
         right = np.concatenate([(B[:m] @ F).reshape(-1), B[m] if intercept else np.empty(0)])
         if len(right) <= DENSE_LIMIT:
             factor = triangle(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
@@ -214,7 +215,7 @@ class SeparableLandmarks(LandmarkRidge):
     def _iterate(self, F: Array, ridge: float, right: Array, intercept: bool) -> tuple[Array, SolverInfo]:
         """Conjugate gradient, preconditioned by complete data with each output counted as often as it was seen."""
         sums = self._sums()
-        m, (d, s) = len(self.S) - 1, F.shape
+        m, s = len(self.S) - 1, F.shape[1]
         counts = sums[:, m, m]
         mean = sums[:, :m, :m].sum(axis=0) / counts.sum()
         g, Q = np.linalg.eigh(mean)
@@ -228,7 +229,8 @@ class SeparableLandmarks(LandmarkRidge):
                 inside += sums[:, :m, m].T * b
             top = (ridge * W + inside @ F).reshape(-1)
             if not intercept:
-                return top
+                result: Array = top
+                return result
             bottom = np.einsum("qi,iq->q", sums[:, m, :m], W @ F.T) + counts * b
             return np.concatenate([top, bottom])
 
@@ -241,7 +243,8 @@ class SeparableLandmarks(LandmarkRidge):
         if found.residual > TOLERANCE:
             warnings.warn(
                 f"landmarks with missing outputs: conjugate gradient stopped after {found.iterations} iterations at a "
-                f"relative residual of {found.residual:.1e} instead of {TOLERANCE:.0e}: raise alpha or use fewer landmarks",
+                f"relative residual of {found.residual:.1e} instead of {TOLERANCE:.0e}: raise alpha or use fewer "
+                "landmarks",
                 ConvergenceWarning,
                 stacklevel=2,
             )

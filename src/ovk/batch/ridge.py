@@ -10,18 +10,18 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
-from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
 from ovk._progress import ProgressBar
 from ovk._validation import Array, whole
-from ovk.batch.landmarks import landmark_ridge
+from ovk.batch.landmarks import LandmarkRidge, landmark_ridge
 from ovk.batch.problem import Problem, ridge_problem
 from ovk.batch.targets import Targets, check_alpha, check_seen, check_targets
 from ovk.expansion import Expansion, chunks
 from ovk.kernels import Gaussian, Precomputed
+from ovk.metrics import r2_observed
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import Cholesky, Eigen, as_solver
 
@@ -32,6 +32,7 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
     kernel: Any
     fit_intercept: bool
     kernel_: OperatorKernel
+    landmarks_: LandmarkRidge | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -142,8 +143,8 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         if not (return_std or return_cov):
             return mean
         n, d = values.shape
-        width = len(self.X_fit_) * d if not sparse.issparse(self.X_fit_) else self.X_fit_.shape[0] * d
-        covariance = np.concatenate([self._covariance(X[rows]) for rows in chunks(n, width * d)])
+        width = self.X_fit_.shape[0] * d**2
+        covariance = np.concatenate([self._covariance(X[rows]) for rows in chunks(n, width)])
         if return_cov:
             return mean, covariance
         std = np.sqrt(np.maximum(np.einsum("nqq->nq", covariance), 0.0))
@@ -177,15 +178,10 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R^2 over the observed outputs, averaged over outputs."""
         prediction = np.asarray(self.predict(X)).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
-        targets = check_targets(y, len(prediction), sample_weight, None, X)
+        targets = check_targets(y, len(prediction), sample_weight, None, X, part=True)
         if targets.d != prediction.shape[1]:
             raise ValueError(f"y has {targets.d} outputs but the model was fitted with {prediction.shape[1]}")
-        scores = []
-        for q in range(targets.d):
-            seen = ~np.isnan(targets.Y[:, q])
-            weight = None if targets.weight is None else targets.weight[seen]
-            scores.append(r2_score(targets.Y[seen, q], prediction[seen, q], sample_weight=weight))
-        return float(np.mean(scores))
+        return r2_observed(targets.Y, prediction, targets.weight)
 
 
 def _takes_gram(kernel: Any) -> bool:
@@ -218,8 +214,9 @@ class OVKRidge(OVKRegressor):
         Learn a constant for each output that is not penalised.
     landmarks : int or (m, p) array, optional
         Use Nystrom features of that many training points (or of these points): O(n m^2) time and memory that does not
-        grow with n. `fit` then also takes memory-mapped arrays, and an iterator of chunks (X, Y) or (X, Y, sample_weight)
-        in the place of X. Landmarks are drawn uniformly from the rows; from an iterator, out of its first rows.
+        grow with n. `fit` then also takes memory-mapped arrays, and an iterator of chunks (X, Y) or
+        (X, Y, sample_weight) in the place of X. Landmarks are drawn uniformly from the rows; from an iterator, out of
+        its first rows.
     chunk_size : int
         Rows taken in at a time with `landmarks`.
     random_state : int, Generator or None
@@ -227,7 +224,8 @@ class OVKRidge(OVKRegressor):
 
     Attributes
     ----------
-    dual_coef_ : (n, d) coefficients c_i of f(x) = sum_i K(x, x_i) c_i; (n,) if y was one-dimensional; sparse in long form
+    dual_coef_ : (n, d) coefficients c_i of f(x) = sum_i K(x, x_i) c_i; (n,) if y was one-dimensional; sparse in long
+        form
     X_fit_ : (n, p) the points x_i
     intercept_ : (d,) or None
     kernel_ : the kernel with everything learned from the inputs filled in
@@ -359,9 +357,7 @@ class OVKRidge(OVKRegressor):
 
     def _fit_stream(self, stream: Iterable[Any]) -> None:
         if self.landmarks is None:
-            raise ValueError(
-                "fit takes an iterator of chunks only with landmarks: give landmarks=m, or arrays X and Y"
-            )
+            raise ValueError("fit takes an iterator of chunks only with landmarks: give landmarks=m, or arrays X and Y")
         parts = self._checked_chunks(stream)
         # Enough rows to draw the landmarks from, held back and then taken in like all others.
         wanted = 10 * self.landmarks if isinstance(self.landmarks, (int, np.integer)) else 1
@@ -397,7 +393,9 @@ class OVKRidge(OVKRegressor):
 
 
 def _is_stream(X: Any) -> bool:
-    return isinstance(X, Iterable) and not (hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, (list, tuple, str)))
+    return isinstance(X, Iterable) and not (
+        hasattr(X, "shape") or hasattr(X, "__array__") or isinstance(X, (list, tuple, str))
+    )
 
 
 def _informative(X: Any, targets: Targets) -> tuple[Any, Targets]:

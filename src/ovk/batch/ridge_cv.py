@@ -115,9 +115,7 @@ class OVKRidgeCV(OVKRegressor):
         groups = _same_inputs(X) if not _takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
             _check_two_inputs(targets, groups)
-        surface = np.stack(
-            [self._errors(kernel, operators, alphas, X, targets, groups) for kernel in kernels]
-        )
+        surface = np.stack([self._errors(kernel, operators, alphas, X, targets, groups) for kernel in kernels])
         errors = surface[..., scored].mean(axis=-1)
         k, o, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
         best = _with_operator(kernels[k], operators[o])
@@ -172,8 +170,8 @@ class OVKRidgeCV(OVKRegressor):
         wrong = [kernel for kernel in self._kernels() if not isinstance(kernel, Separable)]
         if wrong:
             raise ValueError(
-                f"omegas and operators replace the operator of a separable kernel k * T, got {type(wrong[0]).__name__}: "
-                "give a list of kernels instead"
+                "omegas and operators replace the operator of a separable kernel k * T, got "
+                f"{type(wrong[0]).__name__}: give a list of kernels instead"
             )
         return [clone(operator).resolve(d) for operator in candidates]
 
@@ -249,7 +247,8 @@ class OVKRidgeCV(OVKRegressor):
                 "alpha_per_target needs outputs that are not coupled (operator Identity()): with coupling the error of "
                 "one output depends on the alphas of all"
             )
-        return alphas[errors.argmin(axis=0)]
+        result: Array = alphas[errors.argmin(axis=0)]
+        return result
 
 
 def _with_operator(kernel: OperatorKernel, operator: OutputOperator | None) -> OperatorKernel:
@@ -264,8 +263,8 @@ def _check_two_inputs(targets: Targets, groups: Indices) -> None:
         seen = targets.task == q if targets.task is not None else ~np.isnan(targets.Y[:, q])
         if len(np.unique(groups[seen])) == 1:
             raise ValueError(
-                f"with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output {q} "
-                "has only 1 sample, or samples of the same inputs"
+                "with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output "
+                f"{q} has only 1 sample, or samples of the same inputs"
             )
 
 
@@ -292,7 +291,7 @@ def _merged(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, np
     if n == len(groups):
         return X, targets, np.zeros(targets.d)
     weight = np.ones(len(groups)) if targets.weight is None else targets.weight
-    total = np.bincount(groups, weights=weight, minlength=n)
+    total: Array = np.bincount(groups, weights=weight, minlength=n).astype(np.float64)
     member = sparse.csr_array((weight, (groups, np.arange(len(groups)))), shape=(n, len(groups)))
     mean = (member @ targets.Y) / total[:, None]
     within = weight @ (targets.Y - mean[groups]) ** 2

@@ -23,6 +23,5 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     if random_state is None or (whole and random_state >= 0):
         return np.random.default_rng(random_state)
     raise ValueError(
-        "random_state must be an integer >= 0, a numpy Generator, a numpy RandomState or None, "
-        f"got {random_state!r}"
+        f"random_state must be an integer >= 0, a numpy Generator, a numpy RandomState or None, got {random_state!r}"
     )

@@ -80,9 +80,7 @@ def read_relation(content: bytes) -> tuple[list[str], list[str], Array]:
     rows, columns, body = content.split(b"\n", 2)
     between = re.compile(r",(?! )")
     # Twice: in a run of blanks, one pass fills every other one.
-    body = (
-        body.replace(b",,", b",0,").replace(b",,", b",0,").replace(b"\n,", b"\n0,").replace(b",\n", b",0\n")
-    )
+    body = body.replace(b",,", b",0,").replace(b",,", b",0,").replace(b"\n,", b"\n0,").replace(b",\n", b",0\n")
     values = read_numbers(b"0" + body if body.startswith(b",") else body)
     return between.split(rows.decode("ascii")), between.split(columns.decode("ascii")), values
 

@@ -17,9 +17,7 @@ ENTRIES = (
         name="wine",
         title="Wine Quality, white wines: 11 physico-chemical measurements and a quality grade",
         shape=(4898, 11, 1),
-        files=sums(
-            "wine", "76c3f809815c17c07212622f776311faeb31e87610d52c26d87d6e361b169836  winequality-white.csv"
-        ),
+        files=sums("wine", "76c3f809815c17c07212622f776311faeb31e87610d52c26d87d6e361b169836  winequality-white.csv"),
         publisher=_UCI,
         obtain="https://archive.ics.uci.edu/dataset/186/wine+quality",
         citation="Cortez et al. (2009), Modeling wine preferences by data mining from physicochemical "
@@ -44,9 +42,7 @@ ENTRIES = (
         name="codrna",
         title="cod-rna, training part: is a pair of sequences a non-coding RNA (1) or not (-1)",
         shape=(59535, 8, 1),
-        files=sums(
-            "codrna", "6c92af25e63f0f14f23e6d5e1e9c251531756fe2e099c68b3e6f33511cef3ad4  codrna.csv.gz"
-        ),
+        files=sums("codrna", "6c92af25e63f0f14f23e6d5e1e9c251531756fe2e099c68b3e6f33511cef3ad4  codrna.csv.gz"),
         publisher="LIBSVM Data, binary classification",
         obtain="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html, set cod-rna, "
         "rewritten as csv with the label last",
@@ -77,8 +73,7 @@ ENTRIES = (
         publisher=_UCI,
         obtain="https://archive.ics.uci.edu/dataset/235/individual+household+electric+power+consumption, "
         "with commas for semicolons and compressed by xz",
-        citation="Hebrail and Berard (2012), Individual Household Electric Power Consumption, "
-        "doi:10.24432/C58K54",
+        citation="Hebrail and Berard (2012), Individual Household Electric Power Consumption, doi:10.24432/C58K54",
         terms="CC BY 4.0",
     ),
     Dataset(
@@ -111,9 +106,7 @@ ENTRIES = (
         name="gait",
         title="Gait: hip and knee angles of 39 boys over a cycle of 20 points",
         shape=(39, 20, 20),
-        files=sums(
-            "functional", "ea4be0cbeabf1b0df975cc6f31ea64b320abb3645d02529326157e9c30ed3183  gait.npz"
-        ),
+        files=sums("functional", "ea4be0cbeabf1b0df975cc6f31ea64b320abb3645d02529326157e9c30ed3183  gait.npz"),
         publisher="R package fda",
         obtain="https://CRAN.R-project.org/package=fda, object gait, written as npz",
         citation=_FDA_CITE,
@@ -156,8 +149,7 @@ ENTRIES = (
             "f7f99a88078177f6a52e8aee38a2e013da8d0e22f277f0c3a04331d4d1558d49  yeast_kegg_xnet.npz",
         ),
         publisher="R package xnet",
-        obtain="https://CRAN.R-project.org/package=xnet, objects proteinInteraction and Kmat_y2h_sc, "
-        "written as npz",
+        obtain="https://CRAN.R-project.org/package=xnet, objects proteinInteraction and Kmat_y2h_sc, written as npz",
         citation="Yamanishi, Vert and Kanehisa (2004), Protein network inference from multiple genomic data: "
         "a supervised approach, Bioinformatics 20, i363-i370",
         terms="GPL-3",

@@ -132,6 +132,4 @@ def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = Fal
     with np.load(io.BytesIO(read_files(entry, data_home)[0]), allow_pickle=False) as arrays:
         kernel, target = arrays["K"], arrays["A"]
     proteins = [f"protein {i}" for i in range(len(kernel))]
-    return bundle(
-        entry, kernel, target, proteins, proteins, return_X_y, kernel=kernel, adjacency=csr_array(target)
-    )
+    return bundle(entry, kernel, target, proteins, proteins, return_X_y, kernel=kernel, adjacency=csr_array(target))

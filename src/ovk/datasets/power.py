@@ -19,9 +19,7 @@ _BLOCK = 100_000  # lines parsed at a time
 _DAYS = ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche")
 
 
-def load_household(
-    *, data_home: PathLike | None = None, n_rows: int | None = None, return_X_y: bool = False
-) -> Loaded:
+def load_household(*, data_home: PathLike | None = None, n_rows: int | None = None, return_X_y: bool = False) -> Loaded:
     """Electric power of one household near Paris, a row a minute from 2006-12-16 17:24 to 2010-11-26 21:02.
 
     All 2,075,259 rows take about 5 seconds and 300 MB; `n_rows` decompresses and parses only what it needs.

@@ -47,8 +47,7 @@ def load_wine(
     wanted = [targets] if isinstance(targets, str) else list(targets)
     if not wanted or len(set(wanted)) != len(wanted) or not set(wanted) < set(names):
         raise ValueError(
-            f"targets must be some, not all, of the columns {', '.join(map(repr, names))}, each once, "
-            f"got {targets!r}"
+            f"targets must be some, not all, of the columns {', '.join(map(repr, names))}, each once, got {targets!r}"
         )
     features = [name for name in names if name not in wanted]
     data, target = columns(names, table, features), columns(names, table, wanted)

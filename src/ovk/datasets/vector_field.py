@@ -146,9 +146,7 @@ def make_vector_field(
         raise ValueError(f"box must be two finite numbers (low, high) with low < high, got {box!r}")
     width = positive(length_scale, "length_scale")
     if width < (high - low) / (2 * _GRID):
-        raise ValueError(
-            f"length_scale must be at least 1/{2 * _GRID} of the width of the box, got {length_scale!r}"
-        )
+        raise ValueError(f"length_scale must be at least 1/{2 * _GRID} of the width of the box, got {length_scale!r}")
     rng = as_generator(random_state)
     field = _draw(rng, n_dims, whole(n_bumps, "n_bumps"), width, low, high, share)
     data = rng.uniform(low, high, size=(n, n_dims))

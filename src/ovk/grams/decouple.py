@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import singledispatch
+from itertools import pairwise
 
 import numpy as np
 
@@ -166,7 +167,7 @@ def _(gram: DenseBlocks) -> Decoupled:
 def _(gram: Observed) -> Decoupled:
     if isinstance(gram.base, (Kronecker, KroneckerSum)):
         operators = [operator.dense() for _, operator in gram.base.terms]
-        if all((T == np.diag(np.diagonal(T))).all() for T in operators):
+        if all((np.diag(np.diagonal(T)) == T).all() for T in operators):
             grams = [G for G, _ in gram.base.terms]
             return ByOutput(gram, [(G, np.diagonal(T)) for G, T in zip(grams, operators, strict=True)])
     return Stacked(gram)
@@ -200,13 +201,9 @@ def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice
         if np.abs(inside - np.diag(values[k])).max() > tolerance * scales[k]:
             return None
         values[k][values[k] < tolerance * scales[k]] = 0.0
-    close = [
-        q
-        for q in range(1, d)
-        if (np.abs(values[:, q] - values[:, q - 1]) > tolerance * np.array(scales)).any()
-    ]
+    close = [q for q in range(1, d) if (np.abs(values[:, q] - values[:, q - 1]) > tolerance * np.array(scales)).any()]
     bounds = [0, *close, d]
-    groups = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    groups = [slice(a, b) for a, b in pairwise(bounds)]
     for group in groups:
         values[:, group] = values[:, group].mean(axis=1, keepdims=True)
     return values, vectors, groups

@@ -90,10 +90,7 @@ class KroneckerSum(Gram):
 
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:
         return KroneckerSum(
-            [
-                (scaled_matrix(G, rows, columns), rescaled_operator(operator, outputs))
-                for G, operator in self.terms
-            ]
+            [(scaled_matrix(G, rows, columns), rescaled_operator(operator, outputs)) for G, operator in self.terms]
         )
 
     def diagonal_blocks(self) -> Array:

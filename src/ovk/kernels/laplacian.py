@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ovk._validation import Array, positive
+from ovk._validation import Array, dense_inputs, positive
 from ovk.kernels.base import ScalarKernel
 from ovk.kernels.stationary import median_distance
 from ovk.kernels.tiles import over_rows
@@ -47,8 +47,8 @@ class Laplacian(ScalarKernel):
         return positive(self.length_scale, "length_scale")
 
     def _distances(self, X: Any, Z: Any | None) -> Array:
-        X = np.asarray(X, dtype=np.float64)
-        Z = X if Z is None else np.asarray(Z, dtype=np.float64)
+        X = dense_inputs(X, "Laplacian")
+        Z = X if Z is None else dense_inputs(Z, "Laplacian")
         out = np.empty((len(X), len(Z)))
 
         def work(start: int, stop: int) -> None:

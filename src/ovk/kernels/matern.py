@@ -53,7 +53,10 @@ class Matern(Stationary):
         nu = self._nu()
         if order >= nu:
             s = np.maximum(s, TINY)
-        return (-nu) ** order * 2.0 ** (1.0 - nu) / gamma(nu) * _scaled_bessel(nu - order, np.sqrt(2.0 * nu * s))
+        result: Array = (
+            (-nu) ** order * 2.0 ** (1.0 - nu) / gamma(nu) * _scaled_bessel(nu - order, np.sqrt(2.0 * nu * s))
+        )
+        return result
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         if self._nu() <= 0.5:

@@ -76,7 +76,8 @@ class Precomputed(ScalarKernel):
                 )
             return np.array(np.diagonal(X), dtype=np.float64)
         indices = self._indices(X)
-        return np.asarray(self.matrix, dtype=np.float64)[indices, indices]
+        result: Array = np.asarray(self.matrix, dtype=np.float64)[indices, indices]
+        return result
 
     def norm_bound(self) -> float | None:
         return None if self.matrix is None else float(np.max(np.diagonal(self.matrix)))

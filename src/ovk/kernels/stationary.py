@@ -132,7 +132,8 @@ def spread_rows(X: Any) -> Array:
         X = X[some(X.shape[0])]
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     rows = np.unique(dense, axis=0)
-    return rows[some(len(rows))]
+    result: Array = rows[some(len(rows))]
+    return result
 
 
 def median_distance(X: Any, metric: str = "euclidean") -> float:

@@ -1,6 +1,17 @@
 """Learning from a stream."""
 
+from ovk.online.bound import ErrorBound, error_bound
+from ovk.online.classifier import OLOKClassifier
 from ovk.online.olok import OLOK
 from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
-__all__ = ["OLOK", "PaperWindow", "Tolerance", "Truncation", "Window"]
+__all__ = [
+    "OLOK",
+    "ErrorBound",
+    "OLOKClassifier",
+    "PaperWindow",
+    "Tolerance",
+    "Truncation",
+    "Window",
+    "error_bound",
+]

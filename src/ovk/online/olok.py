@@ -187,7 +187,7 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
 
     def _check_parameters(self) -> None:
         alpha = positive(self.alpha, "alpha", zero=True)
-        if not 0 < in_interval(self.discount, "discount", 0.0, 1.0):
+        if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
             raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
         whole(self.max_support, "max_support")
         if self.on_invalid not in ("raise", "skip"):
@@ -302,7 +302,14 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         # Outputs of 1e300 square to infinity in the sums that are kept; predictions and coefficients do not.
         with np.errstate(over="ignore", invalid="ignore"):
             steps = take_steps(
-                loss, as_schedule(self.schedule), float(self.alpha), float(self.discount), task, Y, times, self.progress_
+                loss,
+                as_schedule(self.schedule),
+                float(self.alpha),
+                float(self.discount),
+                task,
+                Y,
+                times,
+                self.progress_,
             )
             losses = loss.value(steps.targets, steps.block.z)[learned]
             self.cumulative_loss_ += float(losses.sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ class Spectrum:
         """Columns of each distinct eigenvalue."""
         edges = np.flatnonzero(np.diff(self.values)) + 1
         bounds = [0, *edges.tolist(), len(self.values)]
-        return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [slice(a, b) for a, b in pairwise(bounds)]
 
     @property
     def distinct(self) -> Array:

@@ -130,8 +130,7 @@ class LowRank(OutputOperator):
 
     def gradient(self) -> dict[str, Array]:
         W = self._factor()
-        d, r = W.shape
-        eye = np.eye(d)
+        eye = np.eye(len(W))
         # d(WW')_ij / dW_ak = delta_ia W_jk + delta_ja W_ik
         one = np.einsum("ai,jk->akij", eye, W)
         diag = np.einsum("ai,aj->aij", eye, eye)

@@ -49,7 +49,8 @@ class Cluster(OutputOperator):
             raise ValueError("assignments must name the cluster of at least one output, got none")
         numbers: dict[Hashable, int] = {}
         labels = np.array([numbers.setdefault(label, len(numbers)) for label in self.assignments])
-        return (labels[:, None] == labels[None, :]).astype(np.float64)
+        result: Array = (labels[:, None] == labels[None, :]).astype(np.float64)
+        return result
 
     @cached
     def _matrix(self) -> Array:
@@ -108,7 +109,8 @@ class Tree(OutputOperator):
         d = len(paths)
         if d == 0 or set(paths) != set(range(d)):
             raise ValueError(
-                f"hierarchy must hold each of the outputs 0..d-1 once as a leaf, got the leaves {sorted(paths, key=str)}"
+                "hierarchy must hold each of the outputs 0..d-1 once as a leaf, got the leaves "
+                f"{sorted(paths, key=str)}"
             )
         return [paths[i] for i in range(d)]
 

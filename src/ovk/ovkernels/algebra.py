@@ -71,11 +71,7 @@ class Sum(_Pair):
     @property
     def terms(self) -> list[OperatorKernel]:
         """The kernels that are added, nested sums taken apart."""
-        return [
-            leaf
-            for side in (self.left, self.right)
-            for leaf in (side.terms if isinstance(side, Sum) else [side])
-        ]
+        return [leaf for side in (self.left, self.right) for leaf in (side.terms if isinstance(side, Sum) else [side])]
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         grams = [term.gram(X, Z) for term in self.terms]

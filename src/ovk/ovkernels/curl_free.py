@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, dense_inputs
 from ovk.grams import DenseBlocks, Gram
 from ovk.grams.base import Indices
 from ovk.kernels import Matern, NotDifferentiable, Stationary
@@ -62,18 +62,16 @@ class _FieldKernel(OperatorKernel):
             )
         if p < 2:
             raise ValueError(f"{type(self).__name__} needs fields of at least 2 dimensions, got {p}")
-        if isinstance(self.kernel, Stationary):
-            resolved = type(self)(self.kernel.resolve(X), p)
-            resolved._scale()
-            return resolved
-        self._scale()
-        return self
+        kernel = self.kernel.resolve(X) if isinstance(self.kernel, Stationary) else self.kernel
+        resolved = type(self)(kernel, p)
+        resolved._scale()
+        return resolved
 
     def _units(self, X: Any, Z: Any | None) -> tuple[Array, Array, Array]:
         """x / l, z / l and s, (n, m)."""
         scale = self._scale()
-        X = np.asarray(X, dtype=np.float64)
-        Z = X if Z is None else np.asarray(Z, dtype=np.float64)
+        X = dense_inputs(X, type(self).__name__)
+        Z = X if Z is None else dense_inputs(Z, type(self).__name__)
         return X / scale, Z / scale, self.kernel.scaled_distances(X, None if Z is X else Z)
 
     def _ab(self, s: Array, p: int) -> tuple[Array, Array]:
@@ -107,7 +105,8 @@ class _FieldKernel(OperatorKernel):
         a, b = self._ab(distances, x.shape[1])
         left = x[np.arange(len(s)), s][:, None] - z[:, s].T
         right = x[:, t] - z[np.arange(len(t)), t][None, :]
-        return a * left * right + b * (s[:, None] == t[None, :])
+        result: Array = a * left * right + b * (s[:, None] == t[None, :])
+        return result
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         # f_i = sum a u_i (u.c) + b c_i;  ds/dx_k = 2 u_k / l, du_i/dx_k = delta_ik / l:

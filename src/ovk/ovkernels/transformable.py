@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, dense_inputs
 from ovk.grams import DenseBlocks, Gram
 from ovk.grams.base import Indices
 from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel
@@ -61,7 +61,7 @@ class Transformable(OperatorKernel):
 
     def views(self, X: Any) -> list[Array]:
         """T_i(x) of every row, for each output i: arrays (n, q)."""
-        X = np.asarray(X, dtype=np.float64)
+        X = dense_inputs(X, "Transformable")
         if self.transforms is None:
             return [X[:, i : i + 1] for i in range(X.shape[1])]
         return [self._view(i, transform, X) for i, transform in enumerate(self.transforms)]
@@ -77,9 +77,7 @@ class Transformable(OperatorKernel):
             return seen
         A = np.atleast_2d(np.asarray(transform, dtype=np.float64))
         if A.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"transforms[{i}] is a matrix for {A.shape[1]} inputs but X has {X.shape[1]} features"
-            )
+            raise ValueError(f"transforms[{i}] is a matrix for {A.shape[1]} inputs but X has {X.shape[1]} features")
         return X @ A.T
 
     def _stack(self, X: Any) -> Array:
@@ -122,7 +120,8 @@ class Transformable(OperatorKernel):
         transform = self.transforms[i]
         if callable(transform):
             raise NotDifferentiable(
-                f"transforms[{i}] is a function, whose derivative is not known; give a matrix where a Jacobian is needed"
+                f"transforms[{i}] is a function, whose derivative is not known; give a matrix where a Jacobian is "
+                "needed"
             )
         return np.atleast_2d(np.asarray(transform, dtype=np.float64))
 

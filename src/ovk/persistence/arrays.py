@@ -92,9 +92,7 @@ def _decode_sparse(payload: Any, reader: Reader) -> Any:
     kind, shape = payload["kind"], tuple(_shape(payload["shape"]))
     if kind not in SPARSE:
         raise ValueError(f"the sparse format {kind!r}")
-    parts = reader.entries(
-        {name: part for name, part in payload.items() if name != "kind" and name != "shape"}
-    )
+    parts = reader.entries({name: part for name, part in payload.items() if name != "kind" and name != "shape"})
     return reader.make(kind, {"shape": shape, **parts}, {}, _build_sparse)
 
 

@@ -58,9 +58,7 @@ def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def write(
-    file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]
-) -> None:
+def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]) -> None:
     """Write a manifest's tree and its arrays to an empty file."""
     specs = dict(sorted(specs.items(), key=lambda item: -WIDTHS[item[1].kind]))
     digests = dict.fromkeys(specs, NO_DIGEST)
@@ -118,9 +116,7 @@ class Container:
         text = self._manifest_text(header)
         manifest = self._parse(text)
         self.format, self.version = self._check_version(manifest)
-        if manifest.keys() != {"format", "ovk", "value", "arrays"} or not isinstance(
-            manifest["arrays"], dict
-        ):
+        if manifest.keys() != {"format", "ovk", "value", "arrays"} or not isinstance(manifest["arrays"], dict):
             raise self.corrupt(f"its manifest has the entries {short(sorted(manifest))}")
         self.value: Any = manifest["value"]
         self.specs: dict[str, Spec] = {}

@@ -34,9 +34,7 @@ class StoredObject:
     state: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        return (
-            f"{self.class_name}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
-        )
+        return f"{self.class_name}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,5 @@ class Describer(Reader):
     def fetch(self, name: str) -> StoredArray:
         return self.arrays[name]
 
-    def make(
-        self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], build: Build
-    ) -> StoredObject:
+    def make(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], build: Build) -> StoredObject:
         return StoredObject(name, parts, state)

@@ -101,9 +101,7 @@ def _build(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -
         raise ChangedClass(f"{name} needs a parameter {missing!r} here, the file has none; {cure}")
     for attribute in state:
         if attribute in arguments or not _is_state(attribute, cls):
-            raise ChangedClass(
-                f"{name} has no fitted attribute {attribute!r} here, the file gives one; {cure}"
-            )
+            raise ChangedClass(f"{name} has no fitted attribute {attribute!r} here, the file gives one; {cure}")
     value = cls(**parameters)
     if state:
         # Not setattr: a property or a descriptor of that name would run.
@@ -137,9 +135,7 @@ def _refuse(value: Any, writer: Writer) -> None:
             writer.refuse(f"is a {cls.__qualname__}", f"convert it with {kind.__name__}(...)")
     what = f"is an object of class {cls.__module__}.{cls.__qualname__}"
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
-        writer.refuse(
-            what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded"
-        )
+        writer.refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
     writer.refuse(what, "replace it by a Parameters subclass, an array or a plain value")
 
 

@@ -23,9 +23,7 @@ from numpy.random import (
 
 from ovk.persistence.codec import Build, Codec, Json, Reader, Writer
 
-BITS: dict[str, type[BitGenerator]] = {
-    kind.__name__: kind for kind in (PCG64, PCG64DXSM, MT19937, Philox, SFC64)
-}
+BITS: dict[str, type[BitGenerator]] = {kind.__name__: kind for kind in (PCG64, PCG64DXSM, MT19937, Philox, SFC64)}
 POOL_LIMIT = 1024  # numpy's default is 4; the pool is allocated from a number in the file
 
 

@@ -33,9 +33,7 @@ WIDTHS = {
 COMPLEX = {"<c8": ("F32", 2), "<c16": ("F64", 2)}
 TEXT = re.compile(r"(<U|\|S)([1-9][0-9]{0,8})")
 TIME = re.compile(r"<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
-SAVED_DTYPES = (
-    "bool, integers, float16 to float64, complex64, complex128, str, bytes, datetime64 or timedelta64"
-)
+SAVED_DTYPES = "bool, integers, float16 to float64, complex64, complex128, str, bytes, datetime64 or timedelta64"
 
 
 def primitive(dtype: str) -> tuple[str, tuple[int, ...]] | None:

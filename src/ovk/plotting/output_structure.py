@@ -42,7 +42,7 @@ class OutputStructureDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
-        """The prior correlation between outputs at one point: K(x, x) of the fitted kernel, scaled to a unit diagonal."""
+        """The prior correlation of outputs at one point: K(x, x) of the fitted kernel with a unit diagonal."""
         check_is_fitted(estimator)
         blocks = estimator.kernel_.diagonal_blocks(estimator.X_fit_[:100]).mean(axis=0)
         return cls.from_matrix(blocks, names=names, ax=ax, plot=plot)
@@ -66,7 +66,9 @@ class OutputStructureDisplay(Display):
         ax.set_yticks(range(d), labels)
         if d <= 12:
             for (i, j), value in np.ndenumerate(self.correlation):
-                ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color="w" if abs(value) > 0.6 else "k")
+                ax.text(
+                    j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color="w" if abs(value) > 0.6 else "k"
+                )
         ax.figure.colorbar(image, ax=ax, label="correlation", shrink=0.8)
         ax.set_title("Which outputs go together")
         return self

@@ -61,7 +61,9 @@ class PredictionDisplay(Display):
         """The prediction over the range of the training inputs; data X, Y are drawn as dots."""
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 1:
-            raise ValueError(f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}")
+            raise ValueError(
+                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}"
+            )
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * (support.max() - support.min())
         x = np.linspace(support.min() - margin, support.max() + margin, 400)
@@ -77,12 +79,16 @@ class PredictionDisplay(Display):
         """Draw each output on its own axes, below each other."""
         d = self.mean.shape[1]
         if ax is None:
-            _, ax = pyplot().subplots(d, 1, figsize=(6.0, 1.0 + 1.7 * d), sharex=True, layout="constrained", squeeze=False)
+            _, ax = pyplot().subplots(
+                d, 1, figsize=(6.0, 1.0 + 1.7 * d), sharex=True, layout="constrained", squeeze=False
+            )
         self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).reshape(-1)
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         for q, panel in enumerate(self.axes_[:d]):
             low, high = self.mean[:, q] - 2 * self.std[:, q], self.mean[:, q] + 2 * self.std[:, q]
-            panel.fill_between(self.x, low, high, color="#56B4E9", alpha=0.35, linewidth=0, label="two standard deviations")
+            panel.fill_between(
+                self.x, low, high, color="#56B4E9", alpha=0.35, linewidth=0, label="two standard deviations"
+            )
             panel.plot(self.x, self.mean[:, q], color="#0072B2", label="prediction")
             if self.points is not None:
                 panel.plot(self.points[0], self.points[1][:, q], "k.", markersize=4, label="observed")

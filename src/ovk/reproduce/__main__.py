@@ -23,7 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name:12} {reproduce.entry(name).paper}")
         return 0
     if options.name != "all" and options.name not in reproduce.names():
-        print(f"there is no reproduction named {options.name!r}; there are {', '.join(reproduce.names())}", file=sys.stderr)
+        print(
+            f"there is no reproduction named {options.name!r}; there are {', '.join(reproduce.names())}",
+            file=sys.stderr,
+        )
         return 2
     status = 0
     for name in reproduce.names() if options.name == "all" else [options.name]:

@@ -48,7 +48,7 @@ def _apart(kernels: Sequence[Gaussian], X: Array, Y: Array, new: Array) -> Array
     surface = OVKRidgeCV(list(kernels), ALPHAS).fit(X, Y).output_errors_[:, 0]
     predictions = []
     for q in range(Y.shape[1]):
-        k, a = np.unravel_index(surface[..., q].argmin(), surface.shape[:2])
+        k, a = divmod(int(surface[..., q].argmin()), surface.shape[1])
         predictions.append(OVKRidge(kernels[k], ALPHAS[a]).fit(X, Y[:, q]).predict(new))
     return np.column_stack(predictions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -141,7 +142,7 @@ class DominantOperator:
         V, weights = V[:, order], weights[order]
         new = np.flatnonzero((np.abs(np.diff(weights, axis=0)) > 1e-9 * np.abs(weights).max()).any(axis=1)) + 1
         bounds = [0, *new.tolist(), d]
-        groups = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        groups = [slice(a, b) for a, b in pairwise(bounds)]
         self._state = CholeskyState(Rotated(grams, weights[bounds[:-1]], V, groups))
 
     def __call__(self, alpha: float) -> Map:

@@ -30,13 +30,11 @@ class Eigenpairs(NamedTuple):
         if alpha == 0:
             floor = len(Y) * np.finfo(float).eps * denominator.max(axis=0, initial=0.0)
             weights = np.divide(1.0, denominator, out=np.zeros_like(denominator), where=denominator > floor)
-            return self.Q @ (weights * (self.Q.T @ Y))
-        weights = 1.0 / denominator
-        if self.full:
-            return self.Q @ (weights * (self.Q.T @ Y))
-        # Beyond the span of Q the matrix is alpha I: have it everywhere, and correct it on the span.
-        weights -= 1.0 / alpha
-        return self.Q @ (weights * (self.Q.T @ Y)) + Y / alpha
+        else:
+            # Beyond the span of Q the matrix is alpha I: have it everywhere, and correct it on the span.
+            weights = 1.0 / denominator - (0.0 if self.full else 1.0 / alpha)
+        result: Array = self.Q @ (weights * (self.Q.T @ Y))
+        return result if self.full or alpha == 0 else result + Y / alpha
 
     def condition(self, t: float, alpha: float) -> float:
         """Condition number of t G + alpha I."""
@@ -145,9 +143,7 @@ class Eigen(Solver):
             # Problems that share eigenvectors share the two products as well.
             sizes = [part.shape[1] for part in parts]
             t = np.repeat([t for _, t in state.pairs], sizes)
-            parts = np.split(
-                first.solve(np.concatenate(parts, axis=1), t, alpha), np.cumsum(sizes)[:-1], axis=1
-            )
+            parts = np.split(first.solve(np.concatenate(parts, axis=1), t, alpha), np.cumsum(sizes)[:-1], axis=1)
         else:
             parts = [pairs.solve(part, t, alpha) for part, (pairs, t) in zip(parts, state.pairs, strict=True)]
         condition = max(pairs.condition(t, alpha) for pairs, t in state.pairs)

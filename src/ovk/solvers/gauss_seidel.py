@@ -24,8 +24,8 @@ class GaussSeidel(Solver):
 
         [K(x_i, x_i) + alpha I] c_i = y_i - sum_{j != i} K(x_i, x_j) c_j.
 
-    Each d x d block is solved directly. Converges for every positive semi-definite gram, but slowly when alpha is small;
-    `ConjugateGradient` is the faster choice.
+    Each d x d block is solved directly. Converges for every positive semi-definite gram, but slowly when alpha is
+    small; `ConjugateGradient` is the faster choice.
 
     Parameters
     ----------

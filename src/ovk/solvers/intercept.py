@@ -14,7 +14,7 @@ import numpy as np
 
 from ovk._validation import Array
 from ovk.grams import Rotated
-from ovk.solvers.base import Solution, Solver
+from ovk.solvers.base import SingularSystem, Solution, Solver
 
 
 def solve_with_intercept(
@@ -38,22 +38,26 @@ def solve_with_intercept(
 
     if columns.ndim == 2:
         inside = np.column_stack([solve(columns[:, q : q + 1])[:, 0] for q in range(columns.shape[1])])
-        b = np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0])
+        b: Array = np.asarray(np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0]), dtype=np.float64)
         return Solution(solution.C - (inside @ b)[:, None], solution.info), b
     inside, b = _shared_column(solve, getattr(state, "decoupled", None), columns, solution.C)
     return Solution(solution.C - inside, solution.info), b
 
 
-def _shared_column(
-    solve: Callable[[Array], Array], decoupled: Any, u: Array, C: Array
-) -> tuple[Array, Array]:
+def _shared_column(solve: Callable[[Array], Array], decoupled: Any, u: Array, C: Array) -> tuple[Array, Array]:
     """A^-1 (u b') and b, when every output has the column u."""
     d = C.shape[1]
     if isinstance(decoupled, Rotated):
         # Every rotated output has its own z_q = A_q^-1 u: one solve gives them all.
         V = decoupled.vectors
         Z = solve(np.outer(u, V.sum(axis=1))) @ V
-        rotated = (u @ C @ V) / (u @ Z)
+        total = u @ Z
+        if not (total > 0).all():
+            raise SingularSystem(
+                "an intercept cannot be told from outputs that the operator does not couple to the inputs when alpha is "
+                "0: use alpha > 0"
+            )
+        rotated = (u @ C @ V) / total
         return (Z * rotated) @ V.T, V @ rotated
     inside = np.stack([solve(np.outer(u, np.eye(d)[q])) for q in range(d)], axis=2)  # (n, d, d)
     b = np.linalg.solve(np.einsum("i,ipq->pq", u, inside), u @ C)

@@ -48,6 +48,7 @@ class LowRankPreconditioner:
 
         def apply(R: Array) -> Array:
             flat = R.reshape(-1)
-            return ((flat - F @ cho_solve(factor, F.T @ flat)) / alpha).reshape(R.shape)
+            result: Array = ((flat - F @ cho_solve(factor, F.T @ flat)) / alpha).reshape(R.shape)
+            return result
 
         return apply

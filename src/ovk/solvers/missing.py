@@ -81,7 +81,8 @@ class MissingOutputs(Solver):
             return alpha * W + Phi.T @ ((mask * (Phi @ W @ F.T)) @ F)
 
         def precondition(R: Array) -> Array:
-            return ((R @ U) / denominator) @ U.T
+            result: Array = ((R @ U) / denominator) @ U.T
+            return result
 
         norm = max(float(np.linalg.norm(Y)), 1e-300)
         C = np.zeros_like(Y)

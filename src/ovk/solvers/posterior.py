@@ -82,4 +82,5 @@ def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d
     columns = track(range(m * d), "posterior covariance")
     solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])
     total = np.einsum("kip,kiq->ipq", cross.reshape(-1, m, d), solved.reshape(-1, m, d), optimize=True)
-    return total
+    result: Array = total
+    return result

@@ -1,0 +1,172 @@
+"""OLOK for class labels."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from ovk._params import Parameters
+from ovk._validation import Array
+from ovk.losses import SimplexHinge, simplex_code
+from ovk.online.olok import OLOK
+
+Labels = npt.NDArray[Any]
+
+
+class OLOKClassifier(ClassifierMixin, Parameters):
+    """Online classification with operator-valued kernels.
+
+    Two classes are one output with labels -1 and 1. More are coded as the corners of a regular simplex, K - 1 outputs for K
+    classes, with the multi-class hinge loss unless another loss is given.
+
+    Parameters
+    ----------
+    kernel, alpha, schedule, truncation, average, discount, max_support, on_invalid : as in `OLOK`
+    loss : name or loss of `ovk.losses`, optional
+        By default the hinge loss for two classes and `SimplexHinge` for more.
+
+    Attributes
+    ----------
+    classes_ : the labels
+    learner_ : the `OLOK` that learns the codes of the labels
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOKClassifier
+    >>> from ovk.kernels import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((600, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = OLOKClassifier(Gaussian(1.0), alpha=1e-3, schedule=1.0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float = 1e-3,
+        schedule: Any = 1.0,
+        loss: Any = None,
+        truncation: Any = None,
+        *,
+        average: bool = False,
+        discount: float = 1.0,
+        max_support: int = 100_000,
+        on_invalid: str = "raise",
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.schedule = schedule
+        self.loss = loss
+        self.truncation = truncation
+        self.average = average
+        self.discount = discount
+        self.max_support = max_support
+        self.on_invalid = on_invalid
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything and learn from the rows in their order, once."""
+        X = validate_data(self, X, reset=True, dtype=np.float64, ensure_all_finite=False)
+        labels = self._labels(y, len(X))
+        classes = unique_labels(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got one class: {classes[0]!r}")
+        learner = self._learner(len(classes))
+        learner.fit(X, _coded(labels, classes))
+        self.classes_, self.learner_ = classes, learner
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning; the first call names all `classes` there will be."""
+        self.predict_then_learn(X, y, classes)
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Labels:
+        """Predict the label of each row before learning from it."""
+        first = not hasattr(self, "learner_")
+        X = validate_data(self, X, reset=first, dtype=np.float64, ensure_all_finite=False)
+        labels = self._labels(y, len(X))
+        if first:
+            if classes is None:
+                raise ValueError("classes must name all labels in the first call of partial_fit")
+            known = unique_labels(classes)
+            if len(known) < 2:
+                raise ValueError(f"classes must name at least 2 labels, got {list(known)}")
+            learner = self._learner(len(known))
+        else:
+            known, learner = self.classes_, self.learner_
+            if classes is not None and not np.array_equal(known, unique_labels(classes)):
+                raise ValueError(f"classes must be those of the first call, {list(known)}, got {list(classes)}")
+        Z = learner.predict_then_learn(X, _coded(labels, known))
+        self.classes_, self.learner_ = known, learner
+        return self._decoded(self._scores(Z))
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: (n,), positive for the second class, with two classes; else (n, K), the largest is predicted."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return self._scores(self.learner_.predict(X))
+
+    def predict(self, X: Any) -> Labels:
+        """The label of each row."""
+        return self._decoded(self.decision_function(X))
+
+    def _scores(self, Z: Array) -> Array:
+        if len(self.classes_) == 2:
+            return np.asarray(Z).reshape(-1)
+        scores: Array = Z @ simplex_code(len(self.classes_)).T
+        return scores
+
+    def _decoded(self, scores: Array) -> Labels:
+        winner = (scores > 0).astype(int) if scores.ndim == 1 else np.nan_to_num(scores, nan=-np.inf).argmax(axis=1)
+        labels: Labels = self.classes_[winner]
+        return labels
+
+    def _labels(self, y: Any, n: int) -> Labels:
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
+        labels: Labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        if len(labels) != n:
+            raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")
+        return labels
+
+    def _learner(self, classes: int) -> OLOK:
+        loss = self.loss
+        if loss is None:
+            loss = "hinge" if classes == 2 else SimplexHinge()
+        return OLOK(
+            self.kernel,
+            self.alpha,
+            self.schedule,
+            loss,
+            self.truncation,
+            average=self.average,
+            discount=self.discount,
+            max_support=self.max_support,
+            on_invalid=self.on_invalid,
+        )
+
+
+def _coded(labels: Labels, classes: Labels) -> Array:
+    """Labels as targets: -1 and 1, or corners of the simplex."""
+    numbers = np.searchsorted(classes, labels)
+    numbers = np.minimum(numbers, len(classes) - 1)
+    if not np.array_equal(classes[numbers], labels):
+        unknown = labels[classes[numbers] != labels][0]
+        raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {list(classes)}")
+    if len(classes) == 2:
+        return 2.0 * numbers - 1.0
+    return simplex_code(len(classes))[numbers]
