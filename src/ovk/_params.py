@@ -6,7 +6,8 @@ A parameter object stores its constructor's arguments and nothing else, so sciki
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -34,6 +35,17 @@ class Parameters(Registered, BaseEstimator):
         copy: Self = clone(self)
         copy.set_params(**params)
         return copy
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails leaves the model as it was."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
         # What `_cached` keeps can be computed again: it does not belong in a pickle or a copy.

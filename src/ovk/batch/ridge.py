@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Self
 
@@ -49,17 +48,6 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         # A copy: what is later done to the parameter must not change the fitted function.
         kernel: OperatorKernel = clone(self._default_kernel())
         return kernel.resolve(X, d)
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A fit that fails leaves the model as it was."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         # float32 is kept where rows are taken in chunks: copying the whole of a large file would defeat the purpose.
