@@ -63,7 +63,8 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
     name = method.__name__
 
     def wrapper(self: Any) -> R:
-        key = self.get_params(deep=False)
+        # A parameter object's attributes are its parameters; `get_params` would look up its signature every time.
+        key = {k: v for k, v in self.__dict__.items() if k != "_memo"}
         memo = self.__dict__.setdefault("_memo", {})
         if name in memo:
             old, value = memo[name]

@@ -1,4 +1,4 @@
-"""Losses for d outputs, aware of missing ones: l(y, f) >= 0, convex in the prediction f.
+"""Losses l(y, f) for d outputs, convex in the prediction f and aware of missing outputs.
 
 A missing output (nan in y) has no part in the loss and a zero in the gradient.
 """
@@ -6,6 +6,7 @@ A missing output (nan in y) has no part in the loss and a zero in the gradient.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,11 @@ class Loss(Parameters, ABC):
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         """How much the gradient can change between F and any point within `radius` (n,) of it."""
         bound = self.lipschitz(F.shape[1])
-        steepest = np.inf if self.smoothness is None else self.smoothness * radius
+        steepest = np.full(len(F), np.inf) if self.smoothness is None else self.smoothness * radius
         return np.minimum(steepest, np.inf if bound is None else 2.0 * bound)
 
     def check(self, Y: Array) -> None:
-        """Refuse targets that the loss does not understand."""
+        """Refuse parameters that make no sense, and targets that the loss does not understand."""
 
 
 def _residual(Y: Array, F: Array) -> Array:
@@ -52,10 +53,10 @@ def _residual(Y: Array, F: Array) -> Array:
     return np.where(np.isnan(Y), 0.0, F - Y)
 
 
-def _apart(distance: Array, Y: Array, radius: Array, jump: float) -> Array:
-    """Change of a gradient whose entries jump by `jump` at a kink `distance` away, (n,)."""
+def _apart(distance: Array, Y: Array, radius: Array) -> Array:
+    """Change of a gradient whose entries jump by 1 at a kink `distance` away, (n,)."""
     crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
-    return jump * np.sqrt(crossed.sum(axis=1))
+    return np.sqrt(crossed.sum(axis=1))
 
 
 class Squared(Loss):
@@ -95,16 +96,22 @@ class Huber(Loss):
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 
+    def _delta(self) -> float:
+        return positive(self.delta, "delta")
+
     def value(self, Y: Array, F: Array) -> Array:
-        delta, size = positive(self.delta, "delta"), np.abs(_residual(Y, F))
-        return np.where(size <= delta, 0.5 * size**2, delta * (size - 0.5 * delta)).sum(axis=1)
+        delta, size = self._delta(), np.abs(_residual(Y, F))
+        return (0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1)
 
     def gradient(self, Y: Array, F: Array) -> Array:
-        delta = positive(self.delta, "delta")
+        delta = self._delta()
         return np.clip(_residual(Y, F), -delta, delta)
 
     def lipschitz(self, d: int) -> float:
-        return float(positive(self.delta, "delta") * np.sqrt(d))
+        return float(self._delta() * np.sqrt(d))
+
+    def check(self, Y: Array) -> None:
+        self._delta()
 
 
 class EpsilonInsensitive(Loss):
@@ -130,14 +137,14 @@ class EpsilonInsensitive(Loss):
     def value(self, Y: Array, F: Array) -> Array:
         residual = _residual(Y, F)
         if self.joint:
-            return np.maximum(np.linalg.norm(residual, axis=1) - self._epsilon(), 0.0)
+            return np.maximum(np.hypot.reduce(residual, axis=1) - self._epsilon(), 0.0)
         seen = ~np.isnan(Y)
         return np.where(seen, np.maximum(np.abs(residual) - self._epsilon(), 0.0), 0.0).sum(axis=1)
 
     def gradient(self, Y: Array, F: Array) -> Array:
         residual = _residual(Y, F)
         if self.joint:
-            size = np.linalg.norm(residual, axis=1, keepdims=True)
+            size = np.hypot.reduce(residual, axis=1, keepdims=True)
             return np.where(size > self._epsilon(), residual / np.maximum(size, 1e-300), 0.0)
         return np.where(np.abs(residual) > self._epsilon(), np.sign(residual), 0.0)
 
@@ -145,14 +152,21 @@ class EpsilonInsensitive(Loss):
         return 1.0 if self.joint else float(np.sqrt(d))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        residual = np.abs(_residual(Y, F))
+        residual, epsilon = np.abs(_residual(Y, F)), self._epsilon()
         if not self.joint:
-            return _apart(np.abs(residual - self._epsilon()), Y, radius, 2.0 if self._epsilon() == 0 else 1.0)
-        size = np.linalg.norm(residual, axis=1)
+            # One kink away the gradient changes by 1; beyond the further one, from outside, its sign turns.
+            within = radius[:, None]
+            near = (np.abs(residual - epsilon) <= within) & ~np.isnan(Y)
+            far = near & (residual > epsilon) & (residual + epsilon <= within)
+            return np.sqrt((near + 3.0 * far).sum(axis=1))
+        size = np.hypot.reduce(residual, axis=1)
         # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
-        outside = size - radius > self._epsilon()
+        outside = size - radius > epsilon
         turn = np.divide(radius, size - radius, out=np.full_like(size, 2.0), where=outside)
-        return np.where(size + radius < self._epsilon(), 0.0, np.where(outside, np.minimum(turn, 2.0), 2.0))
+        return np.where(size + radius < epsilon, 0.0, np.where(outside, np.minimum(turn, 2.0), 2.0))
+
+    def check(self, Y: Array) -> None:
+        self._epsilon()
 
 
 class Pinball(Loss):
@@ -194,7 +208,10 @@ class Pinball(Loss):
         return float(np.linalg.norm(np.maximum(tau, 1.0 - tau)))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return _apart(np.abs(_residual(Y, F)), Y, radius, 1.0)
+        return _apart(np.abs(_residual(Y, F)), Y, radius)
+
+    def check(self, Y: Array) -> None:
+        self._tau(Y.shape[1])
 
 
 class _Margin(Loss):
@@ -253,7 +270,7 @@ class Hinge(_Margin):
         return np.where(labels * F < 1.0, -labels, 0.0)
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return _apart(np.abs(1.0 - np.nan_to_num(Y) * F), Y, radius, 1.0)
+        return _apart(np.abs(1.0 - np.nan_to_num(Y) * F), Y, radius)
 
 
 class Novelty(Loss):
@@ -275,22 +292,27 @@ class Novelty(Loss):
     def __init__(self, nu: float = 0.1) -> None:
         self.nu = nu
 
+    def _nu(self) -> float:
+        return in_interval(self.nu, "nu", 0.0, 1.0)
+
     def value(self, Y: Array, F: Array) -> Array:
-        nu = in_interval(self.nu, "nu", 0.0, 1.0)
-        return (np.maximum(Y - F, 0.0) - nu * Y).sum(axis=1)
+        return (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return np.where(F < Y, -1.0, 0.0)
 
     def threshold_step(self, rho: float, f: float, eta: float) -> float:
         """rho after seeing f: a gradient step on the same loss."""
-        return rho - eta * ((1.0 if f < rho else 0.0) - in_interval(self.nu, "nu", 0.0, 1.0))
+        return rho - eta * ((1.0 if f < rho else 0.0) - self._nu())
+
+    def check(self, Y: Array) -> None:
+        self._nu()
 
     def lipschitz(self, d: int) -> float:
         return float(np.sqrt(d))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return _apart(np.abs(Y - F), Y, radius, 1.0)
+        return _apart(np.abs(Y - F), Y, radius)
 
 
 class SimplexHinge(Loss):
@@ -332,15 +354,18 @@ class SimplexHinge(Loss):
         return np.where(np.isnan(Y).any(axis=1, keepdims=True), 0.0, (scores > 0).astype(np.float64) @ code)
 
     def lipschitz(self, d: int) -> float:
-        # All wrong corners together: |-(right corner)| = 1; any subset sums to a vector no longer than sqrt of its size.
+        # A sum of m <= d corners has squared norm m (K - m) / (K - 1) <= m.
         return float(np.sqrt(d))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
         scores, _ = self._wrong(Y, F)
-        crossed = (np.abs(scores) <= radius[:, None]).sum(axis=1)
-        return np.where(np.isnan(Y).any(axis=1), 0.0, np.sqrt(crossed * 1.0))
+        m = (np.abs(scores) <= radius[:, None]).sum(axis=1)
+        # Corners that come and go, m in all: |sum of +-c_l|^2 = m - ((sum of +-1)^2 - m) / (K - 1).
+        change = np.sqrt(m + (m - m % 2) / F.shape[1])
+        return np.where(np.isnan(Y).any(axis=1), 0.0, change)
 
 
+@lru_cache(maxsize=64)
 def simplex_code(classes: int) -> Array:
     """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1).
 
@@ -356,6 +381,7 @@ def simplex_code(classes: int) -> Array:
         rest = np.sqrt(max(1.0 - float(np.square(code[k, :k]).sum()), 0.0))
         code[k, k] = rest
         code[k + 1 :, k] = (-1.0 / (classes - 1) - code[k + 1 :, :k] @ code[k, :k]) / rest
+    code.setflags(write=False)
     return code
 
 

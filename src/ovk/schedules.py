@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import sqrt
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -85,19 +87,21 @@ class Constant(Schedule):
 
 
 class DistanceOverGradients(Schedule):
-    """eta_t = max(first, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2): no step size to tune.
+    """eta_t = max(first * scale, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2): no step size to tune.
 
-    The distance travelled so far, over the gradients met so far (Ivgi, Hinder and Carmon 2023), both in the kernel's norm.
-    `first` only sets the scale of the first step, and has little influence after it.
+    The distance travelled so far, over the gradients met so far (Ivgi, Hinder and Carmon 2023), both in the kernel's norm. At the
+    start nothing was travelled: the scale is the largest loss_s / |gradient_s|, how far a single example asks to go, so that neither
+    the units of the outputs nor those of the kernel matter.
 
     Parameters
     ----------
     first : float > 0
+        The first step, as a part of what the first example asks for; of little influence later.
 
     Examples
     --------
     >>> from ovk.schedules import DistanceOverGradients
-    >>> DistanceOverGradients().step(distance=2.0, gradients=16.0)
+    >>> DistanceOverGradients().step(distance=2.0, gradients=16.0, scale=1.0)
     0.5
     """
 
@@ -107,9 +111,10 @@ class DistanceOverGradients(Schedule):
     def rate(self, t: Times) -> Array:
         raise ValueError("DistanceOverGradients depends on the data: it has no rate of its own before it sees them")
 
-    def step(self, distance: float, gradients: float) -> float:
+    def step(self, distance: float, gradients: float, scale: float) -> float:
         """Step size after travelling `distance` with squared gradient norms that sum to `gradients`."""
-        return float(max(positive(self.first, "first"), distance) / np.sqrt(gradients)) if gradients > 0 else 0.0
+        least = positive(self.first, "first") * scale
+        return max(least, distance) / sqrt(gradients) if gradients > 0 else 0.0
 
 
 _NAMES: dict[str, type[Schedule]] = {
@@ -130,7 +135,7 @@ def as_schedule(schedule: Any) -> Schedule:
         return schedule
     if isinstance(schedule, str) and schedule in _NAMES:
         return _NAMES[schedule]()
-    if isinstance(schedule, (int, float)) and not isinstance(schedule, bool):
+    if isinstance(schedule, Real) and not isinstance(schedule, bool):
         return InverseSqrt(float(schedule))
     raise ValueError(
         f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.schedules, got {schedule!r}"

@@ -26,6 +26,8 @@ from ovk._validation import Array
 
 #: Entries in a tile: two MiB of doubles.
 TILE = 1 << 18
+#: Multiplications that one thread does in less time than it takes to share them.
+LITTLE = 1 << 22
 #: Inputs from which products cost more than copying half of a symmetric matrix.
 MANY_INPUTS = 64
 
@@ -51,13 +53,16 @@ def _threads() -> int:
     return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
 
 
-def over_rows(work: Callable[[int, int], None], n: int, width: int, tile: int = TILE) -> None:
-    """Call ``work(start, stop)`` on blocks of the rows 0..n, each about `tile` entries of `width` columns."""
-    threads = _threads()
-    if n * width <= tile or (threads == 1 and n == 1):
+def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 1) -> None:
+    """Call ``work(start, stop)`` on blocks of the rows 0..n, each a tile of `width` columns.
+
+    `cost` is the work of an entry, in multiplications: a block that is soon done is not worth waking a thread for.
+    """
+    if n * width <= TILE and n * width * cost <= LITTLE:
         work(0, n)
         return
-    step = max(1, min(tile // max(width, 1), -(-n // threads)))
+    threads = _threads()
+    step = max(1, min(TILE // max(width, 1), -(-n // threads)))
     starts = range(0, n, step)
     with _blas().limit(limits=1):
         if threads == 1:
@@ -122,7 +127,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
         if mirror:
             out[:start, start:stop] = h[:, :start].T
 
-    over_rows(work, n, m)
+    over_rows(work, n, m, cost=p + 16)
     return out
 
 

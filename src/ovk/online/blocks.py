@@ -22,6 +22,7 @@ from scipy.linalg import solve_triangular
 
 from ovk._validation import Array
 from ovk.grams import Decoupled, Gram, Kronecker, KroneckerSum, Rotated, decouple
+from ovk.operators import OutputOperator
 
 
 class Block(NamedTuple):
@@ -74,6 +75,43 @@ def squared_loss(task: Task, Y: Array, eta: Array, rho: Array) -> Block | None:
         return None
     start, between = _decays(rho)
     z, a = _triangular(decoupled, between[:-1] * task.mask, start[:-1, None] * task.base, Y, eta)
+    return _ended(task, z, a, start, between)
+
+
+def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Block | None:
+    """All steps of any loss with known step sizes; None when numbers overflow on the way.
+
+    z = base + M a and a = -eta grad(z) with M strictly lower triangular: putting one into the other makes the first k rows right
+    after k passes, and all of them after a few, as each step moves the predictions of its neighbours little.
+
+    Parameters
+    ----------
+    gradient : ``gradient(rows, Z)`` are the gradients of a slice of rows at predictions Z
+    """
+    start, between = _decays(rho)
+    inner = _Weighted(task.gram, between[:-1] * task.mask)
+    z, a = start[:-1, None] * task.base, np.zeros(task.base.shape)
+    for first in range(0, len(z), PASS):
+        rows = slice(first, min(first + PASS, len(z)))
+        known = z[rows] + inner(rows, slice(0, first), a)
+        step = -eta[rows, None]
+        for _ in range(rows.stop - first):
+            z[rows] = known + inner(rows, rows, a)
+            before = a[rows].copy()
+            a[rows] = step * gradient(rows, z[rows])
+            if np.abs(a[rows] - before).max() <= 2e-16 * np.abs(before).max():
+                break
+        if not np.isfinite(a[rows]).all():
+            return None
+    return _ended(task, z, a, start, between)
+
+
+#: Rows of which the steps are found together, by passes over them.
+PASS = 32
+
+
+def _ended(task: Task, z: Array, a: Array, start: Array, between: Array) -> Block:
+    """The block, from its predictions and new coefficients."""
     sums = None
     if task.base_sum is not None:
         # Row u of `between` and entry u of `start` describe f after row u - 1, which counts if that row was a step.
@@ -126,14 +164,28 @@ def _product(gram: Gram, weights: Array, a: Array) -> Array:
     return total
 
 
-masked_matmat = _product
+def windowed_matmat(gram: Gram, seen: Array | None, A: Array) -> Array:
+    """sum_j K(x_i, z_j) A_j, (b, d), where only some rows see the first points: seen (b, k), None for all."""
+    if seen is None or seen.shape[1] == 0:
+        return gram.matmat(A)
+    k = seen.shape[1]
+    if isinstance(gram, (Kronecker, KroneckerSum)):
+        total: Array = np.zeros((gram.shape[0], gram.output_dim))
+        for G, operator in gram.terms:
+            total += operator.apply((G[:, :k] * seen) @ A[:k] + G[:, k:] @ A[k:])
+        return total
+    weights = np.ones(gram.shape)
+    weights[:, :k] = seen
+    return _product(gram, weights, A)
 
+
+Gradients = Callable[[slice, Array], Array]
 Gradient = Callable[[int, Array], Array]
 Step = Callable[[int, Array, Array], tuple[float, float]]
 
 
 def any_loss(task: Task, gradient: Gradient, step: Step) -> Block:
-    """The steps of any loss, row by row, with the kernel's values already there.
+    """The steps of any loss, row by row, with the kernel's values already there: for step sizes that depend on the rows before.
 
     Parameters
     ----------
@@ -144,13 +196,13 @@ def any_loss(task: Task, gradient: Gradient, step: Step) -> Block:
     z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
     averaged = task.base_sum is not None
     sum_z, sum_c, times = np.empty((b, d)), np.zeros((b, d)), 0.0
-    inner = _Inner(task)
+    inner = _Weighted(task.gram, task.mask)
     decay = 1.0
     for j in range(b):
-        value = decay * task.base[j] + inner(j, c)
+        value = decay * task.base[j] + inner.row(j, c)
         z[j] = value
         if task.base_sum is not None:
-            sum_z[j] = task.base_sum[j] + times * task.base[j] + inner(j, sum_c)
+            sum_z[j] = task.base_sum[j] + times * task.base[j] + inner.row(j, sum_c)
         if not task.steps[j]:
             continue
         g = gradient(j, value)
@@ -166,27 +218,40 @@ def any_loss(task: Task, gradient: Gradient, step: Step) -> Block:
     return Block(z, a, c, decay, (sum_z, sum_c, times) if averaged else None)
 
 
-class _Inner:
-    """sum_{l<j} mask_jl K(x_j, x_l) c_l for one row j at a time."""
+class _Weighted:
+    """sum_l weights_jl K(x_j, x_l) c_l for some rows j and l at a time."""
 
-    def __init__(self, task: Task) -> None:
-        gram, mask = task.gram, task.mask
-        self._terms: list[tuple[Array, Array]] | None = None
+    def __init__(self, gram: Gram, weights: Array) -> None:
+        self._terms: list[tuple[Array, Array | None]] | None = None
         if isinstance(gram, (Kronecker, KroneckerSum)):
-            self._terms = [(G * mask, operator.dense()) for G, operator in gram.terms]
+            self._terms = [(G * weights, _matrix(operator)) for G, operator in gram.terms]
         else:
             n, d = gram.shape[0], gram.output_dim
-            self._blocks = gram.dense().reshape(n, d, n, d) * mask[:, None, :, None]
+            self._blocks = gram.dense().reshape(n, d, n, d) * weights[:, None, :, None]
 
-    def __call__(self, j: int, c: Array) -> Array:
+    def __call__(self, rows: slice, columns: slice, c: Array) -> Array:
+        c = c[columns]
         if self._terms is None:
-            d = c.shape[1]
-            dense: Array = self._blocks[j, :, :j].reshape(d, j * d) @ c[:j].reshape(-1)
-            return dense
-        total: Array = np.zeros(c.shape[1])
+            n, d = rows.stop - rows.start, c.shape[1]
+            dense: Array = self._blocks[rows, :, columns].reshape(n * d, -1) @ c.reshape(-1)
+            return dense.reshape(n, d)
+        total: Array | None = None
         for G, T in self._terms:
-            total += (G[j, :j] @ c[:j]) @ T
+            part = G[rows, columns] @ c
+            part = part if T is None else part @ T
+            total = part if total is None else total + part
+        assert total is not None
         return total
+
+    def row(self, j: int, c: Array) -> Array:
+        """The same for row j and all l < j."""
+        return self(slice(j, j + 1), slice(0, j), c)[0]
+
+
+def _matrix(operator: OutputOperator) -> Array | None:
+    """None for the identity, which needs no product."""
+    T = operator.dense()
+    return None if np.array_equal(T, np.eye(len(T))) else T
 
 
 def energies(gram: Gram, a: Array) -> Array:

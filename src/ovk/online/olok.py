@@ -15,7 +15,7 @@ from ovk.batch.targets import check_targets
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
 from ovk.losses import as_loss
-from ovk.online.blocks import Block, Task, block_norms, masked_matmat
+from ovk.online.blocks import Block, Task, block_norms, windowed_matmat
 from ovk.online.certificate import droppable, propagate
 from ovk.online.steps import Progress, take_steps
 from ovk.online.support import Support
@@ -294,9 +294,9 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         loss = as_loss(self.loss)
         learned = np.ones(len(Y), dtype=bool) if loss.unsupervised else ~np.isnan(Y).all(axis=1)
         times = self.t_ + np.cumsum(learned)
-        seen, mask = self._window(times, learned)
+        edge, mask = self._window(times, learned)
         gram = self.kernel_.gram(X)
-        base = self._base(X, seen)
+        base = self._base(X, edge)
         task = Task(gram, base[0], base[1] if self.average else None, mask, learned)
         self.kappa2_ = max(self.kappa2_, float(block_norms(gram).max(initial=0.0)))
         # Outputs of 1e300 square to infinity in the sums that are kept; predictions and coefficients do not.
@@ -356,35 +356,29 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         schedule = as_schedule(self.schedule)
         return 1.0 if isinstance(schedule, DistanceOverGradients) else float(schedule.rate(np.array([1]))[0])
 
-    def _window(self, times: Times, learned: Array) -> tuple[Any, Array]:
-        """Which old points each row of the block still sees, (b, m) or None for all; and rows of the block, (b, b)."""
+    def _window(self, times: Times, learned: Array) -> tuple[Times | None, Array]:
+        """The newest step that each row of the block no longer sees, or None; and which rows of the block it sees."""
         b = len(times)
         mask = np.tri(b, b, -1)
         truncation = as_truncation(self.truncation)
         if not isinstance(truncation, ByAge):
             return None, mask
-        # Before row j the last step was times_j - learned_j; what is not younger than it minus the window's size is gone.
+        # Before row j the last step was times_j - learned_j; the window reaches back from there.
         last = np.maximum(times - learned, 0)
         sizes = truncation.size(np.maximum(last, 1), self._first_rate(), float(self.alpha))
         edge = np.maximum.accumulate(last - sizes)
-        mask = mask * (times[None, :] > edge[:, None])
-        return self.support_.time[None, :] > edge[:, None], mask
+        if edge[-1] >= times[0]:
+            mask *= times[None, :] > edge[:, None]
+        return edge, mask
 
-    def _base(self, X: Array, seen: Any) -> list[Array]:
+    def _base(self, X: Array, edge: Times | None) -> list[Array]:
         """Predictions of the old support, a (b, d) array for each set of coefficients."""
-        support, d = self.support_, self.support_.A.shape[2]
+        support = self.support_
         sets = range(support.A.shape[1])
         if len(support) == 0:
-            return [np.zeros((len(X), d)) for _ in sets]
-        # Points that every row sees need no mask; those that leave during the block stand in front.
-        leaving = 0 if seen is None else int(np.argmax(seen[-1])) if seen[-1].any() else len(support)
-        total = [np.zeros((len(X), d)) for _ in sets]
-        if leaving < len(support):
-            gram = self.kernel_.gram(X, support.X[leaving:])
-            for k in sets:
-                total[k] += gram.matmat(support.A[leaving:, k])
-        if leaving > 0:
-            gram = self.kernel_.gram(X, support.X[:leaving])
-            for k in sets:
-                total[k] += masked_matmat(gram, seen[:, :leaving], support.A[:leaving, k])
-        return total
+            return [np.zeros((len(X), support.A.shape[2])) for _ in sets]
+        gram = self.kernel_.gram(X, support.X)
+        # Points that leave the window during the block stand in front, and only some of the rows see them.
+        leaving = 0 if edge is None else int(np.searchsorted(support.time, edge[-1], side="right"))
+        seen = None if edge is None else support.time[None, :leaving] > edge[:, None]
+        return [windowed_matmat(gram, seen, support.A[:, k]) for k in sets]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,10 @@ class Support(Registered):
 
     def __post_init__(self) -> None:
         self._move(max(256, 2 * len(self.X)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles of the views would no longer be views.
+        return Support, (self.X, self.A, self.time)
 
     @classmethod
     def empty(cls, p: int, d: int, sets: int) -> Support:

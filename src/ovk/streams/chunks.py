@@ -1,0 +1,205 @@
+"""One way to read them all: `chunks`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ovk._validation import Array, whole
+from ovk.streams.files import open_table
+from ovk.streams.tables import Table, as_table, is_frame
+
+
+class Chunk(NamedTuple):
+    """Rows in their order.
+
+    Attributes
+    ----------
+    X : (n, p) inputs
+    Y : (n, d) outputs, or (n,) if a single one was given as such; nan where nothing was observed
+    features, targets : names of the inputs and of the outputs
+    """
+
+    X: Array
+    Y: Array
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """An iterable of `Chunk`. Arrays, frames and files can be gone through again, an iterator only once.
+
+    Attributes
+    ----------
+    n_rows : number of rows, None where only reading would tell
+    """
+
+    n_rows: int | None
+    _read: Callable[[], Iterator[Chunk]]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self._read()
+
+
+def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = None, chunk_size: int = 1024) -> Chunks:
+    """Rows of any source, at most `chunk_size` at a time.
+
+    Parameters
+    ----------
+    source : one of these
+        - array or data frame (pandas, polars, pyarrow) of inputs, with `Y`;
+        - array or data frame of inputs and outputs, with `targets`;
+        - path of a file, with `targets`: ``.csv`` or ``.tsv`` (a line of names in front; separated by comma, semicolon
+          or tab), ``.jsonl`` or ``.ndjson``, each also with ``.gz`` behind it, or ``.parquet``; only a chunk of it is
+          in memory at a time;
+        - iterable of chunks: pairs (X, Y), or tables with `targets`. Small ones are passed on as they come.
+    Y : (n, d) or (n,) array, frame or series of outputs, optional
+    targets : name or number of the output's column, or a sequence of them
+        A single one gives outputs of shape (n,), a sequence (n, d).
+    features : names or numbers of the input columns; default all that are not targets
+    chunk_size : most rows at a time
+
+    Returns
+    -------
+    `Chunks`, to iterate over. A table without rows gives one chunk without rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.streams import chunks
+    >>> table = np.arange(12.0).reshape(4, 3)
+    >>> for X, y, features, targets in chunks(table, targets=-1, chunk_size=3):
+    ...     print(X.tolist(), y.tolist(), features, targets)
+    [[0.0, 1.0], [3.0, 4.0], [6.0, 7.0]] [2.0, 5.0, 8.0] ('x0', 'x1') ('x2',)
+    [[9.0, 10.0]] [11.0] ('x0', 'x1') ('x2',)
+    """
+    size = whole(chunk_size, "chunk_size")
+    if Y is not None:
+        if targets is not None:
+            raise ValueError(
+                "targets chooses output columns of X, so it must be None when Y is given: drop one of them"
+            )
+        return _pair(source, Y, features, size)
+    if isinstance(source, (str, os.PathLike)):
+        return _split(open_table(source), targets, features, size)
+    if isinstance(source, np.ndarray) or is_frame(source):
+        return _split(as_table(source, "X")[0], targets, features, size)
+    if isinstance(source, Iterable):
+        return Chunks(None, lambda: _joined(source, targets, features, size))
+    raise TypeError(
+        "rows come from an array, a data frame, the path of a file or an iterable of chunks (X, Y), got "
+        f"{type(source).__name__}"
+    )
+
+
+def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
+    """Inputs and outputs from the columns of one table."""
+    if targets is None:
+        raise ValueError(
+            f"Y and targets are both None: give the outputs as Y, or name their columns by targets=, out of "
+            f"{_some(table.names)}"
+        )
+    single = isinstance(targets, (str, int, np.integer))
+    ys = _columns(table, [targets] if single else list(targets), "targets")
+    xs = [j for j in range(len(table.names)) if j not in ys]
+    if features is not None:
+        xs = _columns(table, features, "features")
+    both = sorted(set(xs) & set(ys))
+    if both:
+        raise ValueError(
+            f"column {table.names[both[0]]!r} stands in features and in targets: it can be only one of them"
+        )
+    if not xs or not ys:
+        raise ValueError(f"{table.label} needs at least one feature and one target, got {len(xs)} and {len(ys)}")
+    names = tuple(table.names[j] for j in xs), tuple(table.names[j] for j in ys)
+
+    def read() -> Iterator[Chunk]:
+        for block in _nonempty(table, xs + ys, size):
+            Y = block[:, len(xs) :]
+            yield Chunk(block[:, : len(xs)], Y[:, 0] if single else Y, *names)
+
+    return Chunks(table.n_rows, read)
+
+
+def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
+    """Inputs from one table and outputs from another."""
+    inputs, _ = as_table(X, "X")
+    outputs, single = as_table(Y, "Y")
+    if inputs.n_rows != outputs.n_rows:
+        raise ValueError(f"X has {inputs.n_rows} rows but Y has {outputs.n_rows}: they must be the same rows")
+    xs = list(range(len(inputs.names))) if features is None else _columns(inputs, features, "features")
+    ys = list(range(len(outputs.names)))
+    if not xs or not ys:
+        raise ValueError(f"X and Y need at least one column each, got {len(xs)} and {len(ys)}")
+    names = tuple(inputs.names[j] for j in xs), outputs.names
+
+    def read() -> Iterator[Chunk]:
+        for A, B in zip(_nonempty(inputs, xs, size), _nonempty(outputs, ys, size), strict=True):
+            yield Chunk(A, B[:, 0] if single else B, *names)
+
+    return Chunks(inputs.n_rows, read)
+
+
+def _joined(parts: Iterable[Any], targets: Any, features: Any, size: int) -> Iterator[Chunk]:
+    """The chunks of an iterable, each split where it is too large, all checked to be of one shape."""
+    first: Chunk | None = None
+    for number, part in enumerate(parts):
+        if isinstance(part, tuple) and len(part) == 2 and targets is None:
+            inner = _pair(*part, features, size)
+        elif isinstance(part, np.ndarray) or is_frame(part):
+            inner = _split(as_table(part, "X")[0], targets, features, size)
+        else:
+            raise ValueError(
+                f"chunk {number} of the iterable must be a pair (X, Y), or a table when targets= is given, got "
+                f"{type(part).__name__}"
+                + (": an array-like of rows must be made an array" if isinstance(part, (list, tuple)) else "")
+            )
+        for chunk in inner:
+            first = first or chunk
+            if (chunk.X.shape[1], chunk.Y.shape[1:]) != (first.X.shape[1], first.Y.shape[1:]):
+                raise ValueError(
+                    f"chunk {number} of the iterable has X of shape {chunk.X.shape} and Y of shape {chunk.Y.shape}, but "
+                    f"the first one had {first.X.shape} and {first.Y.shape}: columns must stay the same"
+                )
+            yield chunk
+
+
+def _nonempty(table: Table, columns: list[int], size: int) -> Iterator[Array]:
+    """Blocks of the table; one without rows if it has none, so that its columns are known all the same."""
+    empty = True
+    for block in table.blocks(columns, size):
+        empty = False
+        yield block
+    if empty:
+        yield np.empty((0, len(columns)))
+
+
+def _columns(table: Table, chosen: Any, argument: str) -> list[int]:
+    """Positions of columns given by name or by number."""
+    chosen = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
+    found = []
+    for one in chosen:
+        if isinstance(one, str):
+            found += [j for j, name in enumerate(table.names) if name == one]
+            known = one in table.names
+        else:
+            known = isinstance(one, (int, np.integer)) and -len(table.names) <= one < len(table.names)
+            found += [int(one) % len(table.names)] if known else []
+        if not known:
+            raise ValueError(
+                f"{argument} must hold names or numbers of the {len(table.names)} columns of {table.label}, "
+                f"{_some(table.names)}, got {one!r}"
+            )
+    if len(set(found)) < len(found):
+        raise ValueError(f"{argument} must not name a column twice, got {_some(table.names[j] for j in found)}")
+    return found
+
+
+def _some(names: Iterable[str]) -> str:
+    names = [repr(name) for name in names]
+    return ", ".join(names if len(names) <= 12 else [*names[:10], "...", names[-1]])
