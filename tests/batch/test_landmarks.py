@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from batch.reference import DenseRidge, long_form
 from ovk import OVKRidge
-from ovk.batch import landmarks as module
+from ovk.batch import separable_landmarks as module
 from ovk.kernels import Gaussian, Laplacian, Matern
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, OperatorKernel

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from ovk._progress import ProgressBar
 from ovk._validation import Array, in_interval, positive
 from ovk.batch.problem import CompleteProblem, PairProblem
-from ovk.batch.ridge import OVKRegressor, _takes_gram
+from ovk.batch.regressor import OVKRegressor, takes_gram
 from ovk.batch.targets import Targets
 from ovk.grams import Kronecker
 from ovk.grams.base import Indices
@@ -112,7 +112,7 @@ class OVKRidgeCV(OVKRegressor):
         scored = self._scored(targets.d)
         kernels = [clone(kernel).resolve(X, targets.d) for kernel in self._kernels()]
         operators = self._operators(targets.d)
-        groups = _same_inputs(X) if not _takes_gram(self.kernel) else np.arange(X.shape[0])
+        groups = _same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
             _check_two_inputs(targets, groups)
         surface = np.stack([self._errors(kernel, operators, alphas, X, targets, groups) for kernel in kernels])
