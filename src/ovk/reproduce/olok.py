@@ -153,14 +153,16 @@ def olok(
     """Mean squared error and running time of vv-RLS, OLOK and truncated OLOK."""
     rows: list[Row] = []
     curves: dict[str, dict[str, Array]] = {}
+    batch: dict[str, float] = {}
     for name in track(list(sets), "olok"):
         X, Y = data(name, data_home, n)
         d = Y.shape[1]
         first = standardised(X, Y, 0)
         mu, alpha, eta = choose(*first)
         if name != "click shape":
-            error, seconds, setting = batch_error(*first, batch_rows)
-            rows.append(Row(f"{name}: vv-RLS", error, PUBLISHED[name]["vv-RLS"], f"{setting}; {seconds:.0f} s"))
+            error, seconds, chosen = batch_error(*first, batch_rows)
+            rows.append(Row(f"{name}: vv-RLS", error, PUBLISHED[name]["vv-RLS"], f"{chosen}; {seconds:.0f} s"))
+            batch[name] = error
         for setting in [*stated(), *learning(alpha, eta)]:
             runs = [progressive_error(setting.make(mu, d), *standardised(X, Y, seed)) for seed in range(repeats)]
             errors, seconds = [run[0] for run in runs], min(run[1] for run in runs)
@@ -184,11 +186,11 @@ def olok(
             "the mean (see the reproduction `parkinsons`).",
             "Click: made data of its shape (120 inputs, 16 outputs); batch learning is left out, as in the paper.",
         ],
-        figures=_figures(curves),
+        figures=_figures(curves, batch),
     )
 
 
-def _figures(curves: dict[str, dict[str, Array]]) -> dict[str, Any]:
+def _figures(curves: dict[str, dict[str, Array]], batch: dict[str, float]) -> dict[str, Any]:
     """Error so far against the number of examples, as figure 1."""
     try:
         from matplotlib.figure import Figure
@@ -202,9 +204,12 @@ def _figures(curves: dict[str, dict[str, Array]]) -> dict[str, Any]:
         ax = figure.subplots()
         for (label, errors), style, colour in zip(learners.items(), styles, colours, strict=False):
             count = np.arange(1, len(errors) + 1)
-            ax.plot(count, np.cumsum(errors) / count, linestyle=style, color=colour, label=label)
+            so_far = np.cumsum(errors) / count
+            ax.plot(count[9:], so_far[9:], linestyle=style, color=colour, label=label)
+        if name in batch:
+            ax.axhline(batch[name], color="#666666", linewidth=1, label="vv-RLS, test error")
         ax.set_xscale("log")
-        ax.set_xlim(left=10)
+        ax.set_ylim(bottom=0)
         ax.set_xlabel("examples")
         ax.set_ylabel("mean squared error so far")
         ax.set_title(name)

@@ -1,0 +1,14 @@
+"""The OLOK paper's table, on a small part of its made data."""
+
+from ovk import reproduce
+
+
+def test_settings_that_learn_beat_the_stated_ones():
+    result = reproduce.run("olok", sets=("synthetic",), repeats=1, batch_rows=200, n=800)
+    stated = result["synthetic: OLOK, alpha = 3, 0.1/sqrt(t)"]
+    learned = [row.ours for row in result.rows if row.name.startswith("synthetic: OLOK") and "alpha = 3" not in row.name]
+    assert len(learned) == 1
+    assert learned[0] < 0.8 * stated
+    assert result["synthetic: vv-RLS"] < learned[0]
+    assert set(result.figures) == {"synthetic"}
+    assert {row.published for row in result.rows} == {1e-5, 5e-5}
