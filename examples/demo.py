@@ -34,7 +34,7 @@ def main() -> None:
         "mixed effect, omega by leave-one-out": OVKRidgeCV(
             Gaussian(0.6), alphas, omegas=[0.0, 0.25, 0.5, 0.75, 0.9, 0.97], fit_intercept=True
         ),
-        "the outputs' own correlation as operator": OVKRidgeCV(
+        "the true correlation as operator (oracle)": OVKRidgeCV(
             Gaussian(0.6) * Dense(correlation), alphas, fit_intercept=True
         ),
     }
