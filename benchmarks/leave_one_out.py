@@ -30,7 +30,7 @@ def cases(settings: Settings) -> Iterator[Case]:
         yield _case(n, rows, settings)
     n = settings.pick(toy=200, quick=1000, default=2000)
     split = rows.shuffled(min(n, len(rows.X)))
-    yield _low_rank("low rank: 3 x the median length scale", split.X, 3 * median_distance(split.X), settings)
+    yield _low_rank("low rank: 30 x the median length scale", split.X, 30 * median_distance(split.X), settings)
     plane = np.random.default_rng(0).standard_normal((n, 2))
     yield _low_rank("low rank: p=2", plane, median_distance(plane), settings)
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ovk.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Tanimoto
+from ovk.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Tanimoto, tiles
 from ovk.kernels.tiles import TILE, over_rows, radial
 
 STATIONARY = [Gaussian(1.5), Matern(1.5, 1.5), Matern(0.5, 1.5), Laplacian(1.5)]
@@ -44,7 +44,8 @@ def test_the_diagonal_is_exact_in_every_tile(n):
 @pytest.mark.parametrize(
     ("n", "width", "tile"), [(1, 10, 4), (7, 3, 6), (10, 1, 3), (100, 7, 50), (5, 1, 100), (0, 3, 2)]
 )
-def test_every_row_is_visited_once(threads, n, width, tile):
+def test_every_row_is_visited_once(monkeypatch, threads, n, width, tile):
+    monkeypatch.setattr(tiles, "TILE", tile)
     visits, lock = np.zeros(n, dtype=int), threading.Lock()
 
     def work(start, stop):
@@ -53,12 +54,14 @@ def test_every_row_is_visited_once(threads, n, width, tile):
             visits[start:stop] += 1
 
     with threadpool_limits(threads, user_api="blas"):
-        over_rows(work, n, width, tile)
+        over_rows(work, n, width)
     assert (visits == 1).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_errors_come_out_and_the_limit_is_taken_back(threads):
+def test_errors_come_out_and_the_limit_is_taken_back(monkeypatch, threads):
+    monkeypatch.setattr(tiles, "TILE", 20)
+
     def work(start, stop):
         if start > 0:
             raise ZeroDivisionError
@@ -66,7 +69,7 @@ def test_errors_come_out_and_the_limit_is_taken_back(threads):
     with threadpool_limits(threads, user_api="blas"):
         before = threadpool_info()
         with pytest.raises(ZeroDivisionError):
-            over_rows(work, 10, 10, tile=20)
+            over_rows(work, 10, 10)
         assert threadpool_info() == before
 
 

@@ -11,7 +11,7 @@ from ovk.kernels import Gaussian, Linear, Matern, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import triangle
-from ovk.solvers.eigen import _may_have_low_rank, eigenpairs
+from ovk.solvers.eigen import eigenpairs
 
 INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
@@ -158,17 +158,6 @@ def test_a_full_rank_matrix_is_not_truncated():
     pairs = eigenpairs(np.eye(10), 1e-6)
     assert pairs.full is True
     assert_allclose(pairs.g, 1.0)
-
-
-def test_a_look_at_half_of_many_rows_tells_whether_truncation_pays():
-    X = np.random.default_rng(0).standard_normal((1200, 2))
-    floor = 1e-9 / 1200
-    assert _may_have_low_rank(Gaussian(3.0)(X), floor)
-    assert _may_have_low_rank(np.zeros((1200, 1200)), floor)
-    assert not _may_have_low_rank(np.eye(1200), floor)
-    assert not _may_have_low_rank(Matern(0.5, 1.0)(X), floor)
-    # Few rows are factored without a look.
-    assert _may_have_low_rank(np.eye(10), floor)
 
 
 @pytest.mark.parametrize("tol", [0.0, 1e-8])

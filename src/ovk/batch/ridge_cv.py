@@ -218,8 +218,8 @@ class OVKRidgeCV(OVKRegressor):
         left_out = KroneckerLeaveOneOut(eigenpairs(G, tol), problem.Y, column)
         total = float(len(G) if merged.weight is None else merged.weight.sum())
         for o, spectrum in enumerate(spectra):
-            for a, alpha in enumerate(alphas):
-                residuals = left_out.residuals(spectrum, float(alpha), entry=self.leave_out == "entry")
+            path = left_out.path(spectrum, alphas, entry=self.leave_out == "entry")
+            for a, residuals in enumerate(path):
                 yield o, a, (np.einsum("iq,iq->q", residuals, residuals) + within) / total
 
     def _pair_errors(

@@ -85,7 +85,7 @@ def check_targets(
     if array.shape[0] != n:
         check_consistent_length(X, array)
     single = array.ndim == 1
-    array = array.reshape(n, -1)
+    array = array[:, None] if single else array
     if array.shape[1] == 0:
         raise ValueError(f"Y must have at least one output, got shape {array.shape}")
     weight = None if sample_weight is None else _weights(sample_weight, X, part=part)

@@ -11,11 +11,6 @@ from ovk._validation import Array, positive
 from ovk.grams import Decoupled, Gram, Rotated, decouple
 from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
 
-#: Rank, as a part of n, up to which a pivoted Cholesky factor beats the eigendecomposition of the whole.
-WORTHWHILE = 0.7
-#: Rows above which it pays to look whether the rank may be low before factoring.
-MANY_ROWS = 1000
-
 
 class Eigenpairs(NamedTuple):
     """G = Q diag(g) Q' on the span of Q, and zero (to a stated tolerance) on what is orthogonal to it."""
@@ -51,11 +46,11 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
     changes the solution at ridge alpha by at most tol / alpha, relatively.
     """
     n = len(G)
-    if tol > 0 and _may_have_low_rank(G, tol / n):
+    if tol > 0:
         # G is symmetric: its transpose is the same matrix in the order that LAPACK wants.
         F, pivots, rank, _ = lapack.dpstrf(G.T, tol=tol / n, lower=1)
         # A rank near n gains nothing over the plain eigenvectors.
-        if rank <= WORTHWHILE * n:
+        if rank <= 0.7 * n:
             low = np.empty((n, rank))
             low[pivots - 1] = np.tril(F[:, :rank])
             # What is left of an indefinite matrix is not small; one product with any vector shows it.
@@ -72,24 +67,6 @@ def eigenpairs(G: Array, tol: float = 0.0) -> Eigenpairs:
             f"(the largest is {values[-1]:.6g}): check the kernel"
         )
     return Eigenpairs(vectors, np.maximum(values, 0.0), True)
-
-
-def _may_have_low_rank(G: Array, floor: float) -> bool:
-    """Whether the pivots of G may fall below `floor` soon enough, judged by half of its rows (1/8 of the work).
-
-    Pivots of a kernel fall ever more slowly, and those of all rows lie above those of half: so if the half's,
-    falling on as fast as they did last, stay above the floor, G's do so too.
-    """
-    n = len(G)
-    if n < MANY_ROWS:
-        return True
-    half = np.random.default_rng(0).permutation(n)[: n // 2]
-    F, _, rank, _ = lapack.dpstrf(G[np.ix_(half, half)].T, tol=floor, lower=1)
-    if rank < len(half):
-        return True
-    last, middle = 2.0 * np.log(np.diagonal(F)[[-1, n // 4]])
-    slope = (last - middle) / (len(half) - 1 - n // 4)
-    return bool(last + slope * (WORTHWHILE * n - len(half)) <= np.log(floor))
 
 
 class EigenState(NamedTuple):
