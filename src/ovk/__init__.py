@@ -3,6 +3,7 @@
 from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
 from ovk.batch import OVKRidge, OVKRidgeCV
+from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
 from ovk.persistence import load, save
@@ -20,6 +21,7 @@ __all__ = [
     "load",
     "operators",
     "ovkernels",
+    "progressive",
     "save",
     "solvers",
 ]

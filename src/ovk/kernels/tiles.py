@@ -99,8 +99,9 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     out = np.empty((n, m))
     if n == 0 or m == 0:
         return out
-    # Products of large numbers lose the small differences between them: measure from the middle of the support.
-    centre = Z.mean(axis=0)
+    # Products of large numbers lose the small differences between them: measure from the middle of the support. The
+    # median, not the mean: one row far out must not spoil the others.
+    centre = np.median(Z[:: -(-m // 33)], axis=0)
     right = np.empty((p + 2, m))
     np.subtract(Z, centre, out=right[:p].T)
     right[:p] /= np.reshape(scale, (-1, 1))

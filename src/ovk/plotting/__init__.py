@@ -4,5 +4,12 @@ from ovk.plotting.display import Display
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
+from ovk.plotting.progressive_error import ProgressiveErrorDisplay
 
-__all__ = ["Display", "LeaveOneOutDisplay", "OutputStructureDisplay", "PredictionDisplay"]
+__all__ = [
+    "Display",
+    "LeaveOneOutDisplay",
+    "OutputStructureDisplay",
+    "PredictionDisplay",
+    "ProgressiveErrorDisplay",
+]

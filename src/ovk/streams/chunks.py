@@ -163,8 +163,8 @@ def _joined(parts: Iterable[Any], targets: Any, features: Any, size: int) -> Ite
             first = first or chunk
             if (chunk.X.shape[1], chunk.Y.shape[1:]) != (first.X.shape[1], first.Y.shape[1:]):
                 raise ValueError(
-                    f"chunk {number} of the iterable has X of shape {chunk.X.shape} and Y of shape {chunk.Y.shape}, but "
-                    f"the first one had {first.X.shape} and {first.Y.shape}: columns must stay the same"
+                    f"chunk {number} of the iterable has shapes {chunk.X.shape} and {chunk.Y.shape}, but the first one "
+                    f"had {first.X.shape} and {first.Y.shape}: columns must stay the same"
                 )
             yield chunk
 
@@ -182,21 +182,20 @@ def _nonempty(table: Table, columns: list[int], size: int) -> Iterator[Array]:
 def _columns(table: Table, chosen: Any, argument: str) -> list[int]:
     """Positions of columns given by name or by number."""
     chosen = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
+    width = len(table.names)
     found = []
     for one in chosen:
-        if isinstance(one, str):
-            found += [j for j, name in enumerate(table.names) if name == one]
-            known = one in table.names
+        if isinstance(one, str) and one in table.names:
+            found.append(table.names.index(one))
+        elif isinstance(one, (int, np.integer)) and -width <= one < width:
+            found.append(int(one) % width)
         else:
-            known = isinstance(one, (int, np.integer)) and -len(table.names) <= one < len(table.names)
-            found += [int(one) % len(table.names)] if known else []
-        if not known:
             raise ValueError(
-                f"{argument} must hold names or numbers of the {len(table.names)} columns of {table.label}, "
+                f"{argument} must hold names or numbers of the {width} columns of {table.label}, "
                 f"{_some(table.names)}, got {one!r}"
             )
     if len(set(found)) < len(found):
-        raise ValueError(f"{argument} must not name a column twice, got {_some(table.names[j] for j in found)}")
+        raise ValueError(f"{argument} must not hold a column twice, got {_some(table.names[j] for j in found)}")
     return found
 
 

@@ -76,12 +76,11 @@ def is_frame(data: Any) -> bool:
 
 
 def as_table(data: Any, label: str) -> tuple[Table, bool]:
-    """An array-like or data frame as a table, and whether it was a single column (a series, a one-dimensional array)."""
+    """An array-like or data frame as a table, and whether it was one-dimensional: a series, an array (n,)."""
     if is_frame(data):
         frame = _narwhals(data, label)
-        if frame.ndim == 1:
-            return FrameTable(frame.alias(frame.name or "y0").to_frame(), label), True
-        return FrameTable(frame, label), False
+        single = len(frame.shape) == 1
+        return FrameTable(frame.alias(frame.name or "y0").to_frame() if single else frame, label), single
     array = data if isinstance(data, np.ndarray) else np.asarray(data)
     single = array.ndim == 1 and label == "Y"
     if single:
@@ -100,12 +99,13 @@ def _narwhals(data: Any, label: str) -> Any:
         import narwhals as nw
     except ImportError as error:
         raise ImportError("data frames need narwhals: install it with  pip install 'ovk[frames]'") from error
-    try:
-        return nw.from_native(data, eager_only=True, allow_series=label == "Y")
-    except TypeError as error:
+    frame = nw.from_native(data, eager_only=True, series_only=False, allow_series=True, pass_through=True)
+    if not isinstance(frame, (nw.DataFrame, nw.Series)) or (label == "X" and isinstance(frame, nw.Series)):
         raise TypeError(
-            f"{label} must be an array or a data frame of pandas, polars or pyarrow, got {type(data).__name__}"
-        ) from error
+            f"{label} must be an array or a data frame of pandas, polars or pyarrow, got {type(data).__name__}: make "
+            "it one of these"
+        )
+    return frame
 
 
 def numbers(cells: Sequence[Any], table: Table, columns: list[int], rows: int | Sequence[int]) -> Array:

@@ -1,0 +1,21 @@
+"""How well a learner does on a stream: progressive evaluation, baselines, regret."""
+
+from ovk.evaluation.baselines import Baseline, LastValue, RefittedRidge, RunningMean
+from ovk.evaluation.curves import LearnerErrors
+from ovk.evaluation.learners import OnlineLearner
+from ovk.evaluation.progressive import progressive
+from ovk.evaluation.regret import Regret, regret
+from ovk.evaluation.result import ProgressiveResult
+
+__all__ = [
+    "Baseline",
+    "LastValue",
+    "LearnerErrors",
+    "OnlineLearner",
+    "ProgressiveResult",
+    "RefittedRidge",
+    "Regret",
+    "RunningMean",
+    "progressive",
+    "regret",
+]

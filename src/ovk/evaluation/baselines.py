@@ -1,0 +1,183 @@
+"""What a number must stand against: predictions that need no model, and a batch model refitted now and then."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ovk._params import Parameters
+from ovk._validation import Array, whole
+from ovk.batch import OVKRidge
+from ovk.evaluation.scaling import RunningMoments
+
+
+class Baseline(Parameters, ABC):
+    """A simple learner under the contract of progressive evaluation: outputs (n, d), nan where not observed.
+
+    All of them predict 0 before they have seen anything, like a learner that starts from f = 0, so that errors of all
+    learners are over the same rows.
+    """
+
+    #: What it is called in tables and plots.
+    name: str
+
+    @abstractmethod
+    def predict_then_learn(self, X: Array, Y: Array) -> Array:
+        """(n, d) predictions, each from the rows before it."""
+
+
+class LastValue(Baseline):
+    """Each output's last observed value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import LastValue
+    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
+    >>> LastValue().predict_then_learn(np.zeros((4, 2)), Y).ravel()
+    array([0., 1., 1., 5.])
+    """
+
+    name = "last value"
+
+    def predict_then_learn(self, X: Array, Y: Array) -> Array:
+        if not hasattr(self, "last_"):
+            self.last_ = np.zeros(Y.shape[1])
+        values = np.vstack([self.last_, Y])
+        # For every entry the row where its output was last observed; row 0 is what was known before.
+        rows = np.where(np.isfinite(values), np.arange(len(values))[:, None], 0)
+        filled = np.take_along_axis(values, np.maximum.accumulate(rows, axis=0), axis=0)
+        self.last_ = filled[-1]
+        return filled[:-1]
+
+
+class RunningMean(Baseline):
+    """Each output's mean so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import RunningMean
+    >>> Y = np.array([[1.0], [np.nan], [5.0], [7.0]])
+    >>> RunningMean().predict_then_learn(np.zeros((4, 2)), Y).ravel()
+    array([0., 1., 1., 3.])
+    """
+
+    name = "running mean"
+
+    def predict_then_learn(self, X: Array, Y: Array) -> Array:
+        if not hasattr(self, "moments_"):
+            self.moments_ = RunningMoments(Y.shape[1])
+        mean, _ = self.moments_.before(Y)
+        return mean
+
+
+class RefittedRidge(Baseline):
+    """Batch ridge regression, fitted anew after 8, 16, 32, ... rows on the last of them.
+
+    Each fit standardises the inputs and outputs that it is given.
+
+    Parameters
+    ----------
+    ridge : OVKRidge or another batch regressor that takes missing outputs; default ``OVKRidge(alpha=0.1)``
+    max_rows : int
+        Most rows to fit on, the last ones: it bounds the cost of a fit, and of a prediction.
+
+    Attributes
+    ----------
+    ridge_ : the last fit, None before the first
+    n_fits_ : number of fits so far
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import RefittedRidge
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> baseline = RefittedRidge()
+    >>> F = baseline.predict_then_learn(X, X**2)
+    >>> F[:8].any(), baseline.n_fits_
+    (np.False_, 3)
+    """
+
+    name = "refitted ridge"
+
+    #: Rows before the first fit.
+    FIRST = 8
+
+    def __init__(self, ridge: Any = None, max_rows: int = 2000) -> None:
+        self.ridge = ridge
+        self.max_rows = max_rows
+
+    def predict_then_learn(self, X: Array, Y: Array) -> Array:
+        if not hasattr(self, "ridge_"):
+            self.ridge_: Any = None
+            self.n_fits_ = 0
+            self._seen, self._kept, self._next = 0, 0, self.FIRST
+            self._recent: deque[tuple[Array, Array]] = deque()
+        F = np.zeros(Y.shape)
+        start = 0
+        while start < len(X):
+            # Fits fall on fixed rows of the stream, wherever chunks end.
+            stop = min(len(X), start + self._next - self._seen)
+            F[start:stop] = self._predict(X[start:stop], Y.shape[1])
+            self._keep(X[start:stop], Y[start:stop])
+            self._seen += stop - start
+            if self._seen == self._next:
+                self._next *= 2
+                self._refit()
+            start = stop
+        return F
+
+    def _predict(self, X: Array, d: int) -> Array:
+        F = np.zeros((len(X), d))
+        if self.ridge_ is not None:
+            valid = np.isfinite(X).all(axis=1)
+            inputs, outputs = self._moments
+            if valid.any():
+                F[valid] = self.ridge_.predict((X[valid] - inputs.mean) / inputs.sd).reshape(-1, d)
+            F = outputs.mean + outputs.sd * F
+        return F
+
+    def _keep(self, X: Array, Y: Array) -> None:
+        useful = np.isfinite(X).all(axis=1) & np.isfinite(Y).any(axis=1)
+        if useful.any():
+            self._recent.append((X[useful], np.where(np.isfinite(Y), Y, np.nan)[useful]))
+            self._kept += int(useful.sum())
+        most = whole(self.max_rows, "max_rows")
+        while self._recent and self._kept - len(self._recent[0][0]) >= most:
+            self._kept -= len(self._recent.popleft()[0])
+
+    def _refit(self) -> None:
+        if not self._recent:
+            return
+        X, Y = (np.concatenate(parts)[-self.max_rows :] for parts in zip(*self._recent, strict=True))
+        if not np.isfinite(Y).any(axis=0).all():
+            # There is nothing to fit some output on: wait for the next time.
+            return
+        inputs, outputs = RunningMoments(X.shape[1]), RunningMoments(Y.shape[1])
+        inputs.before(X)
+        outputs.before(Y)
+        ridge = OVKRidge(alpha=0.1) if self.ridge is None else clone(self.ridge)
+        self.ridge_ = ridge.fit((X - inputs.mean) / inputs.sd, (Y - outputs.mean) / outputs.sd)
+        self._moments = inputs, outputs
+        self.n_fits_ += 1
+
+
+#: Baselines by short name.
+BASELINES: dict[str, type[Baseline]] = {"last": LastValue, "mean": RunningMean, "ridge": RefittedRidge}
+
+
+def as_baseline(baseline: Any) -> Baseline:
+    """The baseline of that name, or a fresh copy of the one given."""
+    if isinstance(baseline, Baseline):
+        fresh: Baseline = clone(baseline)
+        return fresh
+    if isinstance(baseline, str) and baseline in BASELINES:
+        return BASELINES[baseline]()
+    raise ValueError(
+        f"baselines must hold {', '.join(map(repr, BASELINES))} or baselines of ovk.evaluation, got {baseline!r}"
+    )

@@ -1,0 +1,67 @@
+"""The contract of progressive evaluation, and how other estimators meet it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from ovk._validation import Array
+
+
+@runtime_checkable
+class OnlineLearner(Protocol):
+    """Learns from a stream: every row is predicted before it is learned from."""
+
+    def predict_then_learn(self, X: Any, y: Any, /) -> Any:
+        """Predictions of the rows, in the shape of y, each made from the rows before it."""
+
+
+@runtime_checkable
+class Incremental(Protocol):
+    """What scikit-learn's estimators for streams offer."""
+
+    def partial_fit(self, X: Any, y: Any, /) -> Any:
+        """Go on learning."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Predict without learning."""
+
+
+class RowByRow:
+    """An estimator with `partial_fit` and `predict`, made to predict one row, then learn it.
+
+    It predicts 0 before it has learned anything. Rows with a missing output are predicted but not learned, since such
+    estimators refuse them.
+    """
+
+    def __init__(self, model: Incremental) -> None:
+        self.model = model
+        self.n_skipped = 0
+
+    def predict_then_learn(self, X: Array, y: Array, /) -> Array:
+        F = np.zeros_like(y)
+        for i in range(len(X)):
+            row = slice(i, i + 1)
+            try:
+                F[row] = np.asarray(self.model.predict(X[row])).reshape(F[row].shape)
+            except NotFittedError:
+                F[row] = 0.0
+            if np.isnan(y[row]).any():
+                self.n_skipped += 1
+            else:
+                self.model.partial_fit(X[row], y[row])
+        return F
+
+
+def as_learner(model: Any) -> OnlineLearner:
+    """`model` itself if it predicts before it learns, or wrapped so that it does."""
+    if isinstance(model, OnlineLearner):
+        return model
+    if isinstance(model, Incremental):
+        return RowByRow(model)
+    raise TypeError(
+        "model must have predict_then_learn (an online learner of ovk), or partial_fit and predict (scikit-learn), got "
+        f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does"
+    )
