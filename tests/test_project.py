@@ -11,10 +11,10 @@ import pytest
 import ovk
 
 ROOT = Path(__file__).parent.parent
-ROOMS = """
-    kernels operators grams ovkernels losses schedules metrics solvers features online streams evaluation datasets plotting
-    reproduce
-""".split()
+ROOMS = [
+    *("kernels", "operators", "grams", "ovkernels", "losses", "schedules", "metrics", "solvers", "features"),
+    *("online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
+]
 
 
 def own_names(module):

@@ -10,8 +10,8 @@ from ovk.persistence import load, save
 
 __all__ = [
     "OLOK",
-    "OLOKClassifier",
     "Expansion",
+    "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
     "__version__",

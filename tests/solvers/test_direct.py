@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import market
 import naive
 from ovk.grams import DenseBlocks, Kronecker, KroneckerSum
-from ovk.kernels import Gaussian, Linear, Matern, Precomputed
+from ovk.kernels import Gaussian, Linear, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import triangle

@@ -54,8 +54,8 @@ def _shared_column(solve: Callable[[Array], Array], decoupled: Any, u: Array, C:
         total = u @ Z
         if not (total > 0).all():
             raise SingularSystem(
-                "an intercept cannot be told from outputs that the operator does not couple to the inputs when alpha is "
-                "0: use alpha > 0"
+                "an intercept cannot be told from outputs that the operator does not couple to the inputs when alpha "
+                "is 0: use alpha > 0"
             )
         rotated = (u @ C @ V) / total
         return (Z * rotated) @ V.T, V @ rotated
