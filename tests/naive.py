@@ -404,3 +404,38 @@ def _value(owner, attribute, index):
     for i in index:
         value = value[i]
     return value
+
+
+# ---------------------------------------------------------------------------------------------------- streams
+
+
+def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False):
+    """One gradient step after another: predictions before each, and [point, coefficient, running sum, step] of what
+    is kept.
+
+    ``gradient(y, z)``; ``rate(t, kept, x, z, g, y)``; ``size(t)`` points are kept after step t. A row without any
+    output is predicted and not counted.
+    """
+    kept, Z, t = [], [], 0
+    for x, y in zip(X, Y, strict=True):
+        blocks = [block(K, x, point) for point, _, _, _ in kept]
+        z = sum((B @ a for B, (_, a, _, _) in zip(blocks, kept, strict=True)), np.zeros(len(y)))
+        mean = sum((B @ s for B, (_, _, s, _) in zip(blocks, kept, strict=True)), np.zeros(len(y))) / max(t, 1)
+        Z.append(mean if average else z)
+        if np.isnan(y).all():
+            continue
+        t += 1
+        g = gradient(y, z)
+        eta = rate(t, kept, x, z, g, y)
+        kept = [[point, discount * (1 - eta * alpha) * a, s, born] for point, a, s, born in kept]
+        kept.append([x, -eta * g, np.zeros(len(y)), t])
+        if size is not None:
+            kept = [entry for entry in kept if entry[3] > t - size(t)]
+        for entry in kept:
+            entry[2] = entry[2] + entry[1]
+    return np.array(Z), kept
+
+
+def squared_norm(K, kept):
+    """|f|^2 of f = sum K(x_i, .) a_i."""
+    return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)

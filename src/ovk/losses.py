@@ -56,7 +56,8 @@ def _residual(Y: Array, F: Array) -> Array:
 def _apart(distance: Array, Y: Array, radius: Array) -> Array:
     """Change of a gradient whose entries jump by 1 at a kink `distance` away, (n,)."""
     crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
-    return np.sqrt(crossed.sum(axis=1))
+    result: Array = np.sqrt(crossed.sum(axis=1))
+    return result
 
 
 class Squared(Loss):
@@ -74,7 +75,8 @@ class Squared(Loss):
     smoothness = 1.0
 
     def value(self, Y: Array, F: Array) -> Array:
-        return 0.5 * np.square(_residual(Y, F)).sum(axis=1)
+        values: Array = 0.5 * np.square(_residual(Y, F)).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return _residual(Y, F)
@@ -101,7 +103,8 @@ class Huber(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         delta, size = self._delta(), np.abs(_residual(Y, F))
-        return (0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1)
+        values: Array = (0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         delta = self._delta()
@@ -136,10 +139,10 @@ class EpsilonInsensitive(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         residual = _residual(Y, F)
-        if self.joint:
-            return np.maximum(np.hypot.reduce(residual, axis=1) - self._epsilon(), 0.0)
-        seen = ~np.isnan(Y)
-        return np.where(seen, np.maximum(np.abs(residual) - self._epsilon(), 0.0), 0.0).sum(axis=1)
+        size = np.hypot.reduce(residual, axis=1, keepdims=True) if self.joint else np.abs(residual)
+        # A missing output has residual 0, and with it no loss.
+        values: Array = np.maximum(size - self._epsilon(), 0.0).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         residual = _residual(Y, F)
@@ -158,7 +161,8 @@ class EpsilonInsensitive(Loss):
             within = radius[:, None]
             near = (np.abs(residual - epsilon) <= within) & ~np.isnan(Y)
             far = near & (residual > epsilon) & (residual + epsilon <= within)
-            return np.sqrt((near + 3.0 * far).sum(axis=1))
+            result: Array = np.sqrt((near + 3.0 * far).sum(axis=1))
+            return result
         size = np.hypot.reduce(residual, axis=1)
         # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
         outside = size - radius > epsilon
@@ -197,7 +201,8 @@ class Pinball(Loss):
 
     def value(self, Y: Array, F: Array) -> Array:
         tau, residual = self._tau(F.shape[1]), -_residual(Y, F)
-        return np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1)
+        values: Array = np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         tau, residual = self._tau(F.shape[1]), -_residual(Y, F)
@@ -243,7 +248,8 @@ class Logistic(_Margin):
     smoothness = 0.25
 
     def value(self, Y: Array, F: Array) -> Array:
-        return np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1)
+        values: Array = np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
@@ -263,7 +269,8 @@ class Hinge(_Margin):
     """
 
     def value(self, Y: Array, F: Array) -> Array:
-        return np.where(np.isnan(Y), 0.0, np.maximum(1.0 - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
+        values: Array = np.where(np.isnan(Y), 0.0, np.maximum(1.0 - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
@@ -296,14 +303,15 @@ class Novelty(Loss):
         return in_interval(self.nu, "nu", 0.0, 1.0)
 
     def value(self, Y: Array, F: Array) -> Array:
-        return (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
+        values: Array = (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
+        return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return np.where(F < Y, -1.0, 0.0)
 
-    def threshold_step(self, rho: float, f: float, eta: float) -> float:
-        """rho after seeing f: a gradient step on the same loss."""
-        return rho - eta * ((1.0 if f < rho else 0.0) - self._nu())
+    def threshold_slope(self, rho: float, f: float) -> float:
+        """Derivative in rho."""
+        return (1.0 if f < rho else 0.0) - self._nu()
 
     def check(self, Y: Array) -> None:
         self._nu()
@@ -340,7 +348,8 @@ class SimplexHinge(Loss):
     def check(self, Y: Array) -> None:
         code = simplex_code(Y.shape[1] + 1)
         seen = ~np.isnan(Y).any(axis=1)
-        if not np.allclose((Y[seen] @ code.T).max(axis=1, initial=-1.0), 1.0, atol=1e-6):
+        nearest = code[(Y[seen] @ code.T).argmax(axis=1)]
+        if not np.allclose(Y[seen], nearest, rtol=0.0, atol=1e-6):
             raise ValueError(
                 "SimplexHinge needs targets that are rows of simplex_code(K): use a classifier, which codes labels"
             )

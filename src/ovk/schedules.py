@@ -46,7 +46,8 @@ class InverseSqrt(Schedule):
         self.start = start
 
     def rate(self, t: Times) -> Array:
-        return positive(self.eta, "eta") / np.sqrt(t + (whole(self.start, "start") - 1.0))
+        rates: Array = positive(self.eta, "eta") / np.sqrt(t + (whole(self.start, "start") - 1.0))
+        return rates
 
 
 class Inverse(Schedule):
@@ -65,7 +66,7 @@ class Inverse(Schedule):
         self.start = start
 
     def rate(self, t: Times) -> Array:
-        return positive(self.eta, "eta") / (t + (whole(self.start, "start") - 1.0))
+        return positive(self.eta, "eta") / np.asarray(t + (whole(self.start, "start") - 1.0), dtype=np.float64)
 
 
 class Constant(Schedule):
@@ -89,9 +90,9 @@ class Constant(Schedule):
 class DistanceOverGradients(Schedule):
     """eta_t = max(first * scale, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2): no step size to tune.
 
-    The distance travelled so far, over the gradients met so far (Ivgi, Hinder and Carmon 2023), both in the kernel's norm. At the
-    start nothing was travelled: the scale is the largest loss_s / |gradient_s|, how far a single example asks to go, so that neither
-    the units of the outputs nor those of the kernel matter.
+    The distance travelled so far, over the gradients met so far (Ivgi, Hinder and Carmon 2023), both in the kernel's
+    norm. At the start nothing was travelled: the scale is the largest loss_s / |gradient_s|, how far a single example
+    asks to go, so that neither the units of the outputs nor those of the kernel matter.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def as_schedule(schedule: Any) -> Schedule:
         return schedule
     if isinstance(schedule, str) and schedule in _NAMES:
         return _NAMES[schedule]()
-    if isinstance(schedule, Real) and not isinstance(schedule, bool):
+    if not isinstance(schedule, bool) and isinstance(schedule, Real):
         return InverseSqrt(float(schedule))
     raise ValueError(
         f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.schedules, got {schedule!r}"

@@ -1,13 +1,14 @@
 """The exact block engine of first-order learners.
 
-A gradient step is f <- rho_j f + K(x_j, .) a_j with a_j = -eta_j grad l(y_j, z_j), z_j = f(x_j) before the step. With support S and
-coefficients A at the start of a block of b rows,
+A gradient step is f <- rho_j f + K(x_j, .) a_j with a_j = -eta_j grad l(y_j, z_j), z_j = f(x_j) before the step. With
+support S and coefficients A at the start of a block of b rows,
 
     z_j = R_j0 sum_{i in S} K(x_j, x_i) A_i + sum_{l < j} R_jl K(x_j, x_l) a_l,
 
-where R_jl is the product of the decays rho of the steps between l and j (R_j,j-1 = 1). The first sum is one product for the whole
-block; the second is a strictly lower triangular recursion, which for the squared loss is a triangular system in the eigenvectors of
-the output operator. The result is that of one row at a time, at the speed of matrix products.
+where R_jl is the product of the decays rho of the steps between l and j (R_j,j-1 = 1). The first sum is one product
+for the whole block; the second is a strictly lower triangular recursion, which for the squared loss is a triangular
+system in the eigenvectors of the output operator. The result is that of one row at a time, at the speed of matrix
+products.
 
 The running sum of iterates, for averages, has the same form with R replaced by its sums over the steps.
 """
@@ -18,11 +19,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from ovk._validation import Array
 from ovk.grams import Decoupled, Gram, Kronecker, KroneckerSum, Rotated, decouple
 from ovk.operators import OutputOperator
+
+Mask = npt.NDArray[np.bool_]
 
 
 class Block(NamedTuple):
@@ -34,8 +38,8 @@ class Block(NamedTuple):
     a : (b, d) new coefficients at their birth
     end : (b, d) the same at the end of the block
     decay : what old coefficients were multiplied by
-    sums : for the running sum of iterates: (b, d) predictions of it before each step, (b, d) its new coefficients at the end,
-        and the number of times old coefficients entered it; None without averaging
+    sums : for the running sum of iterates: (b, d) predictions of it before each step, (b, d) its new coefficients at
+        the end, and the number of times old coefficients entered it; None without averaging
     """
 
     z: Array
@@ -61,14 +65,14 @@ class Task(NamedTuple):
     base: Array
     base_sum: Array | None
     mask: Array
-    steps: Array
+    steps: Mask
 
 
 def squared_loss(task: Task, Y: Array, eta: Array, rho: Array) -> Block | None:
     """All steps of the squared loss on complete outputs at once; None when the outputs do not decouple.
 
-    a_j = eta_j (y_j - z_j), so in the eigenvectors of the operators (I + diag(eta) M_q) a_q = eta (y_q - R_0 base_q) with
-    M_q = R * (scalar gram of group q), strictly lower triangular.
+    a_j = eta_j (y_j - z_j), so in the eigenvectors of the operators (I + diag(eta) M_q) a_q = eta (y_q - R_0 base_q)
+    with M_q = R * (scalar gram of group q), strictly lower triangular.
     """
     decoupled = decouple(task.gram)
     if not isinstance(decoupled, Rotated):
@@ -81,8 +85,9 @@ def squared_loss(task: Task, Y: Array, eta: Array, rho: Array) -> Block | None:
 def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Block | None:
     """All steps of any loss with known step sizes; None when numbers overflow on the way.
 
-    z = base + M a and a = -eta grad(z) with M strictly lower triangular: putting one into the other makes the first k rows right
-    after k passes, and all of them after a few, as each step moves the predictions of its neighbours little.
+    z = base + M a and a = -eta grad(z) with M strictly lower triangular: putting one into the other makes the first k
+    rows right after k passes, and all of them after a few, as each step moves the predictions of its neighbours
+    little.
 
     Parameters
     ----------
@@ -99,7 +104,9 @@ def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Bloc
             z[rows] = known + inner(rows, rows, a)
             before = a[rows].copy()
             a[rows] = step * gradient(rows, z[rows])
-            if np.abs(a[rows] - before).max() <= 2e-16 * np.abs(before).max():
+            # To the last bit: a row is settled once the rows before it are, and a tolerance for all rows together
+            # would let one huge label stop the others short.
+            if np.array_equal(a[rows], before):
                 break
         if not np.isfinite(a[rows]).all():
             return None
@@ -160,11 +167,11 @@ def _product(gram: Gram, weights: Array, a: Array) -> Array:
         return total
     n, m = gram.shape
     blocks = gram.dense().reshape(n, gram.output_dim, m, gram.output_dim)
-    total = np.einsum("iqjp,ij,jp->iq", blocks, weights, a, optimize=True)
-    return total
+    result: Array = np.einsum("iqjp,ij,jp->iq", blocks, weights, a, optimize=True)
+    return result
 
 
-def windowed_matmat(gram: Gram, seen: Array | None, A: Array) -> Array:
+def windowed_matmat(gram: Gram, seen: Mask | None, A: Array) -> Array:
     """sum_j K(x_i, z_j) A_j, (b, d), where only some rows see the first points: seen (b, k), None for all."""
     if seen is None or seen.shape[1] == 0:
         return gram.matmat(A)
@@ -185,7 +192,8 @@ Step = Callable[[int, Array, Array], tuple[float, float]]
 
 
 def any_loss(task: Task, gradient: Gradient, step: Step) -> Block:
-    """The steps of any loss, row by row, with the kernel's values already there: for step sizes that depend on the rows before.
+    """The steps of any loss, row by row, with the kernel's values already there: for step sizes that depend on the
+    rows before.
 
     Parameters
     ----------
@@ -245,7 +253,8 @@ class _Weighted:
 
     def row(self, j: int, c: Array) -> Array:
         """The same for row j and all l < j."""
-        return self(slice(j, j + 1), slice(0, j), c)[0]
+        result: Array = self(slice(j, j + 1), slice(0, j), c)[0]
+        return result
 
 
 def _matrix(operator: OutputOperator) -> Array | None:

@@ -5,8 +5,8 @@ For eta_t = eta / sqrt(t), eta alpha < 1, |K(x, x)| <= kappa^2 and a convex C-Li
     1/t sum_i R_inst(f_i) <= inf_g R_reg(g) + a / sqrt(t) + b / t,
     a = 2 alpha U^2 (c eta alpha + 1 / (eta alpha)),   b = U^2 / (2 eta),   U = C kappa / alpha,
 
-with c = 2, or c = 10 for the truncated learner with the paper's window. The squared loss is not Lipschitz; with bounded outputs,
-|y| <= C_y, and alpha > 2 kappa^2 (assumption 3) the bound holds with U = max(C_y / kappa, 2 C_y / alpha).
+with c = 2, or c = 10 for the truncated learner with the paper's window. The squared loss is not Lipschitz; with bounded
+outputs, |y| <= C_y, and alpha > 2 kappa^2 (assumption 3) the bound holds with U = max(C_y / kappa, 2 C_y / alpha).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ErrorBound:
 
     Attributes
     ----------
-    excess : a / sqrt(t) + b / t, what the mean instantaneous risk may exceed the best regularised risk by; None when the theorem
-        does not apply
+    excess : a / sqrt(t) + b / t, what the mean instantaneous risk may exceed the best regularised risk by; None when
+        the theorem does not apply
     U : bound on |f_t| in the kernel's norm, None when there is none
     failed : which assumption fails, empty when all hold
     """

@@ -1,37 +1,108 @@
 """What dropping support points has cost: a running bound on the distance to the learner that drops nothing.
 
-Let e be that distance in the kernel's norm before a step with decay rho and step size eta, and kappa^2 a bound on |K(x, x)|. Both
-learners take the step at their own prediction, and predictions differ by at most kappa e.
+Let e be that distance in the kernel's norm before a step with decay rho and step size eta, and kappa^2 a bound on
+|K(x, x)|. Both learners take the step at their own prediction, and predictions differ by at most kappa e.
 
     smooth convex loss (constant L):  e <- max(|rho|, |rho - eta L kappa^2|) e
-    any convex loss:                  e <- sqrt((rho e)^2 + (eta kappa v)^2),  v the change of the gradient within kappa e
+    any convex loss:                  e <- sqrt((rho e)^2 + (eta kappa v)^2),  v the change of the gradient within
+    kappa e
 
-The second holds because a convex loss has a monotone gradient: the cross term helps. For a piecewise linear loss v is zero unless the
-prediction is within kappa e of a kink. Dropping points with coefficients a_i adds kappa sum |a_i|.
+The second holds because a convex loss has a monotone gradient: the cross term helps. For a piecewise linear loss v is
+zero unless the prediction is within kappa e of a kink. Dropping points with coefficients a_i adds kappa sum |a_i|.
+
+The threshold of novelty detection moves without decay. With e' the distance of the thresholds, v is what can change
+within kappa e + e', and there is no help from the cross term: e <- rho e + eta kappa v, e' <- e' + eta v.
 """
 
 from __future__ import annotations
 
+from math import hypot
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from ovk._validation import Array
 from ovk.losses import Loss
 from ovk.online.steps import Steps
 
+Times = npt.NDArray[np.int64]
 
-def propagate(error: float, loss: Loss, steps: Steps, learned: Array, kappa: float) -> float:
-    """The bound after a block of steps, from the one before it."""
-    if error == 0.0:
-        return 0.0
-    eta, rho = steps.eta, steps.rho
+
+class Errors(NamedTuple):
+    """Bounds on the distances, of f and of the threshold of novelty detection, to the learner that drops nothing."""
+
+    f: float
+    threshold: float = 0.0
+
+
+def propagate(errors: Errors, loss: Loss, steps: Steps, kappa: Array, dropped: Array) -> Errors:
+    """The bounds after a block of b steps, from those before it.
+
+    Parameters
+    ----------
+    kappa : (b,) bound on |K(x, x)|^(1/2) for all points up to each row
+    dropped : (b + 1,) what the points cost that are dropped before the first row and after each row
+    """
+    errors = errors._replace(f=errors.f + float(dropped[0]))
+    if errors == (0.0, 0.0) and not dropped[1:].any():
+        return errors
     if loss.smoothness is not None:
-        contraction = np.maximum(np.abs(rho), np.abs(rho - eta * loss.smoothness * kappa**2))
-        return error * float(np.prod(contraction[learned]))
-    for j in np.flatnonzero(learned):
-        row = slice(j, j + 1)
-        v = loss.variation(steps.targets[row], steps.block.z[row], np.array([kappa * error]))[0]
-        error = float(np.hypot(rho[j] * error, eta[j] * kappa * v))
-    return error
+        rho, pull = steps.rho, steps.eta * loss.smoothness * kappa**2
+        error = errors.f
+        for factor, more in zip(np.maximum(rho, np.abs(rho - pull)).tolist(), dropped[1:].tolist(), strict=True):
+            error = factor * error + more
+        return Errors(error)
+    # The change of the gradient depends on the bound so far, and the bound on the changes so far: the first k rows are
+    # right after k passes, and all of them after a few, as changes are rare or certain.
+    v = _changes(loss, steps, kappa * errors.f + errors.threshold)
+    for _ in range(len(v)):
+        radius, end = _follow(errors, loss, steps, kappa, dropped, v)
+        before, v = v, _changes(loss, steps, radius)
+        if np.array_equal(before, v):
+            break
+    return end
+
+
+def _changes(loss: Loss, steps: Steps, radius: Array) -> Array:
+    """How much the gradients can change; not at all at a kink that both learners stand on."""
+    return np.where(radius > 0, loss.variation(steps.targets, steps.block.z, radius), 0.0)
+
+
+def _follow(errors: Errors, loss: Loss, steps: Steps, kappa: Array, dropped: Array, v: Array) -> tuple[Array, Errors]:
+    """How far predictions can be off at each row, and the bounds at the end, when the gradients change by v."""
+    radius = np.empty(len(v))
+    error, threshold = errors
+    moves = (steps.eta * v).tolist()
+    rows = zip(kappa.tolist(), steps.rho.tolist(), moves, dropped[1:].tolist(), strict=True)
+    for j, (k, rho, move, more) in enumerate(rows):
+        radius[j] = k * error + threshold
+        if loss.unsupervised:
+            error = rho * error + k * move + more
+            threshold += move
+        else:
+            error = hypot(rho * error, k * move) + more
+    return radius, Errors(error, threshold)
+
+
+def leaving(edge: Times, time: Times, norms: Array, born: Array, logs: Array, kappa: Array) -> Array:
+    """What the points cost that a window leaves behind during a block, (b + 1,), as `propagate` wants it.
+
+    Parameters
+    ----------
+    edge : (b + 1,) points that came at this step or before are dropped, before the first row and after each row
+    time : (m,) the step at which each point came
+    norms : (m,) norms of their coefficients, those that they had at the start of the block or at their birth in it
+    born : (m,) logarithm of the decay from the start of the block until then
+    logs : (b + 1,) the same until before the first row and after each row
+    """
+    when = np.searchsorted(edge, time, side="left")
+    gone = when < len(edge)
+    when = when[gone]
+    costs = kappa[np.maximum(when - 1, 0)] * norms[gone] * np.exp(logs[when] - born[gone])
+    total: Array = np.zeros(len(edge))
+    np.add.at(total, when, costs)
+    return total
 
 
 def droppable(A: Array, kappa: float, allowed: float) -> tuple[int, float]:

@@ -21,8 +21,8 @@ Labels = npt.NDArray[Any]
 class OLOKClassifier(ClassifierMixin, Parameters):
     """Online classification with operator-valued kernels.
 
-    Two classes are one output with labels -1 and 1. More are coded as the corners of a regular simplex, K - 1 outputs for K
-    classes, with the multi-class hinge loss unless another loss is given.
+    Two classes are one output with labels -1 and 1. More are coded as the corners of a regular simplex, K - 1 outputs
+    for K classes, with the multi-class hinge loss unless another loss is given.
 
     Parameters
     ----------
@@ -168,5 +168,5 @@ def _coded(labels: Labels, classes: Labels) -> Array:
         unknown = labels[classes[numbers] != labels][0]
         raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {list(classes)}")
     if len(classes) == 2:
-        return 2.0 * numbers - 1.0
+        return np.where(numbers == 1, 1.0, -1.0)
     return simplex_code(len(classes))[numbers]

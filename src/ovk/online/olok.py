@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
@@ -14,10 +16,10 @@ from ovk._validation import Array, in_interval, positive, whole
 from ovk.batch.targets import check_targets
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
-from ovk.losses import as_loss
-from ovk.online.blocks import Block, Task, block_norms, windowed_matmat
-from ovk.online.certificate import droppable, propagate
-from ovk.online.steps import Progress, take_steps
+from ovk.losses import Loss, as_loss
+from ovk.online.blocks import Block, Mask, Task, block_norms, windowed_matmat
+from ovk.online.certificate import Errors, droppable, leaving, propagate
+from ovk.online.steps import Progress, Steps, take_steps
 from ovk.online.support import Support
 from ovk.online.truncation import ByAge, Tolerance, as_truncation
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
@@ -34,15 +36,15 @@ class Rows(NamedTuple):
 
     X: Array
     Y: Array
-    valid: Array
+    valid: Mask
     single: bool
 
 
 class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
-    Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to rounding.
-    With one output this is NORMA.
+    Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to
+    rounding. With one output this is NORMA.
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t); "auto" needs no tuning.
     loss : name or loss of `ovk.losses`
     truncation : None, int, or truncation of `ovk.online`
-        Which old support points are dropped: None keeps all, a number keeps that many, `Tolerance` drops what does not matter.
+        Which old support points are dropped: None keeps all, a number keeps that many, `Tolerance` drops what does
+        not matter.
     average : bool
         Predict with the mean of all iterates instead of the last one.
     discount : float in (0, 1]
@@ -64,7 +67,8 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     max_support : int
         Most support points to keep, to protect memory: without truncation, more is an error.
     on_invalid : "raise" or "skip"
-        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and count them.
+        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
+        count them.
 
     Attributes
     ----------
@@ -73,8 +77,10 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     cumulative_loss_ : sum of the losses of all predictions, each made before its own label was seen
     cumulative_risk_ : the same plus alpha/2 |f|^2 each time
     kappa2_ : bound on the largest eigenvalue of K(x, x)
-    norm_ : |f| in the kernel's norm, as if nothing had been dropped; off by `truncation_error_` at most
-    truncation_error_ : bound on the distance, in the kernel's norm, to the learner that drops nothing
+    norm_ : |f| in the kernel's norm
+    truncation_error_ : bound on the distance of f, in the kernel's norm, to the learner that drops nothing and takes
+        the same step sizes ("auto" chooses them by what it sees); with `average` this is about the last iterate, not
+        the mean
     n_skipped_ : rows skipped by ``on_invalid="skip"``
 
     Examples
@@ -129,33 +135,42 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
 
     # Faces ------------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything and learn from the rows in their order, once."""
-        self._check_parameters()
-        rows = self._checked(X, y, first=True, whole=True)
-        self._begin(rows)
-        self._learn(rows)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
+        with self._all_or_nothing():
+            self._check_parameters()
+            rows = self._checked(X, y, first=True, whole=True)
+            self.n_skipped_ = 0
+            self._begin(rows)
+            self._learn(rows)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning from further rows; y is nan where an output was not observed."""
         self.predict_then_learn(X, y)
         return self
 
-    def predict_then_learn(self, X: Any, y: Any) -> Array:
+    def predict_then_learn(self, X: Any, y: Any = None) -> Array:
         """Predict each row before learning from it.
 
         Returns
         -------
         (n, d) predictions, (n,) if y was one-dimensional at first; nan in rows that were skipped
         """
-        self._check_parameters()
         first = not hasattr(self, "support_")
-        rows = self._checked(X, y, first=first)
-        if first:
-            self._begin(rows)
-        Z = self._learn(rows)
-        return Z[:, 0] if self.single_output_ else Z
+        # Later chunks are checked before anything changes.
+        with self._all_or_nothing() if first else nullcontext():
+            self._check_parameters()
+            rows = self._checked(X, y, first=first)
+            if first and not rows.valid.any():
+                # Nothing to begin with yet: the model stays new.
+                self.n_skipped_ = getattr(self, "n_skipped_", 0) + len(rows.X)
+                Z, single = np.full(rows.Y.shape, np.nan), rows.single
+            else:
+                if first:
+                    self._begin(rows)
+                Z, single = self._learn(rows), self.single_output_
+        return Z[:, 0] if single else Z
 
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
@@ -166,22 +181,25 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     @property
     def expansion_(self) -> Expansion:
         """The current function f(x) = sum_i K(x, x_i) a_i (the mean of all iterates with `average`)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "support_")
         A = self.support_.A
-        C = A[:, 1] / max(self.t_, 1) if self.average else A[:, 0]
+        C = A[:, 1] / self.t_ if self.average and self.t_ > 0 else A[:, 0]
         return Expansion(self.kernel_, self.support_.X, C)
 
     @property
     def norm_(self) -> float:
-        """|f| in the kernel's norm."""
-        check_is_fitted(self)
-        return float(np.sqrt(self.progress_.norm2))
+        """|f| of the last iterate in the kernel's norm; after truncation, this costs as much as predicting the rest."""
+        check_is_fitted(self, "support_")
+        if self.truncation_error_ == 0:
+            return float(np.sqrt(self.progress_.norm2))
+        X, C = self.support_.X, self.support_.A[:, 0]
+        return float(np.sqrt(max(float(np.vdot(C, Expansion(self.kernel_, X, C)(X))), 0.0)))
 
     def memory_needed(self, n_rows: int) -> int:
         """Bytes that the support points will take after `n_rows` rows if none is dropped."""
-        check_is_fitted(self)
-        row = self.support_.X.shape[1] + self.support_.A.shape[1] * self.support_.A.shape[2] + 1
-        return 8 * n_rows * row
+        check_is_fitted(self, "support_")
+        numbers: int = self.support_.X.shape[1] + self.support_.A.shape[1] * self.support_.A.shape[2] + 1
+        return 8 * n_rows * numbers
 
     # Checks -----------------------------------------------------------------------------------------------------------
 
@@ -193,15 +211,32 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         if self.on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
         schedule = as_schedule(self.schedule)
-        if not isinstance(schedule, DistanceOverGradients):
-            # Every schedule of ours is largest at its first step.
-            rate = float(schedule.rate(np.array([1]))[0])
-            if rate * alpha >= 1:
+        if isinstance(schedule, DistanceOverGradients):
+            schedule.step(0.0, 1.0, 1.0)
+        truncation = as_truncation(self.truncation)
+        if isinstance(truncation, ByAge):
+            truncation.size(np.array([1]), self._first_rate(), alpha)
+        elif isinstance(truncation, Tolerance):
+            truncation.allowed()
+            if self.average:
                 raise ValueError(
-                    f"eta_t * alpha must stay below 1, but at t = 1 it is {rate:g} * {alpha:g} = {rate * alpha:g}: "
-                    f"lower alpha or the schedule's eta, or start the schedule later (start=)"
+                    "truncation=Tolerance() cannot go with average=True: in a mean of all iterates no point loses its "
+                    "weight; use a window, or the last iterate (average=False)"
                 )
-        as_truncation(self.truncation)
+
+    def _check_rates(self, n: int) -> None:
+        """Refuse steps that would turn f around."""
+        schedule, alpha = as_schedule(self.schedule), float(self.alpha)
+        if isinstance(schedule, DistanceOverGradients) or n == 0:
+            return
+        rates = schedule.rate(np.arange(self.t_ + 1, self.t_ + n + 1))
+        if rates.max() * alpha >= 1:
+            first = int(np.argmax(rates * alpha >= 1))
+            rate = float(rates[first])
+            raise ValueError(
+                f"eta_t * alpha must stay below 1, but at t = {self.t_ + 1 + first} it is {rate:g} * {alpha:g} = "
+                f"{rate * alpha:g}: lower alpha or the schedule's eta, or start the schedule later (start=)"
+            )
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
         """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
@@ -213,15 +248,22 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         loss = as_loss(self.loss)
         if loss.unsupervised:
             y = np.zeros(len(X))
-        if skip and y is not None:
-            y = np.array(y, dtype=np.float64)
-            valid &= ~np.isinf(y.reshape(len(y), -1)).any(axis=1)
-            y[~valid] = np.nan
-        elif not valid.all():
-            row = int(valid.argmin())
-            raise ValueError(
-                f"X must hold finite numbers, but row {row} holds NaN or infinity: remove it, or use on_invalid='skip'"
-            )
+        if y is not None:
+            if not isinstance(y, np.ndarray) or y.dtype != np.float64:
+                y = check_array(
+                    y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", ensure_min_samples=0
+                )
+            check_consistent_length(X, y)
+            finite = ~np.isinf(y).any(axis=tuple(range(1, y.ndim)))
+            if skip:
+                valid &= finite
+                y = np.where(valid.reshape(-1, *[1] * (y.ndim - 1)), y, np.nan)
+            elif not finite.all():
+                raise ValueError(_refusal("y", finite, "infinity"))
+        if not skip and not valid.all():
+            raise ValueError(_refusal("X", valid, "NaN or infinity"))
+        if whole and not valid.any():
+            raise ValueError("no row is without NaN or infinity: there is nothing to learn from")
         targets = check_targets(y, X.shape[0], None, None, X, part=not whole)
         if not first and targets.d != self.support_.A.shape[2]:
             raise ValueError(f"y has {targets.d} outputs but the model has learned {self.support_.A.shape[2]}")
@@ -231,12 +273,10 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     def _begin(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X[rows.valid], rows.Y.shape[1]
-        if len(X) == 0:
-            raise ValueError("the first rows hold no row without NaN or infinity: there is nothing to begin with")
         self.kernel_ = kernel.resolve(X, d)
         self.single_output_ = rows.single
         self.t_ = 0
-        self.n_skipped_ = 0
+        self.n_skipped_ = getattr(self, "n_skipped_", 0)
         self.cumulative_loss_ = self.cumulative_risk_ = 0.0
         self.truncation_error_ = 0.0
         self._rows = 0
@@ -248,7 +288,9 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
             self._start_from(self.init, d)
 
     def _start_from(self, init: Any, d: int) -> None:
-        f = init if isinstance(init, Expansion) else init.expansion_
+        f = init if isinstance(init, Expansion) else getattr(init, "expansion_", None)
+        if not isinstance(f, Expansion):
+            raise TypeError(f"init must be an Expansion or a fitted estimator with `expansion_`, got {init!r}")
         if f.offset is not None:
             raise ValueError("init must be an expansion without an intercept: fit it with fit_intercept=False")
         C = f.C if isinstance(f.C, np.ndarray) else f.C.toarray()
@@ -260,8 +302,11 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         A = np.zeros((len(C), self.support_.A.shape[1], d))
         A[:, 0] = C
         self.support_.append(np.asarray(f.support), A, np.arange(1 - len(C), 1))
-        start = Expansion(self.kernel_, self.support_.X, C)
-        self.progress_.norm2 = start.norm() ** 2
+        X = self.support_.X
+        self.progress_.norm2 = max(float(np.vdot(C, Expansion(self.kernel_, X, C)(X))), 0.0)
+        for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, BLOCK):
+            norms = block_norms(self.kernel_.gram(X[start : start + BLOCK]))
+            self.kappa2_ = max(self.kappa2_, float(norms.max()))
 
     # Learning ---------------------------------------------------------------------------------------------------------
 
@@ -270,6 +315,7 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         Z = np.full(rows.Y.shape, np.nan)
         valid = np.flatnonzero(rows.valid)
         self._check_memory(len(valid))
+        self._check_rates(len(valid))
         self.n_skipped_ += len(rows.X) - len(valid)
         start = 0
         while start < len(valid):
@@ -285,20 +331,23 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         if as_truncation(self.truncation) is None and len(self.support_) + n > most:
             need = self.memory_needed(len(self.support_) + n)
             raise ValueError(
-                f"without truncation these {n} rows make {len(self.support_) + n} support points ({need / 1e6:.0f} MB, and "
-                f"as many kernel values for each further row), more than max_support={most}: give truncation=Tolerance() or a "
-                "window, or raise max_support"
+                f"without truncation these {n} rows make {len(self.support_) + n} support points "
+                f"({need / 1e6:.0f} MB, and as many kernel values for each further row), more than "
+                f"max_support={most}: give truncation=Tolerance() or a window, or raise max_support"
             )
 
     def _learn_block(self, X: Array, Y: Array) -> Array:
         loss = as_loss(self.loss)
-        learned = np.ones(len(Y), dtype=bool) if loss.unsupervised else ~np.isnan(Y).all(axis=1)
+        learned: Mask = np.full(len(Y), True) if loss.unsupervised else ~np.asarray(np.isnan(Y).all(axis=1))
         times = self.t_ + np.cumsum(learned)
-        edge, mask = self._window(times, learned)
+        edge, mask = self._window(times)
         gram = self.kernel_.gram(X)
         base = self._base(X, edge)
         task = Task(gram, base[0], base[1] if self.average else None, mask, learned)
-        self.kappa2_ = max(self.kappa2_, float(block_norms(gram).max(initial=0.0)))
+        kappa2 = np.full(len(X), self.kappa2_)
+        if self.kernel_.norm_bound() is None:
+            kappa2 = np.maximum.accumulate(np.maximum(block_norms(gram), kappa2))
+            self.kappa2_ = float(kappa2[-1])
         # Outputs of 1e300 square to infinity in the sums that are kept; predictions and coefficients do not.
         with np.errstate(over="ignore", invalid="ignore"):
             steps = take_steps(
@@ -313,14 +362,34 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
             )
             losses = loss.value(steps.targets, steps.block.z)[learned]
             self.cumulative_loss_ += float(losses.sum())
-            self.cumulative_risk_ += float((losses + 0.5 * self.alpha * steps.norm2[learned]).sum())
-        self.truncation_error_ = propagate(self.truncation_error_, loss, steps, learned, self.kappa2_**0.5)
-        self._absorb(X, steps.block, times, learned)
-        if steps.block.sums is not None:
-            return steps.block.sums[0] / np.maximum(times - learned, 1)[:, None]
-        return steps.block.z
+            penalty = 0.5 * self.alpha * steps.norm2[learned].sum() if self.alpha > 0 else 0.0
+            self.cumulative_risk_ += float(losses.sum() + penalty)
+            self._certify(loss, steps, times, edge, np.sqrt(kappa2))
+            self._absorb(X, steps.block, times, learned, edge)
+        if steps.block.sums is None:
+            return steps.block.z
+        before = (times - learned)[:, None]
+        return np.where(before > 0, steps.block.sums[0] / np.maximum(before, 1), steps.block.z)
 
-    def _absorb(self, X: Array, block: Block, times: Times, learned: Array) -> None:
+    def _certify(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
+        """Bring the bound on the cost of truncation up to date."""
+        dropped = np.zeros(len(times) + 1)
+        if edge is not None:
+            logs = np.concatenate([[0.0], np.cumsum(np.log(steps.rho))])
+            time = self.support_.time[: np.searchsorted(self.support_.time, edge[-1], side="right")]
+            old = self.support_.A[: len(time), 0]
+            dropped = leaving(
+                edge,
+                np.concatenate([time, times]),
+                np.concatenate([np.linalg.norm(old, axis=1), np.linalg.norm(steps.block.a, axis=1)]),
+                np.concatenate([np.zeros(len(old)), logs[1:]]),
+                logs,
+                kappa,
+            )
+        errors = Errors(self.truncation_error_, self.progress_.threshold_error)
+        self.truncation_error_, self.progress_.threshold_error = propagate(errors, loss, steps, kappa, dropped)
+
+    def _absorb(self, X: Array, block: Block, times: Times, learned: Mask, edge: Times | None) -> None:
         """Take the block's new points into the support, and drop what is too old or too light."""
         new = [block.end]
         if block.sums is not None:
@@ -332,15 +401,15 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         self.support_.append(X[kept], np.stack(new, axis=1)[kept], times[kept])
         self.t_ = int(times[-1])
         self._rows += len(X)
+        if edge is not None:
+            # What this cost was counted at the row where it happened.
+            self.support_.drop(int(np.searchsorted(self.support_.time, edge[-1], side="right")))
         self._truncate()
 
     def _truncate(self) -> None:
         truncation = as_truncation(self.truncation)
         support, kappa = self.support_, self.kappa2_**0.5
-        if isinstance(truncation, ByAge):
-            edge = self.t_ - int(truncation.size(np.array([max(self.t_, 1)]), self._first_rate(), float(self.alpha))[0])
-            self._drop(int(np.searchsorted(support.time, edge, side="right")))
-        elif isinstance(truncation, Tolerance) and self._rows % BLOCK == 0:
+        if isinstance(truncation, Tolerance) and self._rows % BLOCK == 0:
             count, _ = droppable(support.A[:, 0], kappa, truncation.allowed() - self.truncation_error_)
             self._drop(count)
         if truncation is not None and self._rows % BLOCK == 0 and len(support) > self.max_support:
@@ -356,19 +425,19 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         schedule = as_schedule(self.schedule)
         return 1.0 if isinstance(schedule, DistanceOverGradients) else float(schedule.rate(np.array([1]))[0])
 
-    def _window(self, times: Times, learned: Array) -> tuple[Times | None, Array]:
-        """The newest step that each row of the block no longer sees, or None; and which rows of the block it sees."""
+    def _window(self, times: Times) -> tuple[Times | None, Array]:
+        """The newest step that is dropped before the first row and after each row, (b + 1,), or None; and which rows
+        of the block each row sees."""
         b = len(times)
         mask = np.tri(b, b, -1)
         truncation = as_truncation(self.truncation)
         if not isinstance(truncation, ByAge):
             return None, mask
-        # Before row j the last step was times_j - learned_j; the window reaches back from there.
-        last = np.maximum(times - learned, 0)
+        last = np.concatenate([[self.t_], times])
         sizes = truncation.size(np.maximum(last, 1), self._first_rate(), float(self.alpha))
         edge = np.maximum.accumulate(last - sizes)
         if edge[-1] >= times[0]:
-            mask *= times[None, :] > edge[:, None]
+            mask *= times[None, :] > edge[:-1, None]
         return edge, mask
 
     def _base(self, X: Array, edge: Times | None) -> list[Array]:
@@ -379,6 +448,11 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
             return [np.zeros((len(X), support.A.shape[2])) for _ in sets]
         gram = self.kernel_.gram(X, support.X)
         # Points that leave the window during the block stand in front, and only some of the rows see them.
-        leaving = 0 if edge is None else int(np.searchsorted(support.time, edge[-1], side="right"))
-        seen = None if edge is None else support.time[None, :leaving] > edge[:, None]
+        front = 0 if edge is None else int(np.searchsorted(support.time, edge[-2], side="right"))
+        seen = None if edge is None else support.time[None, :front] > edge[:-1, None]
         return [windowed_matmat(gram, seen, support.A[:, k]) for k in sets]
+
+
+def _refusal(name: str, fine: Mask, what: str) -> str:
+    row = int(fine.argmin())
+    return f"{name} must hold finite numbers, but row {row} holds {what}: remove it, or use on_invalid='skip'"

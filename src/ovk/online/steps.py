@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf, isfinite, isnan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from ovk._params import Registered
 from ovk._validation import Array
 from ovk.losses import Loss, Novelty, Squared
-from ovk.online.blocks import Block, Task, any_loss, energies, squared_loss
+from ovk.online.blocks import Block, Task, any_loss, energies, fixed_point, squared_loss
 from ovk.schedules import DistanceOverGradients, Schedule
 
 Times = npt.NDArray[np.int64]
@@ -26,13 +27,17 @@ class Progress(Registered):
     norm2 : |f|^2 in the kernel's norm, as if nothing had been dropped
     distance : largest |f| so far (for step sizes that adapt)
     gradients : sum of the squared norms of all gradients (for step sizes that adapt)
+    scale : largest loss over norm of the gradient (for step sizes that adapt)
     threshold : rho of novelty detection
+    threshold_error : bound on its distance to the one of the learner that drops nothing
     """
 
     norm2: float = 0.0
     distance: float = 0.0
     gradients: float = 0.0
+    scale: float = 0.0
     threshold: float = 0.0
+    threshold_error: float = 0.0
 
 
 class Steps(NamedTuple):
@@ -72,6 +77,8 @@ def take_steps(
     block = None
     if isinstance(loss, Squared) and not np.isnan(Y[task.steps]).any():
         block = squared_loss(task, np.nan_to_num(Y, nan=0.0, posinf=np.inf, neginf=-np.inf), eta, rho)
+    if block is None and not loss.unsupervised:
+        block = fixed_point(task, lambda rows, Z: loss.gradient(Y[rows], Z), eta, rho)
     if block is None:
         threshold = _Threshold(loss, targets, progress)
 
@@ -93,11 +100,23 @@ class _Threshold:
     def gradient(self, j: int, z: Array) -> Array:
         if isinstance(self._loss, Novelty):
             self._targets[j] = self._progress.threshold
-        return self._loss.gradient(self._targets[j : j + 1], z[None])[0]
+        gradients: Array = self._loss.gradient(self._targets[j : j + 1], z[None])[0]
+        return gradients
+
+    def loss(self, j: int, z: Array) -> float:
+        """Loss of row j; without targets of its own it has no scale but that of the kernel."""
+        value = 1.0 if self._loss.unsupervised else float(self._loss.value(self._targets[j : j + 1], z[None])[0])
+        return value if isfinite(value) else 0.0
+
+    def slope(self, z: Array) -> float:
+        """Derivative of the loss in the threshold."""
+        if isinstance(self._loss, Novelty):
+            return self._loss.threshold_slope(self._progress.threshold, float(z[0]))
+        return 0.0
 
     def move(self, z: Array, eta: float) -> None:
         if isinstance(self._loss, Novelty):
-            self._progress.threshold = self._loss.threshold_step(self._progress.threshold, float(z[0]), eta)
+            self._progress.threshold -= eta * self.slope(z)
 
 
 def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
@@ -107,9 +126,14 @@ def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array
     current = progress.norm2
     for j, (decay, change) in enumerate(zip((rho**2).tolist(), (cross + energy).tolist(), strict=True)):
         norm2[j] = current
-        current = max(decay * current + change, 0.0)
+        current = _square(decay * current + change)
     progress.norm2 = current
     return norm2
+
+
+def _square(value: float) -> float:
+    """A squared norm, from its sum: not below zero by rounding, and infinity when the sum overflowed."""
+    return inf if isnan(value) else max(value, 0.0)
 
 
 def _adaptive(
@@ -130,17 +154,22 @@ def _adaptive(
     def step(j: int, z: Array, g: Array) -> tuple[float, float]:
         norm2[j] = progress.norm2
         size = float(g @ own[j] @ g)
-        progress.gradients += size
-        eta[j] = schedule.step(progress.distance, progress.gradients)
-        if alpha > 0:
-            # A step chosen from the data cannot be refused for eta alpha >= 1: it is shortened.
-            eta[j] = min(eta[j], 0.5 / alpha)
-        rho[j] = discount * (1.0 - eta[j] * alpha)
-        threshold.move(z, float(eta[j]))
-        change = -2.0 * rho[j] * eta[j] * float(g @ z) + eta[j] ** 2 * size
-        progress.norm2 = max(rho[j] ** 2 * progress.norm2 + change, 0.0)
-        progress.distance = max(progress.distance, float(np.sqrt(progress.norm2)))
-        return float(eta[j]), float(rho[j])
+        total = size + threshold.slope(z) ** 2
+        if total > 0 and isfinite(total):
+            # A gradient too large to be squared is not followed.
+            progress.gradients += total
+            progress.scale = max(progress.scale, threshold.loss(j, z) / sqrt(total))
+            eta[j] = schedule.step(progress.distance, progress.gradients, progress.scale)
+            if alpha > 0:
+                # A step chosen from the data cannot be refused for eta alpha >= 1: it is shortened.
+                eta[j] = min(eta[j], 0.5 / alpha)
+        rho[j] = decay = discount * (1.0 - float(eta[j]) * alpha)
+        taken = float(eta[j])
+        threshold.move(z, taken)
+        change = taken * (taken * size - 2.0 * decay * float(g @ z)) if taken > 0 else 0.0
+        progress.norm2 = _square(decay * decay * progress.norm2 + change)
+        progress.distance = max(progress.distance, sqrt(progress.norm2))
+        return taken, decay
 
     block = any_loss(task, threshold.gradient, step)
     norm2[~task.steps] = 0.0

@@ -18,8 +18,8 @@ Times = npt.NDArray[np.int64]
 class Support(Registered):
     """A queue of support points with their coefficients: new ones behind, old ones dropped in front.
 
-    The arrays are views of larger ones with room behind; when it runs out the points move to the front, so both ends cost
-    O(1) a point.
+    The arrays are views of larger ones with room behind; when it runs out the points move to the front, so both ends
+    cost O(1) a point.
 
     Attributes
     ----------
@@ -64,7 +64,8 @@ class Support(Registered):
 
     def _view(self, m: int) -> None:
         rows = slice(self._start, self._start + m)
-        self.X, self.A, self.time = (array[rows] for array in self._room)
+        X, A, time = self._room
+        self.X, self.A, self.time = X[rows], A[rows], time[rows]
 
     def append(self, X: Array, A: Array, time: Times) -> None:
         """Add points behind."""

@@ -1,12 +1,13 @@
 """How many old support points an online learner keeps.
 
-The influence of a support point shrinks by 1 - eta alpha at every step, so old ones can be dropped. A truncation says which:
-by age (`Window`, `PaperWindow`) or by weight (`Tolerance`), with a bound on what it costs.
+The influence of a support point shrinks by 1 - eta alpha at every step, so old ones can be dropped. A truncation says
+which: by age (`Window`, `PaperWindow`) or by weight (`Tolerance`), with a bound on what it costs.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,8 @@ class PaperWindow(ByAge):
 
         def holds(t: float) -> bool:
             return (
-                product < np.sqrt(t)
-                and np.exp(-product * t**epsilon) <= product / np.sqrt(t)
+                product < sqrt(t)
+                and exp(-product * t**epsilon) <= product / sqrt(t)
                 and t ** (0.5 + epsilon) <= 0.75 * t
             )
 
@@ -103,8 +104,10 @@ class Tolerance(Truncation):
     """Drop old points as long as the distance to the learner that keeps all stays below `tol`.
 
     The distance is measured in the kernel's norm, and what an earlier drop does to later steps counts: the bound
-    `truncation_error_` of the learner is a certificate. A prediction differs by at most kappa times it, kappa^2 the largest
-    eigenvalue of K(x, x).
+    `truncation_error_` of the learner is a certificate. A prediction differs by at most kappa times it, kappa^2 the
+    largest eigenvalue of K(x, x). Steps too large for the kernel, eta (L kappa^2 + 2 alpha) > 2 for a loss with an
+    L-Lipschitz gradient, can drive two learners apart: there the bound grows, and nothing is dropped while it is
+    above `tol`.
 
     Parameters
     ----------

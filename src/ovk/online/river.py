@@ -1,0 +1,342 @@
+"""Online learners with river's faces: dictionaries in and out, one example at a time or in mini-batches.
+
+The order of the features is that in which they were first seen. A feature that is absent from an example is 0 in it,
+and one that appears later was 0 in all examples before. Before anything was learned, features have no meaning:
+predicting with an unknown one ignores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ovk._validation import Array
+from ovk.kernels import Gaussian
+from ovk.online.classifier import OLOKClassifier
+from ovk.online.olok import OLOK
+from ovk.online.support import Support
+
+try:
+    from river import base
+except ImportError as error:  # pragma: no cover
+    raise ImportError("ovk.online.river needs river: pip install 'ovk[river]'") from error
+
+__all__ = ["RiverClassifier", "RiverMultiTargetRegressor", "RiverRegressor", "widen"]
+
+
+@singledispatch
+def widen(model: Any, count: int) -> None:
+    """Give a learner that has begun `count` more features, which are 0 in all that it has seen."""
+    raise TypeError(
+        f"{type(model).__name__} cannot take features that appear after its start: let the first example name them all"
+    )
+
+
+@widen.register
+def _(model: OLOK, count: int) -> None:
+    X, A = np.pad(model.support_.X, ((0, 0), (0, count))), model.support_.A
+    try:
+        point = np.zeros((1, X.shape[1]))
+        model.kernel_.gram(point).matmat(np.zeros((1, A.shape[2])))
+    except ValueError as error:
+        raise ValueError(
+            f"{model.kernel_!r} is made for {X.shape[1] - count} features and cannot take {X.shape[1]}: let the first "
+            "example name them all"
+        ) from error
+    model.support_ = Support(X, A, model.support_.time)
+    model.n_features_in_ += count
+
+
+@widen.register
+def _(model: OLOKClassifier, count: int) -> None:
+    widen(model.learner_, count)
+    model.n_features_in_ += count
+
+
+class _Features:
+    """The features seen so far, and examples as rows of numbers."""
+
+    def __init__(self) -> None:
+        self._index: dict[Any, int] = {}
+
+    def width(self, more: int = 0) -> int:
+        """Columns of the rows, with so many more features: without any, one of zeros."""
+        return max(len(self._index) + more, 1)
+
+    def new(self, names: Any) -> list[Any]:
+        """Those that were not seen before."""
+        return [name for name in names if name not in self._index]
+
+    def add(self, names: list[Any]) -> None:
+        for name in names:
+            self._index[name] = len(self._index)
+
+    def row(self, x: dict[Any, Any]) -> Array:
+        """(1, p)."""
+        row = np.zeros((1, self.width()))
+        for name, value in x.items():
+            if name in self._index:
+                row[0, self._index[name]] = _number(value, name)
+        return row
+
+    def table(self, X: Any) -> Array:
+        """(n, p) from a data frame."""
+        table = np.zeros((len(X), self.width()))
+        for j, name in enumerate(X.columns):
+            if name in self._index:
+                table[:, self._index[name]] = np.asarray(X.iloc[:, j], dtype=np.float64)
+        return table
+
+
+def _number(value: Any, name: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"feature {name!r} must be a number, got {value!r}: encode it first (river.preprocessing.OneHotEncoder)"
+        ) from None
+
+
+class _Adapter:
+    """What the adapters share. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._features = _Features()
+
+    def _begun(self) -> list[Any]:
+        """Learners that have seen examples."""
+        raise NotImplementedError
+
+    def _grow(self, names: Any) -> None:
+        new = self._features.new(names)
+        columns = self._features.width(len(new)) - self._features.width()
+        if columns > 0:
+            for learner in self._begun():
+                widen(learner, columns)
+        self._features.add(new)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"model": OLOK(Gaussian(1.0), truncation=100)}
+
+
+class RiverRegressor(_Adapter, base.MiniBatchRegressor):
+    """A learner of `ovk.online` as a regressor of river.
+
+    Parameters
+    ----------
+    model : online learner with `partial_fit` and `predict`
+        Give its kernel a length scale: "median" would be that of a single example.
+
+    Attributes
+    ----------
+    learner : the copy of `model` that learns
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from ovk import OLOK
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online.river import RiverRegressor
+    >>> learner = RiverRegressor(OLOK(Gaussian(2.0), schedule="auto", truncation=500))
+    >>> model = preprocessing.StandardScaler() | preprocessing.TargetStandardScaler(learner)
+    >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    >>> bool(error.get() < 0.4)  # river's own LinearRegression: 0.39
+    True
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.learner: Any = clone(model)
+        self._started = False
+
+    def _begun(self) -> list[Any]:
+        return [self.learner] if self._started else []
+
+    def _learn(self, X: Array, y: Array) -> None:
+        self.learner.partial_fit(X, y)
+        self._started = True
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn from an example; nothing when y is nan."""
+        if isinstance(y, dict):
+            raise TypeError("y must be a number, got a dictionary: use RiverMultiTargetRegressor")
+        self._grow(x)
+        self._learn(self._features.row(x), np.array([y], dtype=np.float64))
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The prediction, 0 before anything was learned."""
+        return float(self.learner.predict(self._features.row(x))[0]) if self._started else 0.0
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from the rows of a data frame, with the same result as one after another."""
+        self._grow(X.columns)
+        self._learn(self._features.table(X), np.asarray(y, dtype=np.float64))
+
+    def predict_many(self, X: Any) -> Any:
+        """A series of predictions."""
+        import pandas as pd
+
+        values = self.learner.predict(self._features.table(X)) if self._started and len(X) else np.zeros(len(X))
+        return pd.Series(values, index=X.index)
+
+
+class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
+    """A learner of `ovk.online` as a regressor of river with several targets.
+
+    Parameters
+    ----------
+    model : online learner with `partial_fit` and `predict`
+    targets : names of the targets, optional
+        By default those of the first example. One that is absent later is missing, and only the others are learned
+        from.
+
+    Attributes
+    ----------
+    learner : the copy of `model` that learns
+
+    Examples
+    --------
+    >>> from ovk import OLOK
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> from ovk.online.river import RiverMultiTargetRegressor
+    >>> model = RiverMultiTargetRegressor(OLOK(Gaussian(1.0) * MixedEffect(0.5), schedule=0.5), targets=("a", "b"))
+    >>> model.learn_one({"x": 1.0}, {"a": 2.0})
+    >>> model.predict_one({"x": 1.0})
+    {'a': 1.0, 'b': 0.5}
+    """
+
+    def __init__(self, model: Any, targets: Sequence[Any] | None = None) -> None:
+        super().__init__(model)
+        self.targets = targets
+        self.learner: Any = clone(model)
+        self._started = False
+        self._names: list[Any] = [] if targets is None else list(targets)
+
+    def _begun(self) -> list[Any]:
+        return [self.learner] if self._started else []
+
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], **kwargs: Any) -> None:
+        """Learn from an example; absent targets and nan were not observed."""
+        names = self._names or list(y)
+        if unknown := [name for name in y if name not in names]:
+            raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: name all with targets=")
+        self._grow(x)
+        row = np.array([[y.get(name, np.nan) for name in names]], dtype=np.float64)
+        self.learner.partial_fit(self._features.row(x), row)
+        self._names, self._started = names, True
+
+    def predict_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
+        """The prediction of each target, 0 before anything was learned."""
+        if not self._started:
+            return dict.fromkeys(self._names, 0.0)
+        values = self.learner.predict(self._features.row(x))[0]
+        return dict(zip(self._names, values.tolist(), strict=True))
+
+
+class RiverClassifier(_Adapter, base.MiniBatchClassifier):
+    """A classifier of `ovk.online` as one of river.
+
+    With `classes` given, or with labels True and False, one copy of `model` learns. Other labels may come unannounced:
+    then each class has its own copy, which tells it from the rest, and joins when its label is first seen.
+
+    Parameters
+    ----------
+    model : online classifier with `partial_fit(X, y, classes)` and `decision_function`
+    classes : all labels there will be, optional
+
+    Attributes
+    ----------
+    learners : the copies of `model` that learn, by label; by None when there is one for all
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from ovk import OLOKClassifier
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online.river import RiverClassifier
+    >>> learner = RiverClassifier(OLOKClassifier(Gaussian(1.0), truncation=500))
+    >>> model = preprocessing.StandardScaler() | learner
+    >>> accuracy = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    >>> bool(accuracy.get() > 0.85)
+    True
+    """
+
+    def __init__(self, model: Any, classes: Sequence[Any] | None = None) -> None:
+        super().__init__(model)
+        self.classes = classes
+        self.learners: dict[Any, Any] = {}
+        self._labels: list[Any] = [] if classes is None else np.unique(np.asarray(classes)).tolist()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"model": OLOKClassifier(Gaussian(1.0), truncation=100)}
+
+    def _begun(self) -> list[Any]:
+        return list(self.learners.values())
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn from an example."""
+        self._grow(x)
+        self._learn(self._features.row(x), [y])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn from the rows of a data frame, with the same result as one after another."""
+        self._grow(X.columns)
+        self._learn(self._features.table(X), list(y))
+
+    def _learn(self, X: Array, y: list[Any]) -> None:
+        labels = [label.item() if isinstance(label, np.generic) else label for label in y]
+        together = self.classes is not None or None in self.learners
+        if not self.learners and labels and isinstance(labels[0], bool) and self.classes is None:
+            self._labels, together = [False, True], True
+        if together:
+            if unknown := [label for label in labels if label not in self._labels]:
+                raise ValueError(f"y holds the label {unknown[0]!r}, which is not one of the classes {self._labels}")
+            self._learn_class(None, X, np.array(labels), self._labels)
+            return
+        for label in dict.fromkeys([*self.learners, *labels]):
+            start = 0 if label in self.learners else labels.index(label)
+            own = np.array([other == label for other in labels[start:]], dtype=bool)
+            self._learn_class(label, X[start:], own, [False, True])
+            if label not in self._labels:
+                self._labels.append(label)
+
+    def _learn_class(self, label: Any, X: Array, y: Any, classes: list[Any]) -> None:
+        learner = self.learners[label] if label in self.learners else clone(self.model)
+        learner.partial_fit(X, y, classes=classes)
+        self.learners[label] = learner
+
+    def _probabilities(self, X: Array) -> Array:
+        """(n, K), of the labels in their order; as likely as each other before anything was learned."""
+        if not self.learners:
+            scores = np.zeros((len(X), len(self._labels)))
+        else:
+            parts = [learner.decision_function(X) for learner in self.learners.values()]
+            scores = parts[0] if None in self.learners else np.stack(parts, axis=1)
+        if scores.ndim == 1:
+            # Two classes: the score is the logarithm of the odds.
+            scores = np.stack([-scores / 2, scores / 2], axis=1)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
+        shares: Array = weights / weights.sum(axis=1, keepdims=True)
+        return shares
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """A share for each label, from the scores; nothing before any label is known."""
+        return dict(zip(self._labels, self._probabilities(self._features.row(x))[0].tolist(), strict=True))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """A data frame of shares, one column for each label."""
+        import pandas as pd
+
+        return pd.DataFrame(self._probabilities(self._features.table(X)), columns=self._labels, index=X.index)

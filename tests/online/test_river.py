@@ -1,0 +1,242 @@
+"""river's faces: its own checks, and the same result as the learner itself."""
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from online.streams import stream
+from ovk import OLOK, OLOKClassifier, OVKRidge
+from ovk.kernels import Gaussian
+from ovk.operators import MixedEffect
+from ovk.ovkernels import CurlFree
+
+pytest.importorskip("river")
+
+from river import checks, compose, preprocessing
+
+from ovk.online.river import RiverClassifier, RiverMultiTargetRegressor, RiverRegressor, widen
+
+K = Gaussian(1.0)
+
+ADAPTERS = {
+    "regressor": RiverRegressor(OLOK(K, truncation=20)),
+    "multi-target": RiverMultiTargetRegressor(OLOK(K * MixedEffect(0.5), truncation=20)),
+    "classifier": RiverClassifier(OLOKClassifier(K, truncation=20)),
+}
+CHECKS = [
+    pytest.param(model, check, id=f"{name}-{number}-{check.__name__}")
+    for name, model in ADAPTERS.items()
+    for number, check in enumerate(checks.yield_checks(model))
+]
+
+
+@pytest.mark.parametrize(("model", "check"), CHECKS)
+def test_river_checks(model, check):
+    assert not model._unit_test_skips()
+    if check.__name__ == "check_bounded_memory_growth":
+        # The window is full after 20 examples: a fifth of the stream shows it as well.
+        check = partial(check.func, dataset=list(check.keywords["dataset"])[::5])
+    check(model.clone())
+
+
+def dicts(X, names="abc"):
+    return [dict(zip(names, x.tolist(), strict=True)) for x in X]
+
+
+def learner(**params):
+    return OLOK(K, 0.1, 0.5, **params)
+
+
+def test_rows_through_the_adapter_are_the_learners_own_chunks():
+    X, Y = stream(150)
+    y = Y[:, 0]
+    own = learner(truncation=60)
+    Z = own.predict_then_learn(X, y)
+    model, found = RiverRegressor(learner(truncation=60)), []
+    for x, target in zip(dicts(X), y, strict=True):
+        found.append(model.predict_one(x))
+        assert type(found[-1]) is float
+        model.learn_one(x, target)
+    assert_allclose(found, Z, rtol=0, atol=1e-10)
+    frame = pd.DataFrame(X, columns=list("abc"), index=range(100, 250))
+    many = RiverRegressor(learner(truncation=60))
+    assert (many.predict_many(frame) == 0).all()
+    many.learn_many(frame[["c", "a", "b"]][:70], pd.Series(y[:70]))
+    many.learn_many(frame[70:], pd.Series(y[70:]))
+    predictions = many.predict_many(frame)
+    assert_allclose(predictions, own.predict(X), rtol=0, atol=1e-10)
+    assert_array_equal(predictions.index, frame.index)
+    assert len(many.predict_many(frame[:0])) == 0
+
+
+def test_several_targets():
+    X, Y = stream(60, missing=0.3)
+    Y[0] = 1.0
+    own = OLOK(K * MixedEffect(0.5), 0.1, 0.5)
+    Z = own.predict_then_learn(X, Y)
+    model = RiverMultiTargetRegressor(OLOK(K * MixedEffect(0.5), 0.1, 0.5))
+    assert model.predict_one({"a": 1.0}) == {}
+    for x, y, z in zip(dicts(X), Y, Z, strict=True):
+        if model._names:
+            assert_allclose(list(model.predict_one(x).values()), z, rtol=0, atol=1e-10)
+        # Absent or nan: not observed. The order of a dictionary means nothing.
+        seen = {name: value for name, value in zip("uvw", y.tolist(), strict=True) if value > 0 or value <= 0}
+        model.learn_one(x, dict(reversed(seen.items())) if model._names else seen)
+    assert_allclose(list(model.predict_one(dicts(X)[7]).values()), own.predict(X[7:8])[0], rtol=0, atol=1e-10)
+    with pytest.raises(ValueError, match=r"y holds the target 'z', which is not one of .*: name all with targets="):
+        model.learn_one({"a": 1.0}, {"z": 1.0})
+
+
+def test_named_targets_may_be_absent_from_the_start():
+    model = RiverMultiTargetRegressor(learner(), targets=("u", "v"))
+    assert model.predict_one({"a": 1.0}) == {"u": 0.0, "v": 0.0}
+    model.learn_one({"a": 1.0}, {"v": 2.0})
+    model.learn_one({"a": 1.0}, {})
+    assert model.predict_one({"a": 1.0}) == {"u": 0.0, "v": 1.0}
+
+
+def test_features_that_come_and_go():
+    X, Y = stream(90)
+    X[:30, 2] = 0.0  # c appears
+    X[60:, 0] = 0.0  # a disappears
+    own = learner(truncation=40)
+    own.predict_then_learn(X, Y[:, 0])
+    model = RiverRegressor(learner(truncation=40))
+    for i, x in enumerate(dicts(X)):
+        absent = {"c"} if i < 30 else {"a"} if i >= 60 else set()
+        model.learn_one({name: value for name, value in x.items() if name not in absent}, Y[i, 0])
+    rows = dicts(X)
+    assert_allclose([model.predict_one(x) for x in rows], own.predict(X), rtol=0, atol=1e-10)
+    # Nothing is known of d: predicting ignores it, and changes nothing.
+    before = pickle.dumps(model)
+    assert model.predict_one({**rows[0], "d": 7.0}) == model.predict_one(rows[0])
+    assert pickle.dumps(model) == before
+    model.learn_one({**rows[0], "d": 7.0}, 1.0)
+    assert model.learner.n_features_in_ == 4
+
+
+def test_examples_without_features():
+    model = RiverRegressor(learner())
+    model.learn_one({}, 1.0)
+    assert model.predict_one({}) == 0.5
+    model.learn_one({"a": 1.0}, 1.0)
+    model.learn_one({"a": 1.0, "b": 1.0}, 1.0)
+    assert model.learner.n_features_in_ == 2
+
+
+def test_kernels_for_a_number_of_features_refuse_more():
+    for kernel in (Gaussian(np.array([1.0, 2.0])), CurlFree(K, 2)):
+        model = RiverMultiTargetRegressor(OLOK(kernel, 0.1, 0.5))
+        model.learn_one({"a": 1.0, "b": 0.0}, {"u": 1.0, "v": 0.0})
+        before = model.predict_one({"a": 1.0})
+        with pytest.raises(ValueError, match="is made for 2 features and cannot take 3"):
+            model.learn_one({"c": 1.0}, {"u": 1.0, "v": 0.0})
+        assert model.predict_one({"a": 1.0}) == before
+        model.learn_one({"a": 1.0}, {"u": 1.0, "v": 0.0})
+
+
+def test_what_cannot_be_learned_is_refused():
+    model = RiverRegressor(learner())
+    with pytest.raises(ValueError, match="feature 'a' must be a number, got 'x': encode it first"):
+        model.learn_one({"a": "x"}, 1.0)
+    with pytest.raises(TypeError, match="use RiverMultiTargetRegressor"):
+        model.learn_one({"a": 1.0}, {"u": 1.0})
+    model.learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(ValueError, match="row 0 holds NaN"):
+        model.learn_one({"a": float("nan")}, 1.0)
+    assert model.predict_one({"a": 1.0}) == 0.5
+    with pytest.raises(TypeError, match="OVKRidge cannot take features that appear after its start"):
+        widen(OVKRidge(), 1)
+
+
+def test_the_wrapped_model_stays_new():
+    own = learner()
+    model = RiverRegressor(own)
+    model.learn_one({"a": 1.0}, 1.0)
+    assert not hasattr(own, "support_")
+    assert model.clone().predict_one({"a": 1.0}) == 0.0
+    again = pickle.loads(pickle.dumps(model))
+    model.learn_one({"a": 2.0}, 1.0)
+    again.learn_one({"a": 2.0}, 1.0)
+    assert again.predict_one({"a": 2.0}) == model.predict_one({"a": 2.0})
+
+
+# Classes -------------------------------------------------------------------------------------------------------------
+
+
+def clusters(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    X = 2.0 * np.array([[1, 0], [0, 1], [-1, -1]])[labels] + 0.4 * rng.standard_normal((n, 2))
+    return X, np.array(["red", "green", "blue"])[labels]
+
+
+def test_known_classes_are_learned_together():
+    X, y = clusters()
+    own = OLOKClassifier(K).partial_fit(X, y, classes=["red", "green", "blue"])
+    model = RiverClassifier(OLOKClassifier(K), classes=("red", "green", "blue"))
+    assert model.predict_proba_one({"a": 1.0}) == pytest.approx(dict.fromkeys(["red", "green", "blue"], 1 / 3))
+    for x, label in zip(dicts(X, "ab"), y.tolist(), strict=True):
+        model.learn_one(x, label)
+    assert [model.predict_one(x) for x in dicts(X, "ab")] == own.predict(X).tolist()
+    assert list(model.learners) == [None]
+    with pytest.raises(ValueError, match="label 'pink', which is not one of the classes"):
+        model.learn_one({"a": 1.0}, "pink")
+
+
+def test_unknown_classes_join_when_they_come():
+    X, y = clusters()
+    model = RiverClassifier(OLOKClassifier(K))
+    assert model.predict_one({"a": 1.0}) is None
+    assert model.predict_proba_one({"a": 1.0}) == {}
+    order = np.argsort(y == "green", kind="stable")  # one class comes late
+    order = np.concatenate([order, order])
+    rows, labels = [dicts(X, "ab")[i] for i in order], y[order].tolist()
+    for x, label in zip(rows, labels, strict=True):
+        model.learn_one(x, label)
+    assert set(model.learners) == {"red", "green", "blue"}
+    right = [model.predict_one(x) == label for x, label in zip(rows, labels, strict=True)]
+    assert np.mean(right) > 0.95
+    shares = model.predict_proba_one(rows[0])
+    assert sum(shares.values()) == pytest.approx(1.0)
+    many = RiverClassifier(OLOKClassifier(K))
+    frame = pd.DataFrame(rows)
+    many.learn_many(frame[:90], labels[:90])
+    many.learn_many(frame[90:], labels[90:])
+    assert many.predict_proba_one(rows[0]) == pytest.approx(shares, abs=1e-10)
+    assert many.predict_many(frame).tolist() == [model.predict_one(x) for x in rows]
+    assert_allclose(many.predict_proba_many(frame).sum(axis=1), 1.0)
+
+
+def test_true_and_false_need_one_learner():
+    X, y = clusters()
+    model = RiverClassifier(OLOKClassifier(K))
+    for x, label in zip(dicts(X, "ab"), y == "red", strict=True):
+        model.learn_one(x, label)  # numpy's booleans
+    own = OLOKClassifier(K).partial_fit(X, y == "red", classes=[False, True])
+    assert list(model.learners) == [None]
+    scores = own.decision_function(X)
+    shares = [model.predict_proba_one(x)[True] for x in dicts(X, "ab")]
+    assert_allclose(shares, 1 / (1 + np.exp(-scores)), rtol=1e-9)
+    assert [model.predict_one(x) for x in dicts(X, "ab")] == own.predict(X).tolist()
+
+
+def test_in_a_pipeline():
+    X, Y = stream(100)
+    model = compose.Pipeline(preprocessing.StandardScaler(), RiverRegressor(learner()))
+    for x, y in zip(dicts(X), Y[:, 0], strict=True):
+        model.predict_one(x)
+        model.learn_one(x, y)
+    assert np.isfinite(model.predict_one(dicts(X)[0]))
+
+
+def test_without_river_the_message_says_what_to_install():
+    code = "import sys; sys.modules['river'] = None; import ovk.online; import ovk.online.river"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'ovk[river]'" in run.stderr

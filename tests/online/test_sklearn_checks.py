@@ -1,0 +1,22 @@
+"""scikit-learn's own checks, without exceptions."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ovk import OLOK
+from ovk.online import Tolerance
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        OLOK(),
+        OLOK(schedule="auto"),
+        OLOK(truncation=50),
+        OLOK(truncation=Tolerance(1e-6)),
+        OLOK(average=True),
+        OLOK(loss="huber"),
+    ]
+)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
