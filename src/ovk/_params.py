@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -63,8 +64,7 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
     name = method.__name__
 
     def wrapper(self: Any) -> R:
-        # A parameter object's attributes are its parameters; `get_params` would look up its signature every time.
-        key = {k: v for k, v in self.__dict__.items() if k != "_memo"}
+        key = {name: getattr(self, name) for name in _parameter_names(type(self))}
         memo = self.__dict__.setdefault("_memo", {})
         if name in memo:
             old, value = memo[name]
@@ -77,6 +77,13 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
 
     wrapper.__name__, wrapper.__doc__ = name, method.__doc__
     return wrapper
+
+
+@cache
+def _parameter_names(cls: type[Parameters]) -> list[str]:
+    """What `get_params` looks up in the signature every time."""
+    names: list[str] = cls._get_param_names()
+    return names
 
 
 def _unchanged(a: object, b: object) -> bool:
