@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -79,11 +78,14 @@ def cached(method: Callable[[Any], R]) -> Callable[[Any], R]:
     return wrapper
 
 
-@cache
-def _parameter_names(cls: type[Parameters]) -> list[str]:
-    """What `get_params` looks up in the signature every time."""
-    names: list[str] = cls._get_param_names()
-    return names
+_NAMES: dict[type, list[str]] = {}
+
+
+def _parameter_names(cls: type) -> list[str]:
+    """Names of the constructor's arguments, which `get_params` would look up in the signature every time."""
+    if cls not in _NAMES:
+        _NAMES[cls] = cls._get_param_names()  # type: ignore[attr-defined]
+    return _NAMES[cls]
 
 
 def _unchanged(a: object, b: object) -> bool:
