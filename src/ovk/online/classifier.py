@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ovk._params import Parameters
 from ovk._validation import Array
-from ovk.losses import SimplexHinge, simplex_code
+from ovk.losses import Hinge, Logistic, SimplexHinge, as_loss, simplex_code
 from ovk.online.olok import OLOK
 
 Labels = npt.NDArray[Any]
@@ -22,7 +22,8 @@ class OLOKClassifier(ClassifierMixin, Parameters):
     """Online classification with operator-valued kernels.
 
     Two classes are one output with labels -1 and 1. More are coded as the corners of a regular simplex, K - 1 outputs
-    for K classes, with the multi-class hinge loss unless another loss is given.
+    for K classes, with the multi-class hinge loss unless another loss is given; losses of labels -1 and 1 (hinge,
+    logistic) take one output for each class, one against the rest.
 
     Parameters
     ----------
@@ -47,6 +48,9 @@ class OLOKClassifier(ClassifierMixin, Parameters):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    classes_: Labels
+    learner_: OLOK
 
     def __init__(
         self,
@@ -78,14 +82,15 @@ class OLOKClassifier(ClassifierMixin, Parameters):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything and learn from the rows in their order, once."""
-        X = validate_data(self, X, reset=True, dtype=np.float64, ensure_all_finite=False)
-        labels = self._labels(y, len(X))
-        classes = unique_labels(labels)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got one class: {classes[0]!r}")
-        learner = self._learner(len(classes))
-        learner.fit(X, _coded(labels, classes))
-        self.classes_, self.learner_ = classes, learner
+        with self._all_or_nothing():
+            X = validate_data(self, X, reset=True, dtype=np.float64, ensure_all_finite=False)
+            labels = self._labels(y, len(X))
+            classes = unique_labels(labels)
+            if len(classes) < 2:
+                raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
+            learner = self._learner(len(classes))
+            learner.fit(X, _coded(labels, classes, self._code(len(classes))))
+            self.classes_, self.learner_ = classes, learner
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -96,22 +101,27 @@ class OLOKClassifier(ClassifierMixin, Parameters):
     def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Labels:
         """Predict the label of each row before learning from it."""
         first = not hasattr(self, "learner_")
-        X = validate_data(self, X, reset=first, dtype=np.float64, ensure_all_finite=False)
-        labels = self._labels(y, len(X))
+        with self._all_or_nothing():
+            X = validate_data(self, X, reset=first, dtype=np.float64, ensure_all_finite=False)
+            labels = self._labels(y, len(X))
+            known = self._known(classes, first=first)
+            learner = self._learner(len(known)) if first else self.learner_
+            Z = learner.predict_then_learn(X, _coded(labels, known, self._code(len(known))))
+            self.classes_, self.learner_ = known, learner
+        return self._decoded(self._scores(Z))
+
+    def _known(self, classes: Any, *, first: bool) -> Labels:
+        """All labels there will be."""
         if first:
             if classes is None:
                 raise ValueError("classes must name all labels in the first call of partial_fit")
-            known = unique_labels(classes)
+            known: Labels = unique_labels(classes)
             if len(known) < 2:
-                raise ValueError(f"classes must name at least 2 labels, got {list(known)}")
-            learner = self._learner(len(known))
-        else:
-            known, learner = self.classes_, self.learner_
-            if classes is not None and not np.array_equal(known, unique_labels(classes)):
-                raise ValueError(f"classes must be those of the first call, {list(known)}, got {list(classes)}")
-        Z = learner.predict_then_learn(X, _coded(labels, known))
-        self.classes_, self.learner_ = known, learner
-        return self._decoded(self._scores(Z))
+                raise ValueError(f"classes must name at least 2 labels, got {known.tolist()}")
+            return known
+        if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+            raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}, got {list(classes)}")
+        return self.classes_
 
     def decision_function(self, X: Any) -> Array:
         """Scores: (n,), positive for the second class, with two classes; else (n, K), the largest is predicted."""
@@ -123,10 +133,21 @@ class OLOKClassifier(ClassifierMixin, Parameters):
         """The label of each row."""
         return self._decoded(self.decision_function(X))
 
+    def _code(self, classes: int) -> Array:
+        """A row of targets for each class."""
+        if classes == 2:
+            return np.array([[-1.0], [1.0]])
+        if self.loss is not None and isinstance(as_loss(self.loss), (Hinge, Logistic)):
+            return 2.0 * np.eye(classes) - 1.0
+        return simplex_code(classes)
+
     def _scores(self, Z: Array) -> Array:
-        if len(self.classes_) == 2:
+        classes = len(self.classes_)
+        if classes == 2:
             return np.asarray(Z).reshape(-1)
-        scores: Array = Z @ simplex_code(len(self.classes_)).T
+        code = self._code(classes)
+        # One against the rest has its scores already; a simplex compares with its corners.
+        scores: Array = Z if code.shape[1] == classes else Z @ code.T
         return scores
 
     def _decoded(self, scores: Array) -> Labels:
@@ -138,6 +159,8 @@ class OLOKClassifier(ClassifierMixin, Parameters):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
         labels: Labels = column_or_1d(y, warn=True)
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("Input y contains NaN or infinity: give a label for each row")
         check_classification_targets(labels)
         if len(labels) != n:
             raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")
@@ -160,13 +183,11 @@ class OLOKClassifier(ClassifierMixin, Parameters):
         )
 
 
-def _coded(labels: Labels, classes: Labels) -> Array:
-    """Labels as targets: -1 and 1, or corners of the simplex."""
-    numbers = np.searchsorted(classes, labels)
-    numbers = np.minimum(numbers, len(classes) - 1)
-    if not np.array_equal(classes[numbers], labels):
-        unknown = labels[classes[numbers] != labels][0]
-        raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {list(classes)}")
-    if len(classes) == 2:
-        return np.where(numbers == 1, 1.0, -1.0)
-    return simplex_code(len(classes))[numbers]
+def _coded(labels: Labels, classes: Labels, code: Array) -> Array:
+    """The targets of labels, (n, d)."""
+    numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    wrong = classes[numbers] != labels
+    if wrong.any():
+        unknown = labels[wrong][:1].tolist()[0]
+        raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {classes.tolist()}")
+    return code[numbers]
