@@ -59,7 +59,7 @@ class OutputStructureDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         d = len(self.correlation)
         ax = self._axes(ax, (1.6 + 0.45 * max(d, 4), 1.2 + 0.4 * max(d, 4)))
-        # Blue against red differ in lightness too, so the plot reads in grey and for the colour-blind.
+        # Blue and red are safe for the colour-blind; in grey both ends look alike, and the numbers tell them apart.
         image = ax.imshow(self.correlation, vmin=-1, vmax=1, cmap="RdBu")
         labels = [str(q) for q in range(d)] if self.names is None else list(self.names)
         ax.set_xticks(range(d), labels, rotation=45 if self.names else 0, ha="right" if self.names else "center")
