@@ -19,7 +19,7 @@ from ovk.grams import Kronecker
 from ovk.grams.base import Indices
 from ovk.operators import Identity, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.eigen import Eigenpairs, KnownEigen, eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
 
 
@@ -115,14 +115,21 @@ class OVKRidgeCV(OVKRegressor):
         groups = _same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
             _check_two_inputs(targets, groups)
-        surface = np.stack([self._errors(kernel, operators, alphas, X, targets, groups) for kernel in kernels])
+        surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
+        least, known = np.inf, None
+        for number, kernel in enumerate(kernels):
+            surface[number], pairs = self._errors(kernel, operators, alphas, X, targets, groups)
+            error = float(surface[number][..., scored].mean(axis=-1).min())
+            if error < least:
+                least, known = error, pairs
         errors = surface[..., scored].mean(axis=-1)
         k, o, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
         best = _with_operator(kernels[k], operators[o])
         alpha: float | Array = float(alphas[a])
         if self.alpha_per_target:
             alpha = self._alpha_per_target(best, surface[k, o], alphas)
-        self._solve(best, alpha, X, targets, "auto")
+        # The chosen kernel's eigenvectors are at hand; else (holes, repeated rows, low rank) it is factored anew.
+        self._solve(best, alpha, X, targets, "auto" if known is None else KnownEigen(known))
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
         self.alphas_, self.errors_, self.output_errors_ = alphas, errors, surface
         self.best_error_ = float(errors[k, o, a])
@@ -183,42 +190,47 @@ class OVKRidgeCV(OVKRegressor):
         X: Any,
         targets: Targets,
         groups: Indices,
-    ) -> Array:
-        """Mean squared left-out error of each output, (operators, alphas, d)."""
+    ) -> tuple[Array, Eigenpairs | None]:
+        """Mean squared left-out error of each output, (operators, alphas, d), and eigenvectors of the whole gram."""
         surface = np.empty((len(operators), len(alphas), targets.d))
+        pairs = None
         with ProgressBar("leave-one-out", total=len(operators) * len(alphas)) as bar:
             if targets.complete and isinstance(kernel, Separable):
                 chosen = [kernel.operator if operator is None else operator for operator in operators]
-                errors = self._separable_errors(kernel, chosen, alphas, X, targets, groups)
+                first, merged, within = _merged(X, targets, groups)
+                problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, merged, 1.0)
+                pairs = self._eigenpairs(problem, chosen, alphas)
+                errors = self._separable_errors(problem, pairs, chosen, alphas, merged.weight, within)
+                if len(merged.Y) < len(targets.Y) or not pairs.full:
+                    pairs = None
             else:
                 candidates = [_with_operator(kernel, operator) for operator in operators]
                 errors = self._pair_errors(candidates, alphas, X, targets, groups)
             for o, a, error in errors:
                 surface[o, a] = error
                 bar.update()
-        return surface
+        return surface, pairs
+
+    def _eigenpairs(self, problem: CompleteProblem, operators: list[OutputOperator], alphas: Array) -> Eigenpairs:
+        """Of the scalar gram, to the accuracy that the smallest alpha needs."""
+        largest = max(float(operator.eigh().values[-1]) for operator in operators)
+        # A trace of E left out of G changes the solution by at most E t / alpha.
+        tol = positive(self.tol, "tol", zero=True) * float(alphas.min()) / max(largest, 1e-300)
+        return eigenpairs(cast(Kronecker, problem.gram).G, tol)
 
     def _separable_errors(
         self,
-        kernel: Separable,
+        problem: CompleteProblem,
+        pairs: Eigenpairs,
         operators: list[OutputOperator],
         alphas: Array,
-        X: Any,
-        targets: Targets,
-        groups: Indices,
+        weight: Array | None,
+        within: Array,
     ) -> Iterator[tuple[int, int, Array]]:
-        first, merged, within = _merged(X, targets, groups)
-        problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, merged, 1.0)
-        G = cast(Kronecker, problem.gram).G
-        spectra = [operator.eigh() for operator in operators]
-        largest = max(float(spectrum.values[-1]) for spectrum in spectra)
-        # A trace of E left out of G changes the solution by at most E t / alpha.
-        tol = positive(self.tol, "tol", zero=True) * float(alphas.min()) / max(largest, 1e-300)
-        column = problem.columns() if self.fit_intercept else None
-        left_out = KroneckerLeaveOneOut(eigenpairs(G, tol), problem.Y, column)
-        total = float(len(G) if merged.weight is None else merged.weight.sum())
-        for o, spectrum in enumerate(spectra):
-            path = left_out.path(spectrum, alphas, entry=self.leave_out == "entry")
+        left_out = KroneckerLeaveOneOut(pairs, problem.Y, problem.columns() if self.fit_intercept else None)
+        total = float(len(problem.Y) if weight is None else weight.sum())
+        for o, operator in enumerate(operators):
+            path = left_out.path(operator.eigh(), alphas, entry=self.leave_out == "entry")
             for a, residuals in enumerate(path):
                 yield o, a, (np.einsum("iq,iq->q", residuals, residuals) + within) / total
 
