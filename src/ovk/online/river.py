@@ -7,6 +7,7 @@ predicting with an unknown one ignores it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import Any
@@ -101,16 +102,16 @@ def _number(value: Any, name: Any) -> float:
         ) from None
 
 
-class _Adapter:
+class _Adapter(ABC):
     """What the adapters share. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self._features = _Features()
 
+    @abstractmethod
     def _begun(self) -> list[Any]:
         """Learners that have seen examples."""
-        raise NotImplementedError
 
     def _grow(self, names: Any) -> None:
         new = self._features.new(names)
