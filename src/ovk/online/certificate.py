@@ -105,8 +105,6 @@ def leaving(edge: Times, time: Times, norms: Array, born: Array, logs: Array, ka
     return total
 
 
-def droppable(A: Array, kappa: float, allowed: float) -> tuple[int, float]:
-    """How many of the oldest points can be dropped for at most `allowed`, and what that costs."""
-    costs = np.cumsum(kappa * np.linalg.norm(A, axis=1))
-    count = int(np.searchsorted(costs, allowed, side="right"))
-    return count, float(costs[count - 1]) if count else 0.0
+def droppable(A: Array, kappa: float, allowed: float) -> int:
+    """How many of the oldest points can be dropped for at most `allowed`."""
+    return int(np.searchsorted(np.cumsum(kappa * np.linalg.norm(A, axis=1)), allowed, side="right"))

@@ -410,8 +410,7 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         truncation = as_truncation(self.truncation)
         support, kappa = self.support_, self.kappa2_**0.5
         if isinstance(truncation, Tolerance) and self._rows % BLOCK == 0:
-            count, _ = droppable(support.A[:, 0], kappa, truncation.allowed() - self.truncation_error_)
-            self._drop(count)
+            self._drop(droppable(support.A[:, 0], kappa, truncation.allowed() - self.truncation_error_))
         if truncation is not None and self._rows % BLOCK == 0 and len(support) > self.max_support:
             self._drop(len(support) - int(self.max_support))
 

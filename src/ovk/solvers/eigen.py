@@ -76,27 +76,6 @@ class EigenState(NamedTuple):
     pairs: list[tuple[Eigenpairs, float]]
 
 
-class KnownEigen(Solver):
-    """The solver for a separable kernel whose scalar gram has been decomposed before.
-
-    Parameters
-    ----------
-    pairs : `Eigenpairs` of the scalar gram
-    """
-
-    def __init__(self, pairs: Eigenpairs) -> None:
-        self.pairs = pairs
-
-    def factor(self, gram: Gram) -> EigenState:
-        decoupled = decouple(gram)
-        if not isinstance(decoupled, Rotated) or len(decoupled.grams) != 1:
-            raise ValueError("known eigenvectors are those of one scalar gram: the kernel must be separable")
-        return EigenState(decoupled, [(self.pairs, float(t)) for t in decoupled.weights[:, 0]])
-
-    def solve(self, state: EigenState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
-        return Eigen().solve(state, Y, alpha, start)
-
-
 class Eigen(Solver):
     """Eigendecomposition of the scalar gram: many alphas, or an output operator with many eigenvalues, at one price.
 
@@ -146,3 +125,21 @@ class Eigen(Solver):
             parts = [pairs.solve(part, t, alpha) for part, (pairs, t) in zip(parts, state.pairs, strict=True)]
         condition = max(pairs.condition(t, alpha) for pairs, t in state.pairs)
         return Solution(state.decoupled.join(parts), SolverInfo("Eigen", condition=condition))
+
+
+class KnownEigen(Eigen):
+    """The solver for a separable kernel whose scalar gram has been decomposed before.
+
+    Parameters
+    ----------
+    pairs : `Eigenpairs` of the scalar gram
+    """
+
+    def __init__(self, pairs: Eigenpairs) -> None:
+        self.pairs = pairs
+
+    def factor(self, gram: Gram) -> EigenState:
+        decoupled = decouple(gram)
+        if not isinstance(decoupled, Rotated) or len(decoupled.grams) != 1:
+            raise ValueError("known eigenvectors are those of one scalar gram: the kernel must be separable")
+        return EigenState(decoupled, [(self.pairs, float(t)) for t in decoupled.weights[:, 0]])
