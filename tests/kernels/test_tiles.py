@@ -4,8 +4,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -183,32 +181,3 @@ def test_slices_and_transposes_are_fine():
     view = X.T[::2, ::-1]
     for kernel in (*STATIONARY, Linear()):
         assert_allclose(kernel(view), kernel(view.copy()), rtol=1e-12)
-
-
-def test_callers_that_overlap_leave_the_threads_of_blas_as_they_were(monkeypatch):
-    monkeypatch.setattr(tiles, "TILE", 20)
-    second_inside, first_gone = threading.Event(), threading.Event()
-
-    def first(start, stop):
-        if start == 0:
-            assert second_inside.wait(20)
-
-    def second(start, stop):
-        if start == 0:
-            second_inside.set()
-            assert first_gone.wait(20)
-
-    def leave_first():
-        over_rows(first, 10, 10)
-        first_gone.set()
-
-    with threadpool_limits(2, user_api="blas"):
-        before = threadpool_info()
-        with ThreadPoolExecutor(2) as pool:
-            one = pool.submit(leave_first)
-            while tiles._single_threaded._inside == 0:
-                time.sleep(0.001)
-            two = pool.submit(over_rows, second, 10, 10)
-            one.result(30)
-            two.result(30)
-        assert threadpool_info() == before

@@ -13,7 +13,6 @@ to limit BLAS (``OPENBLAS_NUM_THREADS``, `threadpoolctl`, joblib's workers) limi
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -45,55 +44,13 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="ovk-tile")
 
 
-class _SingleThreaded:
-    """One BLAS thread while any caller is inside, and as many as before when the last one leaves.
-
-    The limit holds for the whole process: callers in several threads that each set it and took it back would leave it
-    set, as the second takes the first one's limit for what was there before.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._threads = 1
-        self._limit: Any = None
-
-    def threads(self) -> int:
-        """As many threads as BLAS uses outside."""
-        with self._lock:
-            return self._threads if self._inside else self._found()
-
-    @staticmethod
-    def _found() -> int:
-        return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._threads = self._found()
-                self._limit = _blas().limit(limits=1)
-                self._limit.__enter__()
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.__exit__(None, None, None)
-
-
-_single_threaded = _SingleThreaded()
-
-
-def _after_fork() -> None:
-    # A forked child inherits the pool object but none of its threads, and perhaps a lock that nobody will release.
-    global _single_threaded
-    _pool.cache_clear()
-    _single_threaded = _SingleThreaded()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    # A forked child inherits the pool object but none of its threads: waiting on it would never end.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _threads() -> int:
+    return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
 
 
 def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 1) -> None:
@@ -104,10 +61,10 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
     if n * width <= TILE and n * width * cost <= LITTLE:
         work(0, n)
         return
-    threads = _single_threaded.threads()
+    threads = _threads()
     step = max(1, min(TILE // max(width, 1), -(-n // threads)))
     starts = range(0, n, step)
-    with _single_threaded:
+    with _blas().limit(limits=1):
         if threads == 1:
             for start in starts:
                 work(start, min(start + step, n))
