@@ -12,8 +12,8 @@ import ovk
 
 ROOT = Path(__file__).parent.parent
 ROOMS = [
-    *("kernels", "operators", "grams", "ovkernels", "losses", "schedules", "metrics", "solvers", "features"),
-    *("online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
+    *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
+    *("solvers", "features", "online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
 ]
 
 
@@ -39,7 +39,7 @@ WITHOUT_EXAMPLE = {
     "Contents", "Decoupled", "Display", "Entry", "Gram", "OperatorKernel", "OutputOperator", "Result", "Rotated",
     "Row", "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput",
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
-    "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Schedule",
+    "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
 }  # fmt: skip
 
 

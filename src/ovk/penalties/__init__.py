@@ -1,0 +1,5 @@
+"""Convex penalties with a proximal step."""
+
+from ovk.penalties.base import Penalty
+
+__all__ = ["Penalty"]
