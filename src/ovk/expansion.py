@@ -53,7 +53,7 @@ class Expansion(Registered):
         n, d = X.shape[0], self.C.shape[1]
         values = np.empty((n, d))
         for rows in chunks(n, self.support.shape[0] * d):
-            values[rows] = self.kernel.gram(X[rows], self.support).matmat(self.C)
+            values[rows] = self.kernel.product(X[rows], self.support, self.C)
         return values if self.offset is None else values + self.offset
 
     def jacobian(self, X: Any) -> Array:

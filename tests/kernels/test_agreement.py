@@ -37,6 +37,13 @@ def test_matrix(kernel):
 
 
 @pytest.mark.parametrize("kernel", EVERY)
+def test_product(kernel):
+    X, Z = market.inputs(kernel, 7, seed=1), market.inputs(kernel, 5, seed=2)
+    W = np.random.default_rng(0).standard_normal((5, 3))
+    assert_allclose(kernel.product(X, Z, W), naive.scalar_gram(kernel, X, Z) @ W, rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", EVERY)
 def test_diagonal_and_its_bound(kernel):
     X = market.inputs(kernel, 7, seed=1)
     expected = [naive.scalar(kernel, x, x) for x in X]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -31,6 +32,28 @@ def test_around_the_edges_of_a_tile(kernel, shape):
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((shape[0], 2)), rng.standard_normal((shape[1], 2))
     assert_allclose(kernel(X, Z), row_by_row(kernel, X, Z), rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(300, 1000), (64, 4096), (65, 4097), (3, 9000), (0, 5), (5, 0), (1, 1)])
+def test_products_around_the_edges_of_a_tile(shape, threads):
+    rng = np.random.default_rng(0)
+    X, Z, W = rng.standard_normal((shape[0], 2)), rng.standard_normal((shape[1], 2)), rng.standard_normal((shape[1], 3))
+    for kernel in (Gaussian(1.5), Matern(1.5, [1.5, 0.5])):
+        with threadpool_limits(threads, user_api="blas"):
+            product = kernel.product(X, Z, W)
+        assert_allclose(product, kernel(X, Z) @ W, rtol=1e-10, atol=1e-10)
+
+
+def test_products_in_several_threads_do_not_share_their_scratch():
+    rng = np.random.default_rng(0)
+    X, Z, W = rng.standard_normal((200, 3)), rng.standard_normal((500, 3)), rng.standard_normal((500, 2))
+    kernels = [Gaussian(scale) for scale in (0.5, 1.0, 2.0, 4.0)]
+    expected = [kernel(X, Z) @ W for kernel in kernels]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            for product, value in zip(pool.map(lambda k: k.product(X, Z, W), kernels), expected, strict=True):
+                assert_allclose(product, value, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("n", [511, 512, 513, 700])

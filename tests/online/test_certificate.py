@@ -41,7 +41,7 @@ def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=7
         found = distance(model, full)
         assert np.isfinite(found)
         assert found <= model.truncation_error_ * (1 + 1e-9) + ROUNDING
-        if isinstance(truncation, Tolerance) and model._rows % 128 == 0:
+        if isinstance(truncation, Tolerance) and model._rows % model.block_size_ == 0:
             assert model.truncation_error_ <= truncation.tol * (1 + 1e-9)
         reach = model.kappa2_**0.5 * model.truncation_error_
         assert np.linalg.norm(model.predict(X[:20]) - full.predict(X[:20]), axis=1).max() <= reach + ROUNDING
@@ -67,7 +67,7 @@ def test_tolerance_with_every_kernel(kernel):
 def test_heavy_decay(loss, tol):
     with np.errstate(all="raise", under="ignore"):
         model, _ = check(0.5 * Gaussian(1.0) * Identity(3), LOSSES[loss], Constant(0.999), 1.0, Tolerance(tol), n=700)
-    assert len(model.support_) <= 128
+    assert len(model.support_) <= model.block_size_
     assert model.truncation_error_ < tol
 
 
@@ -132,7 +132,7 @@ def test_hard_limit_counts_too():
     params = {"alpha": 0.5, "schedule": 0.5}
     model = OLOK(KERNELS["separable"], truncation=Tolerance(1e-12), max_support=50, **params).fit(X, Y)
     full = OLOK(KERNELS["separable"], **params).fit(X, Y)
-    assert len(model.support_) <= 50 + 128
+    assert len(model.support_) <= 50 + model.block_size_
     assert 1e-12 < distance(model, full) <= model.truncation_error_
 
 

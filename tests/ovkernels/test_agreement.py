@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 import market
 import naive
@@ -24,6 +25,16 @@ def test_gram(K):
     assert_allclose(K.gram(X).dense(), naive.gram(K, X), rtol=1e-8, atol=1e-13)
     assert_allclose(K.gram(X, Z).dense(), naive.gram(K, X, Z), rtol=1e-8, atol=1e-13)
     assert_allclose(K(X[0], Z[0]), naive.block(K, X[0], Z[0]), rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize("K", EVERY)
+def test_product(K):
+    X, Z = market.inputs(K, 5, seed=1), market.inputs(K, 4, seed=2)
+    dense = naive.gram(K, X, Z)
+    C = np.random.default_rng(0).standard_normal((4, dense.shape[1] // 4))
+    values = (dense @ C.reshape(-1)).reshape(5, -1)
+    assert_allclose(K.product(X, Z, C), values, rtol=1e-8, atol=1e-12)
+    assert_allclose(K.product(X, Z, sparse.csr_array(C)), values, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kernel", "operator"), PRODUCTS)

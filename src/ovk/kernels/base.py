@@ -43,6 +43,11 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def diag(self, X: Any) -> Array:
         """k(x_i, x_i), (n,)."""
 
+    def product(self, X: Any, Z: Any, W: Array) -> Array:
+        """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how."""
+        values: Array = self(X, Z) @ W
+        return values
+
     def resolve(self, X: Any) -> Self:
         """The kernel with everything that is learned from the inputs learned, such as ``length_scale="median"``.
 

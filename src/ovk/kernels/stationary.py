@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from ovk._validation import Array
 from ovk.kernels.base import ScalarKernel, Slope
-from ovk.kernels.tiles import radial
+from ovk.kernels.tiles import radial, radial_product
 
 
 class Stationary(ScalarKernel):
@@ -71,6 +71,12 @@ class Stationary(ScalarKernel):
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances)
+
+    def product(self, X: Any, Z: Any, W: Array) -> Array:
+        if sparse.issparse(X) or sparse.issparse(Z):
+            return super().product(X, Z, W)
+        X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W)
 
     def diag(self, X: Any) -> Array:
         self.scale(X.shape[1])

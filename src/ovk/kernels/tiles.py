@@ -13,6 +13,7 @@ to limit BLAS (``OPENBLAS_NUM_THREADS``, `threadpoolctl`, joblib's workers) limi
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -99,28 +100,12 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     out = np.empty((n, m))
     if n == 0 or m == 0:
         return out
-    # Products of large numbers lose the small differences between them: measure from the middle of the support. The
-    # median, not the mean: one row far out must not spoil the others.
-    centre = np.median(Z[:: -(-m // 33)], axis=0)
-    right = np.empty((p + 2, m))
-    np.subtract(Z, centre, out=right[:p].T)
-    right[:p] /= np.reshape(scale, (-1, 1))
-    right[p] = 1.0
-    np.einsum("ij,ij->j", right[:p], right[:p], out=right[p + 1])
-    right[p + 1] *= -0.5
+    distances = _HalfDistances(Z, scale)
     mirror = same and p >= MANY_INPUTS
 
     def work(start: int, stop: int) -> None:
-        left = np.empty((stop - start, p + 2))
-        np.subtract(X[start:stop], centre, out=left[:, :p])
-        left[:, :p] /= scale
-        np.einsum("ij,ij->i", left[:, :p], left[:, :p], out=left[:, p])
-        left[:, p] *= -0.5
-        left[:, p + 1] = 1.0
         h = out[start:stop, :stop] if mirror else out[start:stop]
-        np.matmul(left, right[:, : h.shape[1]], out=h)
-        # Rounding can leave a distance slightly negative, and that of a point to itself not quite zero.
-        np.minimum(h, 0.0, out=h)
+        distances.fill(distances.left(X[start:stop]), 0, h)
         if same:
             rows = np.arange(stop - start)
             h[rows, rows + start] = 0.0
@@ -130,6 +115,99 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
 
     over_rows(work, n, m, cost=p + 16)
     return out
+
+
+def radial_product(X: Array, Z: Array, scale: float | Array, profile: Profile, W: Array) -> Array:
+    """The matrix of a radial kernel times W, (n, q), one tile at a time: the matrix itself is never there.
+
+    Besides memory this saves time, as fresh pages of a large array cost as much as the exponentials in it.
+
+    Parameters
+    ----------
+    X, Z, scale, profile : as in `radial`, arrays only
+    W : (m, q)
+    """
+    n, m, p = len(X), len(Z), X.shape[1]
+    total: Array = np.zeros((n, W.shape[1]))
+    if n == 0 or m == 0:
+        return total
+    distances = _HalfDistances(Z, scale)
+    width = min(m, WIDEST)
+
+    def work(start: int, stop: int) -> None:
+        left = distances.left(X[start:stop])
+        for first in range(0, m, width):
+            last = min(first + width, m)
+            h = _scratch("tile", (stop - start, last - first))
+            distances.fill(left, first, h)
+            profile(h)
+            total[start:stop] += h @ W[first:last]
+
+    over_rows(work, n, width, cost=(p + 16) * -(-m // width))
+    return total
+
+
+class _HalfDistances:
+    """-|x - z|^2 / (2 scale^2) to the points Z."""
+
+    def __init__(self, Z: Array, scale: float | Array) -> None:
+        m, p = Z.shape
+        self._centre = _middle(Z)
+        # The scale stands on the side of the rows, which there are fewer of.
+        self._weight = 1.0 / np.square(np.asarray(scale, dtype=np.float64))
+        self._right = _scratch("points", (m, p + 2))
+        np.subtract(Z, self._centre, out=self._right[:, :p])
+        self._right[:, p] = 1.0
+        self._right[:, p + 1] = self._norms(self._right[:, :p])
+
+    def _norms(self, A: Array) -> Array:
+        """-|a|^2 / (2 scale^2) of every row, (n,)."""
+        if self._weight.ndim == 0:
+            squares: Array = np.einsum("ij,ij->i", A, A)
+            squares *= -0.5 * self._weight
+            return squares
+        weighted: Array = np.einsum("ij,ij,j->i", A, A, -0.5 * self._weight)
+        return weighted
+
+    def left(self, X: Array) -> Array:
+        """The factor of some rows, (n, p + 2)."""
+        left = np.empty((len(X), X.shape[1] + 2))
+        np.subtract(X, self._centre, out=left[:, :-2])
+        left[:, -2] = self._norms(left[:, :-2])
+        left[:, -1] = 1.0
+        left[:, :-2] *= self._weight
+        return left
+
+    def fill(self, left: Array, first: int, h: Array) -> None:
+        """Put the values for the points from `first` on into h, (n, any number of points)."""
+        np.matmul(left, self._right[first : first + h.shape[1]].T, out=h)
+        # Rounding can leave a distance slightly negative.
+        np.minimum(h, 0.0, out=h)
+
+
+#: Points in a tile of a product, at most: with fewer rows than these leave room for, products are slow.
+WIDEST = 1 << 12
+_own = threading.local()
+
+
+def _scratch(name: str, shape: tuple[int, int]) -> Array:
+    """An array to work in, whose contents are whatever was there: this thread's own, if it is not too large to keep."""
+    size = shape[0] * shape[1]
+    if size > 2 * TILE:
+        return np.empty(shape)
+    flat = getattr(_own, name, None)
+    if flat is None or flat.size < size:
+        flat = np.empty(size)
+        setattr(_own, name, flat)
+    return flat[:size].reshape(shape)
+
+
+def _middle(Z: Array) -> Array:
+    """A point in the middle of the support, (p,), to measure from: products of large numbers lose the small differences
+    between them. The median, not the mean: one row far out must not spoil the others."""
+    some = np.sort(Z[:: -(-len(Z) // 33)], axis=0)
+    middle: Array = some[len(some) // 2]
+    return middle
 
 
 def _sparse_half_distances(X: Any, Z: Any, scale: float | Array) -> Array:

@@ -16,11 +16,14 @@ The running sum of iterates, for averages, has the same form with R replaced by 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtrs
 
 from ovk._validation import Array
 from ovk.grams import Decoupled, Gram, Kronecker, KroneckerSum, Rotated, decouple
@@ -57,29 +60,39 @@ class Task(NamedTuple):
     gram : (b, b) gram of the block's rows
     base : (b, d) sum over the old support, with its coefficients at the start of the block
     base_sum : (b, d) the same for the running sum of iterates, None without averaging
-    mask : (b, b) 1 where row l < j is still in the window at row j, else 0
+    mask : (b, b) 1 where row l < j is still in the window at row j, else 0; None where every row sees all before it
     steps : (b,) whether a row is learned from; the others are only predicted
     """
 
     gram: Gram
     base: Array
     base_sum: Array | None
-    mask: Array
+    mask: Array | None
     steps: Mask
+
+    def weighted(self, between: Array) -> Array:
+        """Weights of the rows before, (b, b), without those that have left the window."""
+        return between if self.mask is None else between * self.mask
 
 
 def squared_loss(task: Task, Y: Array, eta: Array, rho: Array) -> Block | None:
     """All steps of the squared loss on complete outputs at once; None when the outputs do not decouple.
 
     a_j = eta_j (y_j - z_j), so in the eigenvectors of the operators (I + diag(eta) M_q) a_q = eta (y_q - R_0 base_q)
-    with M_q = R * (scalar gram of group q), strictly lower triangular.
+    with M_q = R * (scalar gram G_q of group q), strictly lower triangular.
+
+    As long as f keeps its size over the block, R_jl = E_j / E_l+1 with E_j = R_j0 can be divided out: with
+    u_l = a_l / E_l+1 the system is (diag(rho / eta) + G_q) u_q = y_q / E - base_q, G_q below its diagonal alone.
     """
     decoupled = decouple(task.gram)
     if not isinstance(decoupled, Rotated):
         return None
-    start, between = _decays(rho)
-    z, a = _triangular(decoupled, between[:-1] * task.mask, start[:-1, None] * task.base, Y, eta)
-    return _ended(task, z, a, start, between)
+    decays = Decays(rho)
+    if decays.mild and task.mask is None and eta.all():
+        z, a = _divided(decoupled, task.base, Y, rho / eta, decays.start)
+    else:
+        z, a = _triangular(decoupled, task.weighted(decays.between[:-1]), decays.start[:-1, None] * task.base, Y, eta)
+    return _ended(task, z, a, decays)
 
 
 def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Block | None:
@@ -93,9 +106,9 @@ def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Bloc
     ----------
     gradient : ``gradient(rows, Z)`` are the gradients of a slice of rows at predictions Z
     """
-    start, between = _decays(rho)
-    inner = _Weighted(task.gram, between[:-1] * task.mask)
-    z, a = start[:-1, None] * task.base, np.zeros(task.base.shape)
+    decays = Decays(rho)
+    inner = _Weighted(task.gram, task.weighted(decays.between[:-1]))
+    z, a = decays.start[:-1, None] * task.base, np.zeros(task.base.shape)
     for first in range(0, len(z), PASS):
         rows = slice(first, min(first + PASS, len(z)))
         known = z[rows] + inner(rows, slice(0, first), a)
@@ -110,36 +123,67 @@ def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Bloc
                 break
         if not np.isfinite(a[rows]).all():
             return None
-    return _ended(task, z, a, start, between)
+    return _ended(task, z, a, decays)
 
 
 #: Rows of which the steps are found together, by passes over them.
 PASS = 32
 
 
-def _ended(task: Task, z: Array, a: Array, start: Array, between: Array) -> Block:
+def _ended(task: Task, z: Array, a: Array, decays: Decays) -> Block:
     """The block, from its predictions and new coefficients."""
     sums = None
     if task.base_sum is not None:
         # Row u of `between` and entry u of `start` describe f after row u - 1, which counts if that row was a step.
         counts = np.concatenate([[0.0], task.steps])
-        times = np.cumsum(counts * start)
-        inside = np.cumsum(counts[:, None] * between, axis=0)
-        sum_z = task.base_sum + times[:-1, None] * task.base + _product(task.gram, inside[:-1] * task.mask, a)
+        times = np.cumsum(counts * decays.start)
+        inside = np.cumsum(counts[:, None] * decays.between, axis=0)
+        sum_z = task.base_sum + times[:-1, None] * task.base + _product(task.gram, task.weighted(inside[:-1]), a)
         sums = sum_z, inside[-1][:, None] * a, float(times[-1])
-    return Block(z, a, between[-1][:, None] * a, float(start[-1]), sums)
+    return Block(z, a, decays.end[:, None] * a, float(decays.start[-1]), sums)
 
 
-def _decays(rho: Array) -> tuple[Array, Array]:
-    """R_j0, (b + 1,), and R_jl, (b + 1, b), for l < j; the last of each leads to the end of the block.
+class Decays:
+    """Products of the decays rho, (b,), of a block of steps.
 
     Differences of running sums of logarithms, never positive: no product underflows before it is used.
+
+    Attributes
+    ----------
+    start : (b + 1,) R_j0, the last of them leads to the end of the block
+    end : (b,) from the birth of each row's coefficient to the end of the block
+    between : (b + 1, b) R_jl for l < j, else 0
+    mild : whether dividing by R_j0 is harmless, even for outputs of 1e300
     """
-    b = len(rho)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(rho))])
-    between = np.zeros((b + 1, b))
-    np.exp(logs[:, None] - logs[None, 1:], where=np.tri(b + 1, b, -1, dtype=bool), out=between)
-    return np.exp(logs), between
+
+    def __init__(self, rho: Array) -> None:
+        self._logs = np.zeros(len(rho) + 1)
+        np.cumsum(np.log(rho), out=self._logs[1:])
+        self.start: Array = np.exp(self._logs)
+        self.end: Array = np.exp(self._logs[-1] - self._logs[1:])
+        self.mild = bool(self._logs[-1] > -7.0)
+
+    @cached_property
+    def between(self) -> Array:
+        b = len(self._logs) - 1
+        between = np.zeros((b + 1, b))
+        np.exp(self._logs[:, None] - self._logs[None, 1:], where=np.tri(b + 1, b, -1, dtype=bool), out=between)
+        return between
+
+
+def _divided(decoupled: Decoupled, base: Array, Y: Array, diagonal: Array, start: Array) -> tuple[Array, Array]:
+    """Predictions and coefficients, (b, d) each, with the decays divided out."""
+    bases, targets = decoupled.split(base), decoupled.split(Y / start[:-1, None])
+    z, u = [], []
+    for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
+        # LAPACK's order is the other one: the upper triangle of the transpose.
+        M = decoupled.matrix(q).T
+        np.fill_diagonal(M, diagonal)
+        solved, _ = dtrtrs(M, target - inner, lower=0, trans=1)
+        np.fill_diagonal(M, 0.0)
+        u.append(solved)
+        z.append(inner + dtrmm(1.0, M, solved, lower=0, trans_a=1))
+    return decoupled.join(z) * start[:-1, None], decoupled.join(u) * start[1:, None]
 
 
 def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:
@@ -204,7 +248,7 @@ def any_loss(task: Task, gradient: Gradient, step: Step) -> Block:
     z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
     averaged = task.base_sum is not None
     sum_z, sum_c, times = np.empty((b, d)), np.zeros((b, d)), 0.0
-    inner = _Weighted(task.gram, task.mask)
+    inner = _Weighted(task.gram, task.weighted(np.tri(b, b, -1)))
     decay = 1.0
     for j in range(b):
         value = decay * task.base[j] + inner.row(j, c)

@@ -15,6 +15,7 @@ from ovk._params import Parameters
 from ovk._validation import Array, in_interval, positive, whole
 from ovk.batch.targets import check_targets
 from ovk.expansion import Expansion
+from ovk.grams import DenseBlocks
 from ovk.kernels import Gaussian
 from ovk.losses import Loss, as_loss
 from ovk.online.blocks import Block, Mask, Task, block_norms, windowed_matmat
@@ -27,8 +28,8 @@ from ovk.schedules import DistanceOverGradients, as_schedule
 
 Times = npt.NDArray[np.int64]
 
-#: Rows computed together. Certified truncation happens where a multiple of it is reached, however the rows arrive.
-BLOCK = 128
+#: Rows computed together, fewer where the kernel's values for a block would fill memory.
+BLOCK, BLOCK_NUMBERS = 256, 1 << 22
 
 
 class Rows(NamedTuple):
@@ -73,6 +74,8 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     Attributes
     ----------
     t_ : steps taken
+    block_size_ : rows computed together; certified truncation happens where a multiple of it is reached, however the
+        rows arrive
     support_ : the points kept, with their coefficients
     cumulative_loss_ : sum of the losses of all predictions, each made before its own label was seen
     cumulative_risk_ : the same plus alpha/2 |f|^2 each time
@@ -282,6 +285,9 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         self._rows = 0
         bound = self.kernel_.norm_bound()
         self.kappa2_ = 0.0 if bound is None else bound
+        self.block_size_ = BLOCK
+        if isinstance(self.kernel_.gram(X[:1]), DenseBlocks):
+            self.block_size_ = max(16, min(BLOCK, int(BLOCK_NUMBERS**0.5) // d))
         self.progress_ = Progress()
         self.support_ = Support.empty(X.shape[1], d, 2 if self.average else 1)
         if self.init is not None:
@@ -304,8 +310,8 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         self.support_.append(np.asarray(f.support), A, np.arange(1 - len(C), 1))
         X = self.support_.X
         self.progress_.norm2 = max(float(np.vdot(C, Expansion(self.kernel_, X, C)(X))), 0.0)
-        for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, BLOCK):
-            norms = block_norms(self.kernel_.gram(X[start : start + BLOCK]))
+        for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, self.block_size_):
+            norms = block_norms(self.kernel_.gram(X[start : start + self.block_size_]))
             self.kappa2_ = max(self.kappa2_, float(norms.max()))
 
     # Learning ---------------------------------------------------------------------------------------------------------
@@ -319,8 +325,8 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         self.n_skipped_ += len(rows.X) - len(valid)
         start = 0
         while start < len(valid):
-            # Blocks end at multiples of BLOCK rows of the whole stream, so that where chunks end makes no difference.
-            stop = start + BLOCK - self._rows % BLOCK
+            # Blocks end at multiples of their size in the whole stream, so that where chunks end makes no difference.
+            stop = start + self.block_size_ - self._rows % self.block_size_
             some = valid[start:stop]
             Z[some] = self._learn_block(rows.X[some], rows.Y[some])
             start = stop
@@ -409,9 +415,11 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     def _truncate(self) -> None:
         truncation = as_truncation(self.truncation)
         support, kappa = self.support_, self.kappa2_**0.5
-        if isinstance(truncation, Tolerance) and self._rows % BLOCK == 0:
+        if truncation is None or self._rows % self.block_size_:
+            return
+        if isinstance(truncation, Tolerance):
             self._drop(droppable(support.A[:, 0], kappa, truncation.allowed() - self.truncation_error_))
-        if truncation is not None and self._rows % BLOCK == 0 and len(support) > self.max_support:
+        if len(support) > self.max_support:
             self._drop(len(support) - int(self.max_support))
 
     def _drop(self, count: int) -> None:
@@ -424,20 +432,18 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         schedule = as_schedule(self.schedule)
         return 1.0 if isinstance(schedule, DistanceOverGradients) else float(schedule.rate(np.array([1]))[0])
 
-    def _window(self, times: Times) -> tuple[Times | None, Array]:
+    def _window(self, times: Times) -> tuple[Times | None, Array | None]:
         """The newest step that is dropped before the first row and after each row, (b + 1,), or None; and which rows
-        of the block each row sees."""
-        b = len(times)
-        mask = np.tri(b, b, -1)
+        of the block each row sees, None for all before it."""
         truncation = as_truncation(self.truncation)
         if not isinstance(truncation, ByAge):
-            return None, mask
+            return None, None
         last = np.concatenate([[self.t_], times])
         sizes = truncation.size(np.maximum(last, 1), self._first_rate(), float(self.alpha))
         edge = np.maximum.accumulate(last - sizes)
-        if edge[-1] >= times[0]:
-            mask *= times[None, :] > edge[:-1, None]
-        return edge, mask
+        if edge[-1] < times[0]:
+            return edge, None
+        return edge, np.tri(len(times), k=-1) * (times[None, :] > edge[:-1, None])
 
     def _base(self, X: Array, edge: Times | None) -> list[Array]:
         """Predictions of the old support, a (b, d) array for each set of coefficients."""
@@ -445,11 +451,18 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         sets = range(support.A.shape[1])
         if len(support) == 0:
             return [np.zeros((len(X), support.A.shape[2])) for _ in sets]
-        gram = self.kernel_.gram(X, support.X)
         # Points that leave the window during the block stand in front, and only some of the rows see them.
         front = 0 if edge is None else int(np.searchsorted(support.time, edge[-2], side="right"))
-        seen = None if edge is None else support.time[None, :front] > edge[:-1, None]
-        return [windowed_matmat(gram, seen, support.A[:, k]) for k in sets]
+        if self.average:
+            gram = self.kernel_.gram(X, support.X)
+            seen = None if edge is None else support.time[None, :front] > edge[:-1, None]
+            return [windowed_matmat(gram, seen, support.A[:, k]) for k in sets]
+        A = support.A[:, 0]
+        base = self.kernel_.product(X, support.X[front:], A[front:])
+        if edge is not None and front:
+            seen = support.time[None, :front] > edge[:-1, None]
+            base += windowed_matmat(self.kernel_.gram(X, support.X[:front]), seen, A[:front])
+        return [base]
 
 
 def _refusal(name: str, fine: Mask, what: str) -> str:

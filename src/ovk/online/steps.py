@@ -121,14 +121,16 @@ class _Threshold:
 
 def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
     """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
-    cross = 2.0 * rho * np.einsum("jq,jq->j", block.a, block.z)
-    norm2 = np.empty(len(rho))
+    changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, block.z) + energy
+    norm2 = []
     current = progress.norm2
-    for j, (decay, change) in enumerate(zip((rho**2).tolist(), (cross + energy).tolist(), strict=True)):
-        norm2[j] = current
-        current = _square(decay * current + change)
+    for decay, change in zip((rho**2).tolist(), changes.tolist(), strict=True):
+        norm2.append(current)
+        current = decay * current + change
+        if not current >= 0.0:
+            current = _square(current)
     progress.norm2 = current
-    return norm2
+    return np.array(norm2)
 
 
 def _square(value: float) -> float:

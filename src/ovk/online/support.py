@@ -18,8 +18,8 @@ Times = npt.NDArray[np.int64]
 class Support(Registered):
     """A queue of support points with their coefficients: new ones behind, old ones dropped in front.
 
-    The arrays are views of larger ones with room behind; when it runs out the points move to the front, so both ends
-    cost O(1) a point.
+    The arrays are views of larger ones with room behind; when it runs out the points move to the front, or into larger
+    arrays if there is little to gain in front, so both ends cost O(1) a point.
 
     Attributes
     ----------
@@ -50,8 +50,14 @@ class Support(Registered):
         return len(self.X)
 
     def _move(self, room: int) -> None:
-        """Into new arrays with that much room."""
+        """To the front, or into new arrays if the room is another."""
         m = len(self.X)
+        if hasattr(self, "_room") and room == len(self._room[0]):
+            for array in self._room:
+                array[:m] = array[self._start : self._start + m]
+            self._start = 0
+            self._view(m)
+            return
         fresh = (
             np.empty((room, self.X.shape[1])),
             np.empty((room, *self.A.shape[1:])),
@@ -70,8 +76,9 @@ class Support(Registered):
     def append(self, X: Array, A: Array, time: Times) -> None:
         """Add points behind."""
         m, n = len(self), len(X)
-        if self._start + m + n > len(self._room[0]):
-            self._move(max(256, 2 * (m + n)))
+        room = len(self._room[0])
+        if self._start + m + n > room:
+            self._move(room if 4 * (m + n) <= 3 * room else 2 * (m + n))
         end = self._start + m
         for array, new in zip(self._room, (X, A, time), strict=True):
             array[end : end + n] = new

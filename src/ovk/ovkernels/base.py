@@ -30,6 +30,10 @@ class OperatorKernel(Algebra, Parameters, ABC):
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         """K(x_i, z_j) for all i, j. `Z` None means `X`."""
 
+    def product(self, X: Any, Z: Any, C: Any) -> Array:
+        """sum_j K(x_i, z_j) c_j, (n, d), for coefficients C (m, d); without the gram where a kernel knows how."""
+        return self.gram(X, Z).matmat(C)
+
     def resolve(self, X: Any, d: int) -> Self:
         """The kernel for d outputs with everything that is learned from the inputs learned; never changes it."""
         found = self.output_dim

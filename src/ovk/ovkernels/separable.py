@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from ovk._algebra import rule
 from ovk._validation import Array
@@ -62,6 +63,11 @@ class Separable(OperatorKernel):
 
     def gram(self, X: Any, Z: Any | None = None) -> Kronecker:
         return Kronecker(self.scalar(X, Z), self.operator)
+
+    def product(self, X: Any, Z: Any, C: Any) -> Array:
+        if sparse.issparse(C):
+            return super().product(X, Z, C)
+        return self.operator.apply(self.scalar.product(X, Z, C))
 
     def diagonal_blocks(self, X: Any) -> Array:
         return self.scalar.diag(X)[:, None, None] * self.operator.dense()
