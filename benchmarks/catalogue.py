@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from benchmarks import gram, leave_one_out, many_outputs, ridge
+from benchmarks import (
+    certified,
+    gram,
+    leave_one_out,
+    many_outputs,
+    online_click,
+    online_outputs,
+    online_peers,
+    ridge,
+)
 from benchmarks.harness import Benchmark
 
-BENCHMARKS: dict[str, Benchmark] = {
-    module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs)
-}
+_MODULES = (
+    gram,
+    ridge,
+    leave_one_out,
+    many_outputs,
+    online_click,
+    online_peers,
+    online_outputs,
+    certified,
+)
+BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in _MODULES}

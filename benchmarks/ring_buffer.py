@@ -1,0 +1,34 @@
+"""The honest loop to compare an online learner with: one row at a time in NumPy, the window in a ring buffer."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class RingBuffer:
+    """OLOK with exp(-|x - z|^2 / mu) T, squared loss and step size eta / sqrt(t), on the last s points."""
+
+    def __init__(self, p: int, T: Array, mu: float, alpha: float, eta: float, s: int) -> None:
+        self.T, self.mu, self.alpha, self.eta, self.s = T, mu, alpha, eta, s
+        self.points, self.squares = np.zeros((s, p)), np.zeros(s)
+        self.A = np.zeros((s, len(T)))
+        self.t = 0
+
+    def predict_then_learn(self, X: Array, Y: Array) -> Array:
+        """(n, d) predictions, each made before its own label was seen."""
+        Z = np.empty_like(Y)
+        for i, x in enumerate(X):
+            m = min(self.t, self.s)
+            square = x @ x
+            k = np.exp((2.0 * (self.points[:m] @ x) - self.squares[:m] - square) / self.mu)
+            Z[i] = (k @ self.A[:m]) @ self.T
+            self.t += 1
+            eta = self.eta / np.sqrt(self.t)
+            self.A[:m] *= 1.0 - eta * self.alpha
+            place = (self.t - 1) % self.s
+            self.points[place], self.squares[place] = x, square
+            self.A[place] = eta * (Y[i] - Z[i])
+        return Z
