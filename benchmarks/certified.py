@@ -56,10 +56,9 @@ def growth(settings: Settings, title: str, truncation: Tolerance | None, product
         hours = seconds[last] * (MILLION / n) ** slope / 3600
         found = [Check("exponent of n", slope, 1.6 if truncation else 2.1)]
         if truncation:
-            stated = (
-                f"hours for a million rows, extrapolated (paper: {PAPER[0]:g} for all points, {PAPER[1]:g} truncated)"
-            )
-            found.append(Check(stated if n < MILLION else stated.replace("extrapolated", "measured"), hours, PAPER[1]))
+            how = "extrapolated" if n < MILLION else "measured"
+            paper = f"(paper: {PAPER[0]:g} with all points, {PAPER[1]:g} truncated)"
+            found.append(Check(f"hours for a million rows, {how} {paper}", hours, PAPER[1]))
         return found
 
     return Case(
