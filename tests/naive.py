@@ -5,8 +5,8 @@ Nothing here is imported from the code under test but class names, and nothing h
 
 import re
 from functools import singledispatch
-from itertools import combinations
-from math import comb, exp, sqrt
+from itertools import combinations, product
+from math import comb, exp, factorial, prod, sqrt
 
 import numpy as np
 from scipy.special import gamma, kv
@@ -439,3 +439,25 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
 def squared_norm(K, kept):
     """|f|^2 of f = sum K(x_i, .) a_i."""
     return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)
+
+
+# -------------------------------------------------------------------------------------------- feature maps
+
+
+def taylor_features(x, length_scale, degree, centre):
+    """exp(-|u|^2 / 2) u^a / sqrt(a!) for each multi-index a of degree at most `degree`: {a: value}."""
+    u = (np.asarray(x) - centre) / length_scale
+    return {
+        a: exp(-_dot(u, u) / 2) * prod(t**k / sqrt(factorial(k)) for t, k in zip(u, a, strict=True))
+        for a in product(range(degree + 1), repeat=len(u))
+        if sum(a) <= degree
+    }
+
+
+def wave_amplitude(K, w):
+    """A(w) with K(x, z) = E cos(w . (x - z)) A(w), for kernels of unit variance, written out for each."""
+    if isinstance(K, ovkernels.CurlFree):
+        return np.outer(w, w) * K.kernel.length_scale**2
+    if isinstance(K, ovkernels.DivFree):
+        return (_dot(w, w) * np.eye(len(w)) - np.outer(w, w)) * K.kernel.length_scale**2
+    return operator(K.operator)
