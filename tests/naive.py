@@ -461,3 +461,39 @@ def wave_amplitude(K, w):
     if isinstance(K, ovkernels.DivFree):
         return (_dot(w, w) * np.eye(len(w)) - np.outer(w, w)) * K.kernel.length_scale**2
     return operator(K.operator)
+
+
+# -------------------------------------------------------------------------------- regret of the forecaster
+
+
+def forecasts(phi, Y, alpha, project=None):
+    """The nonlinear ridge forecaster, from its definition: at each row a least-squares problem that holds the rows
+    before it and the row itself with the label 0.
+
+    phi : (n, d, m) features; ``project(t)`` gives a basis (m, k) of the subspace in which row t is predicted.
+    """
+    n, d, m = phi.shape
+    F = np.zeros((n, d))
+    for t in range(n):
+        basis = np.eye(m) if project is None else project(t)
+        if basis.shape[1] == 0:
+            continue
+        rows = np.concatenate([phi[: t + 1].reshape(-1, m) @ basis, sqrt(alpha) * np.eye(basis.shape[1])])
+        labels = np.concatenate([Y[:t].reshape(-1), np.zeros(d + basis.shape[1])])
+        F[t] = phi[t] @ basis @ np.linalg.lstsq(rows, labels)[0]
+    return F
+
+
+def kors(k, mu, beta, eps, uniforms):
+    """Indices that KORS keeps of the points of a scalar kernel matrix k, one point at a time."""
+    kept, weights = [], []
+    for t in range(len(k)):
+        S = np.diag(np.sqrt(weights)) if kept else np.zeros((0, 0))
+        b = S @ k[kept, t]
+        system = S @ k[np.ix_(kept, kept)] @ S + mu * np.eye(len(kept))
+        r = max(k[t, t] - b @ np.linalg.solve(system, b), 0.0)
+        p = min(beta * (1 + eps) * r / (r + mu), 1.0)
+        if uniforms[t] < p:
+            kept.append(t)
+            weights.append(1 / p)
+    return kept
