@@ -5,8 +5,8 @@ Nothing here is imported from the code under test but class names, and nothing h
 
 import re
 from functools import singledispatch
-from itertools import combinations
-from math import comb, exp, sqrt
+from itertools import combinations, product
+from math import comb, exp, factorial, prod, sqrt
 
 import numpy as np
 from scipy.special import gamma, kv
@@ -439,3 +439,61 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
 def squared_norm(K, kept):
     """|f|^2 of f = sum K(x_i, .) a_i."""
     return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)
+
+
+# -------------------------------------------------------------------------------------------- feature maps
+
+
+def taylor_features(x, length_scale, degree, centre):
+    """exp(-|u|^2 / 2) u^a / sqrt(a!) for each multi-index a of degree at most `degree`: {a: value}."""
+    u = (np.asarray(x) - centre) / length_scale
+    return {
+        a: exp(-_dot(u, u) / 2) * prod(t**k / sqrt(factorial(k)) for t, k in zip(u, a, strict=True))
+        for a in product(range(degree + 1), repeat=len(u))
+        if sum(a) <= degree
+    }
+
+
+def wave_amplitude(K, w):
+    """A(w) with K(x, z) = E cos(w . (x - z)) A(w), for kernels of unit variance, written out for each."""
+    if isinstance(K, ovkernels.CurlFree):
+        return np.outer(w, w) * K.kernel.length_scale**2
+    if isinstance(K, ovkernels.DivFree):
+        return (_dot(w, w) * np.eye(len(w)) - np.outer(w, w)) * K.kernel.length_scale**2
+    return operator(K.operator)
+
+
+# -------------------------------------------------------------------------------- regret of the forecaster
+
+
+def forecasts(phi, Y, alpha, project=None):
+    """The nonlinear ridge forecaster, from its definition: at each row a least-squares problem that holds the rows
+    before it and the row itself with the label 0.
+
+    phi : (n, d, m) features; ``project(t)`` gives a basis (m, k) of the subspace in which row t is predicted.
+    """
+    n, d, m = phi.shape
+    F = np.zeros((n, d))
+    for t in range(n):
+        basis = np.eye(m) if project is None else project(t)
+        if basis.shape[1] == 0:
+            continue
+        rows = np.concatenate([phi[: t + 1].reshape(-1, m) @ basis, sqrt(alpha) * np.eye(basis.shape[1])])
+        labels = np.concatenate([Y[:t].reshape(-1), np.zeros(d + basis.shape[1])])
+        F[t] = phi[t] @ basis @ np.linalg.lstsq(rows, labels)[0]
+    return F
+
+
+def kors(k, mu, beta, eps, uniforms):
+    """Indices that KORS keeps of the points of a scalar kernel matrix k, one point at a time."""
+    kept, weights = [], []
+    for t in range(len(k)):
+        S = np.diag(np.sqrt(weights)) if kept else np.zeros((0, 0))
+        b = S @ k[kept, t]
+        system = S @ k[np.ix_(kept, kept)] @ S + mu * np.eye(len(kept))
+        r = max(k[t, t] - b @ np.linalg.solve(system, b), 0.0)
+        p = min(beta * (1 + eps) * r / (r + mu), 1.0)
+        if uniforms[t] < p:
+            kept.append(t)
+            weights.append(1 / p)
+    return kept
