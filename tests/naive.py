@@ -439,3 +439,14 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
 def squared_norm(K, kept):
     """|f|^2 of f = sum K(x_i, .) a_i."""
     return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)
+
+
+# ---------------------------------------------------------------------------------------------- output structure
+
+
+@operator.register
+def _(T: operators.MeanRegularised):
+    """The inverse of the penalty's matrix."""
+    d = T.output_dim
+    penalty = [[(T.own + T.spread) * (i == j) - T.spread / d for j in range(d)] for i in range(d)]
+    return np.linalg.inv(np.array(penalty))
