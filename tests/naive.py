@@ -439,3 +439,14 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
 def squared_norm(K, kept):
     """|f|^2 of f = sum K(x_i, .) a_i."""
     return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)
+
+
+# --------------------------------------------------------------------------------------------- proximal steps
+
+
+def plain_proximal_gradient(smooth, penalty, start, step, rounds):
+    """Forward, backward, thousands of times: no momentum, no step control, no stopping."""
+    C = start
+    for _ in range(rounds):
+        C = penalty.prox(C - step * smooth(C)[1], step)
+    return C
