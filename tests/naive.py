@@ -450,3 +450,12 @@ def _(T: operators.MeanRegularised):
     d = T.output_dim
     penalty = [[(T.own + T.spread) * (i == j) - T.spread / d for j in range(d)] for i in range(d)]
     return np.linalg.inv(np.array(penalty))
+# --------------------------------------------------------------------------------------------- proximal steps
+
+
+def plain_proximal_gradient(smooth, penalty, start, step, rounds):
+    """Forward, backward, thousands of times: no momentum, no step control, no stopping."""
+    C = start
+    for _ in range(rounds):
+        C = penalty.prox(C - step * smooth(C)[1], step)
+    return C
