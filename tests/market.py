@@ -22,7 +22,7 @@ from ovk.kernels import (
     SklearnKernel,
     Tanimoto,
 )
-from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MixedEffect, Tree
+from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MeanRegularised, MixedEffect, Tree
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs
 
@@ -75,6 +75,7 @@ OPERATORS = [
     ("low-rank-diag", LowRank(np.array([[1.0], [2.0], [-1.0]]), diag=np.array([0.5, 0.1, 0.2]))),
     ("mixed-effect", MixedEffect(0.4, D)),
     ("mixed-effect-one", MixedEffect(1.0, D)),
+    ("mean-regularised", MeanRegularised(0.5, 2.0, D)),
     ("graph", GraphLaplacian(PATH)),
     ("graph-weighted", GraphLaplacian(PATH, self_weight=0.5)),
     (

@@ -497,3 +497,21 @@ def kors(k, mu, beta, eps, uniforms):
             kept.append(t)
             weights.append(1 / p)
     return kept
+# ---------------------------------------------------------------------------------------------- output structure
+
+
+@operator.register
+def _(T: operators.MeanRegularised):
+    """The inverse of the penalty's matrix."""
+    d = T.output_dim
+    penalty = [[(T.own + T.spread) * (i == j) - T.spread / d for j in range(d)] for i in range(d)]
+    return np.linalg.inv(np.array(penalty))
+# --------------------------------------------------------------------------------------------- proximal steps
+
+
+def plain_proximal_gradient(smooth, penalty, start, step, rounds):
+    """Forward, backward, thousands of times: no momentum, no step control, no stopping."""
+    C = start
+    for _ in range(rounds):
+        C = penalty.prox(C - step * smooth(C)[1], step)
+    return C

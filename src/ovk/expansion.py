@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from scipy import sparse
 
 from ovk._params import Registered
 from ovk._validation import Array
-from ovk.ovkernels import OperatorKernel
+from ovk.grams.base import Indices
+from ovk.ovkernels import OperatorKernel, Separable
 
 #: Kernel values held at once while predicting (128 MB).
 CHUNK = 1 << 24
@@ -37,6 +38,8 @@ class Expansion(Registered):
     >>> f = Expansion(Linear() * Identity(1), np.array([[1.0], [2.0]]), np.array([[1.0], [1.0]]))
     >>> f(np.array([[2.0]]))
     array([[6.]])
+    >>> f.at(np.array([[2.0], [1.0]]), np.array([0, 0]))
+    array([6., 3.])
     >>> f.jacobian(np.array([[2.0]]))
     array([[[3.]]])
     >>> f.norm()
@@ -55,6 +58,32 @@ class Expansion(Registered):
         for rows in chunks(n, self.support.shape[0] * d):
             values[rows] = self.kernel.product(X[rows], self.support, self.C)
         return values if self.offset is None else values + self.offset
+
+    def at(self, X: Any, outputs: Indices) -> Array:
+        """One output of each row, f_q(x) with q = outputs_i: (n,), without the others ever being held."""
+        n, (m, d) = X.shape[0], self.C.shape
+        values = np.empty(n)
+        for rows, value in self._parts(n, m, d):
+            values[rows] = value(X[rows], outputs[rows])
+        return values if self.offset is None else values + self.offset[outputs]
+
+    def _parts(self, n: int, m: int, d: int) -> Iterator[tuple[slice, Callable[[Any, Indices], Array]]]:
+        """Chunks of rows, and how their values are computed."""
+        if sparse.issparse(self.C):
+            # Coefficients of pairs of a point and an output: the kernel on pairs.
+            C = self.C.tocoo()
+            points, inputs = C.coords
+            support = self.support[points]
+            return ((rows, lambda X, q: self.kernel.pairs(X, q, support, inputs) @ C.data) for rows in chunks(n, C.nnz))
+        if isinstance(self.kernel, Separable):
+            scalar, A = self.kernel.scalar, self.kernel.operator.apply(self.C).T
+            return (
+                (rows, lambda X, q: np.einsum("ij,ij->i", scalar(X, self.support), A[q])) for rows in chunks(n, 2 * m)
+            )
+        return (
+            (rows, lambda X, q: self.kernel.gram(X, self.support).matmat(self.C)[np.arange(len(q)), q])
+            for rows in chunks(n, m * d)
+        )
 
     def jacobian(self, X: Any) -> Array:
         """Derivative of f in its input at each row of X, in closed form: (n, d, p)."""

@@ -103,6 +103,7 @@ def test_names_of_gradients():
         "low-rank-diag": {"W", "diag"},
         "mixed-effect": {"omega"},
         "mixed-effect-one": {"omega"},
+        "mean-regularised": {"own", "spread"},
         "graph": {"self_weight"},
         "graph-weighted": {"self_weight"},
         "graph-sparse": {"self_weight"},

@@ -62,6 +62,11 @@ class Problem(ABC):
         K(x, X) A^-1 K(X, x), minus D (E' A^-1 E)^-1 D' with D = I - K(x, X) A^-1 E for an intercept that is not known.
         """
 
+    def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+        """The diagonal entry of `reduction` for one output of each new point, (m,)."""
+        each = np.arange(len(outputs))
+        return self.reduction(solver, state, X_new, intercept=intercept)[each, outputs, outputs]
+
     def solve(self, solver: Solver, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Solution with the coefficients of the expansion, and the intercept."""
         state = solver.factor(self.gram)
@@ -174,6 +179,16 @@ class PairProblem(Problem):
             Z = np.column_stack([solver.solve(state, E[:, q : q + 1], self.ridge).C[:, 0] for q in range(d)])
             D = np.eye(d) - (cross.T @ Z).reshape(m, d, d)
             total -= D @ np.linalg.solve(E.T @ Z, D.swapaxes(1, 2))
+        return total
+
+    def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+        cross = (self._kernel.pairs(X_new, outputs, self._X[self.points], self.outputs) * self._v).T
+        total = explained_by_pairs(solver, state, cross, self.ridge, 1)[:, 0, 0]
+        if intercept:
+            E = self.columns()
+            Z = np.column_stack([solver.solve(state, E[:, q : q + 1], self.ridge).C[:, 0] for q in range(self._d)])
+            D = np.eye(self._d)[outputs] - cross.T @ Z
+            total -= np.einsum("iq,iq->i", D, np.linalg.solve(E.T @ Z, D.T).T)
         return total
 
 

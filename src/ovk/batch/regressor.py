@@ -12,8 +12,9 @@ from ovk._params import Parameters
 from ovk._validation import Array
 from ovk.batch.landmark_sums import LandmarkRidge
 from ovk.batch.problem import Problem, ridge_problem
-from ovk.batch.targets import Targets, check_targets
+from ovk.batch.targets import Targets, check_targets, check_tasks
 from ovk.expansion import Expansion, chunks
+from ovk.grams.base import Indices
 from ovk.kernels import Gaussian, Precomputed
 from ovk.metrics import r2_observed
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
@@ -96,7 +97,7 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         expansion = self.expansion_
         return expansion.jacobian(self._check_inputs(X, reset=False))
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None) -> Any:
         """Predict the outputs.
 
         Parameters
@@ -107,10 +108,13 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
 
             Both are those of the Gaussian process with covariance K and noise variance alpha whose posterior mean is
             this prediction: the uncertainty of f(x), without the noise of a new observation.
+        task : (n,) integers, optional
+            Long form: predict output task_i alone at row i, (n,); the n x d other values are never held.
 
         Returns
         -------
-        (n, d), or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a tuple with that behind it
+        (n, d), or (n,) if y was one-dimensional or with `task`; with `return_std` or `return_cov`, a tuple with
+        that behind it
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be True: the first is the diagonal of the second")
@@ -121,6 +125,12 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
                 "Precomputed(matrix) with indices"
             )
         X = self._check_inputs(X, reset=False)
+        if task is not None:
+            if return_cov:
+                raise ValueError("return_cov is about all outputs of a row, task asks for one: use return_std")
+            outputs = check_tasks(task, X.shape[0], self.n_outputs_)
+            one = expansion.at(X, outputs)
+            return (one, np.sqrt(self._variances(X, outputs))) if return_std else one
         values = expansion(X)
         mean = values[:, 0] if self.single_output_ else values
         if not (return_std or return_cov):
@@ -140,6 +150,22 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         prior = self.kernel_.diagonal_blocks(X)
         return prior - problem.reduction(solver, state, X, intercept=self.intercept_ is not None)
 
+    def _variances(self, X: Any, outputs: Indices) -> Array:
+        """Posterior variance of one output of each row, (n,)."""
+        n, d, m = X.shape[0], self.n_outputs_, self.X_fit_.shape[0]
+        if self.task_ is None:
+            diagonals = [np.einsum("nqq->nq", self._covariance(X[rows])) for rows in chunks(n, m * d**2)]
+            chosen: Array = np.concatenate(diagonals)[np.arange(n), outputs]
+            return np.maximum(chosen, 0.0)
+        problem, solver, state = self._posterior()
+        result = np.empty(n)
+        for rows in chunks(n, 2 * m):
+            new, q = X[rows], outputs[rows]
+            # One row at a time: the diagonal blocks of all outputs would be (n, d, d).
+            prior = [self.kernel_.pairs(new[i : i + 1], q[i : i + 1])[0, 0] for i in range(len(q))]
+            result[rows] = prior - problem.reduction_at(solver, state, new, q, intercept=self.intercept_ is not None)
+        return np.maximum(result, 0.0)
+
     def _posterior(self) -> tuple[Problem, Any, Any]:
         """The factored system of the training points, made when it is first asked for and not saved."""
         memo = self.__dict__.setdefault("_memo", {})
@@ -158,8 +184,15 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         result: tuple[Problem, Any, Any] = memo["posterior"]
         return result
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination R^2 over the observed outputs, averaged over outputs."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Coefficient of determination R^2 over the observed outputs, averaged over outputs.
+
+        In long form (`task` given) it is that of all observations together: a task may have a single one.
+        """
+        if task is not None:
+            predicted = self.predict(X, task=task)[:, None]
+            targets = check_targets(y, len(predicted), sample_weight, task, X, self.n_outputs_, part=True)
+            return r2_observed(targets.Y, predicted, targets.weight)
         prediction = np.asarray(self.predict(X)).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
         targets = check_targets(y, len(prediction), sample_weight, None, X, part=True)
         if targets.d != prediction.shape[1]:

@@ -147,6 +147,9 @@ class SeparableLandmarks(LandmarkRidge):
         return U[:m], U[m] if intercept else None, info
 
     def _sums(self) -> Array:
+        if self.own is not None and not self.S.any():
+            # In long form no row is complete: the sums of many tasks need not be copied.
+            return self.own
         own = self.own if self.own is not None else np.zeros((self.B.shape[1], 1, 1))
         return own + self.S
 
@@ -189,7 +192,7 @@ class SeparableLandmarks(LandmarkRidge):
 
         def apply(x: Array) -> Array:
             W, b = x[: m * s].reshape(m, s), x[m * s :]
-            inside = np.einsum("qij,jq->iq", sums[:, :m, :m], W @ F.T)
+            inside = (sums[:, :m, :m] @ (F @ W.T)[:, :, None])[:, :, 0].T
             if intercept:
                 inside += sums[:, :m, m].T * b
             top = (ridge * W + inside @ F).reshape(-1)

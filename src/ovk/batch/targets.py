@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
-from ovk._validation import Array, whole
+from ovk._validation import Array
 from ovk.grams.base import Indices
 
 
@@ -92,13 +92,11 @@ def check_targets(
     if task is not None:
         if array.shape[1] != 1:
             raise ValueError(f"in long form (task given) y must have one value a row, got shape {array.shape}")
-        numbers = _tasks(task, n)
+        numbers = check_tasks(task, n, outputs)
         if np.isnan(array).any():
             row = int(np.flatnonzero(np.isnan(array[:, 0]))[0])
             raise ValueError(f"in long form y must not hold nan (row {row}): leave the row out instead")
         d = int(numbers.max()) + 1 if outputs is None else outputs
-        if int(numbers.max()) >= d:
-            raise ValueError(f"task must hold numbers below {d}, the number of outputs, got {int(numbers.max())}")
         return Targets(array, d, False, numbers, weight)
     targets = Targets(array, array.shape[1], single, None, weight)
     if not part:
@@ -125,7 +123,8 @@ def _weights(sample_weight: Any, X: Any, *, part: bool) -> Array:
     return weight
 
 
-def _tasks(task: Any, n: int) -> Indices:
+def check_tasks(task: Any, n: int, outputs: int | None = None) -> Indices:
+    """The output of each of n observations, as numbers below `outputs`."""
     numbers = np.asarray(task)
     if numbers.shape != (n,):
         raise ValueError(f"task must have one entry for each of the {n} rows, got shape {numbers.shape}")
@@ -137,7 +136,8 @@ def _tasks(task: Any, n: int) -> Indices:
         raise ValueError("task is empty: there is nothing to learn from")
     if numbers.min() < 0:
         raise ValueError(f"task must hold the numbers 0..d-1 of the outputs, got {numbers.min()}")
-    whole(int(numbers.max()), "task", least=0)
+    if outputs is not None and int(numbers.max()) >= outputs:
+        raise ValueError(f"task must hold numbers below {outputs}, the number of outputs, got {int(numbers.max())}")
     return numbers.astype(np.intp)
 
 

@@ -4,6 +4,7 @@ from ovk.operators.base import OutputOperator, Spectrum
 from ovk.operators.basic import Dense, Identity, LowRank
 from ovk.operators.graph import GraphLaplacian
 from ovk.operators.groups import Cluster, Tree
+from ovk.operators.mean_regularised import MeanRegularised
 from ovk.operators.mixed_effect import MixedEffect
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "GraphLaplacian",
     "Identity",
     "LowRank",
+    "MeanRegularised",
     "MixedEffect",
     "OutputOperator",
     "Spectrum",

@@ -15,7 +15,8 @@ from ovk.operators.base import OutputOperator
 class Cluster(OutputOperator):
     """T = (1 - within) I + (within - between) S + between 11', S_ij = 1 when i and j are in the same cluster.
 
-    Outputs of one cluster share a part of weight `within`, all outputs one of weight `between`. With between = 0 and
+    Outputs of one cluster share a part of weight `within`, all outputs one of weight `between`: f_t = g + g_c + v_t, at
+    the price |g|^2 / between + sum_c |g_c|^2 / (within - between) + sum_t |v_t|^2 / (1 - within). With between = 0 and
     m_c outputs in cluster c, the norm of f is
 
         sum_c m_c |mean_c f|^2 / (1 - within + within m_c) + sum_c sum_{t in c} |f_t - mean_c f|^2 / (1 - within).
@@ -70,8 +71,11 @@ class Cluster(OutputOperator):
 class Tree(OutputOperator):
     """T_ij = how much of their way from the root outputs i and j share, scaled so that T_ii = 1.
 
-    Every node of the tree is a function that all outputs below it have in common; the node at depth k has weight
-    decay^k (the root has depth 0).
+    Every node v of the tree is a function g_v that all outputs below it have in common; the node at depth k has weight
+    w_v = decay^k (the root has depth 0). With s_i^2 the sum of the weights from the root to output i, the norm of f is
+    that of the cheapest way to write it,
+
+        min sum_v |g_v|^2 / w_v   subject to   f_i = sum_{v above i} g_v / s_i.
 
     Parameters
     ----------

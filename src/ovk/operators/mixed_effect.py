@@ -54,14 +54,18 @@ class MixedEffect(OutputOperator):
         omega, d = self._weight(), self.dim()
         values = np.full(d, 1.0 - omega)
         values[-1] = 1.0 - omega + omega * d
-        # Helmert's matrix: orthonormal, its last column the constant vector.
-        vectors = np.zeros((d, d))
-        for k in range(1, d):
-            vectors[:k, k - 1] = 1.0 / np.sqrt(k * (k + 1.0))
-            vectors[k, k - 1] = -k / np.sqrt(k * (k + 1.0))
-        vectors[:, -1] = 1.0 / np.sqrt(d)
-        return Spectrum(values, vectors)
+        return Spectrum(values, helmert(d))
 
     def gradient(self) -> dict[str, Array]:
         d = self.dim()
         return {"omega": np.ones((d, d)) - np.eye(d)}
+
+
+def helmert(d: int) -> Array:
+    """Helmert's matrix, (d, d): orthonormal, its last column the constant vector."""
+    vectors = np.zeros((d, d))
+    for k in range(1, d):
+        vectors[:k, k - 1] = 1.0 / np.sqrt(k * (k + 1.0))
+        vectors[k, k - 1] = -k / np.sqrt(k * (k + 1.0))
+    vectors[:, -1] = 1.0 / np.sqrt(d)
+    return vectors

@@ -1,5 +1,7 @@
 """Convex penalties with a proximal step."""
 
 from ovk.penalties.base import Penalty
+from ovk.penalties.sparse import L1, L1L2
+from ovk.penalties.spectral import PSDCone
 
-__all__ = ["Penalty"]
+__all__ = ["L1", "L1L2", "PSDCone", "Penalty"]

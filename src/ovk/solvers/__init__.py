@@ -6,6 +6,7 @@ from ovk.solvers.conjugate_gradient import ConjugateGradient
 from ovk.solvers.eigen import Eigen
 from ovk.solvers.gauss_seidel import GaussSeidel
 from ovk.solvers.missing import MissingOutputs
+from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
 from ovk.solvers.select import as_solver, select
 
 __all__ = [
@@ -13,11 +14,15 @@ __all__ = [
     "ConjugateGradient",
     "Eigen",
     "GaussSeidel",
+    "Minimum",
     "MissingOutputs",
+    "PenaltySum",
+    "ProximalInfo",
     "SingularSystem",
     "Solution",
     "Solver",
     "SolverInfo",
     "as_solver",
+    "proximal_gradient",
     "select",
 ]
