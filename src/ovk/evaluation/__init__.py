@@ -4,6 +4,7 @@ from ovk.evaluation.baselines import Baseline, LastValue, RefittedRidge, Running
 from ovk.evaluation.curves import LearnerErrors
 from ovk.evaluation.learners import OnlineLearner
 from ovk.evaluation.progressive import progressive
+from ovk.evaluation.race import Race
 from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import ProgressiveResult
 
@@ -13,6 +14,7 @@ __all__ = [
     "LearnerErrors",
     "OnlineLearner",
     "ProgressiveResult",
+    "Race",
     "RefittedRidge",
     "Regret",
     "RunningMean",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -108,6 +107,8 @@ class RefittedRidge(Baseline):
     #: Rows before the first fit.
     FIRST = 8
 
+    _saved_state = ("_seen", "_kept", "_next", "_recent", "_moments")
+
     def __init__(self, ridge: Any = None, max_rows: int = 2000) -> None:
         self.ridge = ridge
         self.max_rows = max_rows
@@ -117,7 +118,8 @@ class RefittedRidge(Baseline):
             self.ridge_: Any = None
             self.n_fits_ = 0
             self._seen, self._kept, self._next = 0, 0, self.FIRST
-            self._recent: deque[tuple[Array, Array]] = deque()
+            self._recent: list[tuple[Array, Array]] = []
+            self._moments: tuple[RunningMoments, RunningMoments] | None = None
         F = np.zeros(Y.shape)
         start = 0
         while start < len(X):
@@ -134,7 +136,7 @@ class RefittedRidge(Baseline):
 
     def _predict(self, X: Array, d: int) -> Array:
         F = np.zeros((len(X), d))
-        if self.ridge_ is not None:
+        if self._moments is not None:
             valid = np.isfinite(X).all(axis=1)
             inputs, outputs = self._moments
             if valid.any():
@@ -149,7 +151,7 @@ class RefittedRidge(Baseline):
             self._kept += int(useful.sum())
         most = whole(self.max_rows, "max_rows")
         while self._recent and self._kept - len(self._recent[0][0]) >= most:
-            self._kept -= len(self._recent.popleft()[0])
+            self._kept -= len(self._recent.pop(0)[0])
 
     def _refit(self) -> None:
         if not self._recent:

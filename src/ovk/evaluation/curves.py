@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from ovk._params import Registered
 from ovk._validation import Array
 from ovk.evaluation.learners import OnlineLearner
 
@@ -59,35 +60,52 @@ def _last(curve: Array) -> Array:
     return curve[-1] if len(curve) else np.full(curve.shape[1], np.nan)
 
 
-class Tally:
+@dataclass
+class Tally(Registered):
     """Sums of rows (d,) along the stream, noted at checkpoints.
 
     Rows are added one after the other, so chunks of any sizes give the same bits.
+
+    Attributes
+    ----------
+    total : (d,) sum so far
+    points : (checkpoints, d) sums noted
     """
 
-    def __init__(self, d: int) -> None:
-        self.total = np.zeros(d)
-        self.points: list[Array] = []
+    total: Array
+    points: Array
+
+    @classmethod
+    def empty(cls, d: int) -> Tally:
+        """Nothing added yet."""
+        return cls(np.zeros(d), np.empty((0, d)))
 
     def add(self, values: Array, marks: Marks) -> None:
         """Add the rows of `values`, and note the sum after the first m of them for each m in `marks`."""
         sums = np.cumsum(np.vstack([self.total, values]), axis=0)
-        self.total = sums[-1]
-        self.points += list(sums[marks])
+        self.total = sums[-1].copy()
+        if len(marks):
+            self.points = np.concatenate([self.points, sums[marks]])
 
-    def curve(self) -> Array:
-        """(checkpoints, d)"""
-        return np.array(self.points).reshape(len(self.points), len(self.total))
+    def curve(self, last: bool = False) -> Array:
+        """(checkpoints, d) sums noted, and the present one if `last`."""
+        return np.vstack([self.points, self.total]) if last else self.points
 
 
-class Entrant:
-    """A learner in the race, with its clock and its sums of errors."""
+@dataclass
+class Entrant(Registered):
+    """A learner in the race, with its clock and its sums of errors. The clock is not saved: it is of one run."""
 
-    def __init__(self, name: str, learner: OnlineLearner, d: int) -> None:
-        self.name = name
-        self.learner = learner
-        self.seconds = 0.0
-        self.squares, self.absolute = Tally(d), Tally(d)
+    name: str
+    learner: OnlineLearner
+    squares: Tally
+    absolute: Tally
+    seconds: float = field(default=0.0, init=False)
+
+    @classmethod
+    def of(cls, name: str, learner: OnlineLearner, d: int) -> Entrant:
+        """A learner at the start, for d outputs."""
+        return cls(name, learner, Tally.empty(d), Tally.empty(d))
 
     def predict_then_learn(self, X: Array, y: Array) -> Array:
         """(n, d) predictions."""
@@ -108,7 +126,7 @@ class Entrant:
             self.squares.add(errors**2, marks)
             self.absolute.add(np.abs(errors), marks)
 
-    def errors(self, counts: Array) -> LearnerErrors:
-        """Mean errors at all checkpoints, with `counts` (checkpoints, d) errors each."""
+    def errors(self, counts: Array, last: bool = False) -> LearnerErrors:
+        """Mean errors at all checkpoints, with `counts` (checkpoints, d) errors each; `last`: and at present."""
         n = np.where(counts > 0, counts, np.nan)
-        return LearnerErrors(self.name, self.squares.curve() / n, self.absolute.curve() / n, self.seconds)
+        return LearnerErrors(self.name, self.squares.curve(last) / n, self.absolute.curve(last) / n, self.seconds)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from ovk._progress import ProgressBar
-from ovk._validation import Array, whole
-from ovk.evaluation.baselines import Baseline, as_baseline
-from ovk.evaluation.curves import Entrant, Tally, checkpoints
-from ovk.evaluation.learners import OnlineLearner, RowByRow, as_learner
+from ovk._validation import whole
+from ovk.evaluation.baselines import as_baseline
+from ovk.evaluation.learners import as_learner
+from ovk.evaluation.race import Race
 from ovk.evaluation.result import ProgressiveResult
-from ovk.evaluation.scaling import Scaling, as_scaling
+from ovk.evaluation.scaling import as_scaling
 from ovk.streams import Chunk, chunks
 
 #: Rows of the warm-up when there is scaling and nobody said how many.
@@ -101,13 +101,13 @@ def progressive(
     if isinstance(baselines, str):
         baselines = [baselines]
     beside = [as_baseline(baseline) for baseline in baselines]
-    learner = as_learner(model)
+    as_learner(model)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
     race = None
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_warm_up(iter(stream), warm_up):
             if race is None:
-                race = _Race(model, learner, beside, scaling, chunk, keep)
+                race = Race.of(model, beside, scaling, chunk, keep)
             race.take(chunk, tested=tested)
             if bar is not None:
                 bar.update(len(chunk.X))
@@ -127,112 +127,3 @@ def _after_warm_up(stream: Iterator[Chunk], warm_up: int) -> Iterator[tuple[Chun
         yield head[0]._replace(X=X[warm_up:], Y=Y[warm_up:]), True
     for chunk in stream:
         yield chunk, True
-
-
-@runtime_checkable
-class _WithSupport(Protocol):
-    support_: Any
-
-
-class _Race:
-    """The model and its baselines on their way through the stream."""
-
-    def __init__(
-        self,
-        model: Any,
-        learner: OnlineLearner,
-        baselines: list[Baseline],
-        scaling: Scaling,
-        first: Chunk,
-        keep: str,
-    ) -> None:
-        d = len(first.targets)
-        self.model = model
-        self.entrant = Entrant(type(model).__name__, learner, d)
-        self.beside = [Entrant(baseline.name, baseline, d) for baseline in baselines]
-        self.scaling = scaling
-        self.first = first
-        self.keep = keep
-        self.n_rows = self.warm_up = self.n_skipped = 0
-        self.counts = Tally(d)
-        self.rows: list[int] = []
-        self.support: list[tuple[int, int]] = []
-        self.kept: list[tuple[Array, ...]] = []
-
-    def take(self, chunk: Chunk, *, tested: bool) -> None:
-        """Let everyone predict and learn the rows, and note the errors."""
-        n, start = len(chunk.X), self.n_rows
-        if n == 0:
-            return
-        Y = chunk.Y.reshape(n, -1)
-        try:
-            F = self._predict_then_learn(chunk, Y, tested)
-        except Exception as error:
-            error.add_note(f"This happened in rows {start} to {start + n - 1} of the stream, counted from 0.")
-            raise
-        # A prediction that is nan although its row was fine is an error of the model, and must show in its mean.
-        invalid = np.asarray(~np.isfinite(chunk.X).all(axis=1) | np.isinf(Y).any(axis=1))
-        skipped = invalid & np.isnan(F).any(axis=1)
-        counted = np.isfinite(Y) & ~skipped[:, None] & tested
-        marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
-        self.entrant.record(F, Y, counted, marks - start)
-        for entrant in self.beside:
-            entrant.record(entrant.predict_then_learn(chunk.X, Y), Y, counted, marks - start)
-        self.counts.add(counted.astype(np.float64), marks - start)
-        self.rows += marks.tolist()
-        self.n_rows += n
-        self.n_skipped += int(skipped.sum())
-        self.warm_up += 0 if tested else n
-        if len(marks) or not tested:
-            self._note_support()
-        if self.keep != "none":
-            shown = np.where(tested, F, np.nan).reshape(chunk.Y.shape)
-            self.kept.append((shown, chunk.X, chunk.Y) if self.keep == "all" else (shown,))
-
-    def _predict_then_learn(self, chunk: Chunk, Y: Array, tested: bool) -> Array:
-        """(n, d) predictions of the model, in the original units."""
-        scaled = self.scaling.scale(chunk.X, Y) if tested else self.scaling.begin(chunk.X, Y)
-        return scaled.restore(self.entrant.predict_then_learn(scaled.X, scaled.Y.reshape(chunk.Y.shape)))
-
-    def _note_support(self) -> None:
-        if isinstance(self.model, _WithSupport):
-            self.support.append((self.n_rows, len(self.model.support_)))
-
-    def result(self) -> ProgressiveResult:
-        """What was found."""
-        if 0 < self.n_rows == self.warm_up:
-            raise ValueError(
-                f"the stream ended after {self.n_rows} rows, within the warm-up, so nothing was tested: lower warm_up"
-            )
-        if self.n_rows > 0 and self.n_rows not in self.rows:
-            # The last row always is a checkpoint.
-            nothing, mark = np.empty((0, len(self.first.targets))), np.zeros(1, dtype=np.int64)
-            for entrant in (self.entrant, *self.beside):
-                entrant.record(nothing, nothing, nothing.astype(bool), mark)
-            self.counts.add(nothing, mark)
-            self.rows.append(self.n_rows)
-            self._note_support()
-        counts = self.counts.curve()
-        learner = self.entrant.learner
-        unlearned = learner.n_skipped if isinstance(learner, RowByRow) else 0
-        kept: list[Array | None] = [np.concatenate(parts) for parts in zip(*self.kept, strict=True)]
-        if self.keep != "none" and not kept:
-            kept = [self.first.Y, self.first.X, self.first.Y]
-        predictions, inputs, targets = [*kept, None, None, None][:3]
-        support = np.array(self.support, dtype=np.int64).reshape(-1, 2)
-        return ProgressiveResult(
-            model=self.entrant.errors(counts),
-            baselines=tuple(entrant.errors(counts) for entrant in self.beside),
-            rows=np.array(self.rows, dtype=np.int64),
-            counts=counts,
-            predictions=predictions,
-            inputs=inputs,
-            targets=targets,
-            features=self.first.features,
-            outputs=self.first.targets,
-            n_rows=self.n_rows,
-            warm_up=self.warm_up,
-            n_skipped=self.n_skipped + unlearned,
-            support_rows=support[:, 0] if self.support else None,
-            support_sizes=support[:, 1] if self.support else None,
-        )

@@ -12,17 +12,23 @@ which equals updating row by row (Welford), without cancellation: the old rows h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ovk._params import Parameters, Registered
 from ovk._validation import Array
 
 #: A standard deviation below this part of the mean is rounding: the column is taken as constant, and only centred.
 CONSTANT = 1e-12
 
+#: How many deviations from the mean a robustly scaled input may be: one absurd value must not ruin a learner's sums.
+FARTHEST = 20.0
 
-class RunningMoments:
+
+@dataclass
+class RunningMoments(Registered):
     """Mean and standard deviation of each column, over all finite values so far.
 
     >>> import numpy as np
@@ -34,10 +40,14 @@ class RunningMoments:
     array([4.])
     """
 
-    def __init__(self, width: int) -> None:
-        self.count = np.zeros(width)
-        self.mean = np.zeros(width)
-        self.squares = np.zeros(width)
+    _saved_state: ClassVar = ("count", "mean", "squares")
+
+    width: int
+
+    def __post_init__(self) -> None:
+        self.count = np.zeros(self.width)
+        self.mean = np.zeros(self.width)
+        self.squares = np.zeros(self.width)
 
     @property
     def sd(self) -> Array:
@@ -90,7 +100,7 @@ class Scaled(NamedTuple):
         return self.offset + self.spread * F
 
 
-class Scaling(ABC):
+class Scaling(Parameters, ABC):
     """How rows are scaled before a learner sees them."""
 
     @abstractmethod
@@ -112,29 +122,47 @@ class Unscaled(Scaling):
 
 
 class Standardised(Scaling):
-    """Inputs and outputs less their mean, over their deviation: that of the warm-up, or that of all rows so far."""
+    """Inputs and outputs less their mean, over their deviation: that of the warm-up, or that of all rows so far.
 
-    def __init__(self, *, running: bool) -> None:
+    Parameters
+    ----------
+    running : by all rows before each one, instead of by the warm-up alone
+    robust : a missing input becomes the mean, and one farther than `FARTHEST` deviations is drawn in to there
+    """
+
+    _saved_state = ("moments",)
+
+    def __init__(self, *, running: bool, robust: bool = False) -> None:
         self.running = running
+        self.robust = robust
         self.moments: RunningMoments | None = None
 
     def begin(self, X: Array, Y: Array) -> Scaled:
         A = np.hstack([X, Y])
         self.moments = RunningMoments(A.shape[1])
         self.moments.before(A)
-        return _scaled(A, self.moments.mean, self.moments.sd, X.shape[1])
+        return self._scaled(A, self.moments.mean, self.moments.sd, X.shape[1])
 
     def scale(self, X: Array, Y: Array) -> Scaled:
         A = np.hstack([X, Y])
         if self.moments is None:
             self.moments = RunningMoments(A.shape[1])
         mean, sd = self.moments.before(A) if self.running else (self.moments.mean, self.moments.sd)
-        return _scaled(A, mean, sd, X.shape[1])
+        return self._scaled(A, mean, sd, X.shape[1])
 
+    def as_of_now(self, X: Array) -> Scaled:
+        """Scale rows whose outputs are not known, by all rows so far; nothing is learned from them."""
+        if self.moments is None:
+            raise ValueError("nothing was scaled yet: there are no moments to scale by")
+        A = np.hstack([X, np.full((len(X), self.moments.width - X.shape[1]), np.nan)])
+        return self._scaled(A, self.moments.mean, self.moments.sd, X.shape[1])
 
-def _scaled(A: Array, mean: Array, sd: Array, p: int) -> Scaled:
-    Z = (A - mean) / sd
-    return Scaled(Z[:, :p], Z[:, p:], mean[..., p:], sd[..., p:])
+    def _scaled(self, A: Array, mean: Array, sd: Array, p: int) -> Scaled:
+        Z = (A - mean) / sd
+        X = Z[:, :p]
+        if self.robust:
+            X = np.clip(np.where(np.isnan(X), 0.0, X), -FARTHEST, FARTHEST)
+        return Scaled(X, Z[:, p:], mean[..., p:], sd[..., p:])
 
 
 def as_scaling(scale: Any) -> Scaling:
