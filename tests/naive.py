@@ -497,6 +497,8 @@ def kors(k, mu, beta, eps, uniforms):
             kept.append(t)
             weights.append(1 / p)
     return kept
+
+
 # ---------------------------------------------------------------------------------------------- output structure
 
 
@@ -506,6 +508,8 @@ def _(T: operators.MeanRegularised):
     d = T.output_dim
     penalty = [[(T.own + T.spread) * (i == j) - T.spread / d for j in range(d)] for i in range(d)]
     return np.linalg.inv(np.array(penalty))
+
+
 # --------------------------------------------------------------------------------------------- proximal steps
 
 
