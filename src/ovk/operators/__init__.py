@@ -2,17 +2,21 @@
 
 from ovk.operators.base import OutputOperator, Spectrum
 from ovk.operators.basic import Dense, Identity, LowRank
+from ovk.operators.curves import CurveOperator, Integral, Multiplication
 from ovk.operators.graph import GraphLaplacian
 from ovk.operators.groups import Cluster, Tree
 from ovk.operators.mixed_effect import MixedEffect
 
 __all__ = [
     "Cluster",
+    "CurveOperator",
     "Dense",
     "GraphLaplacian",
     "Identity",
+    "Integral",
     "LowRank",
     "MixedEffect",
+    "Multiplication",
     "OutputOperator",
     "Spectrum",
     "Tree",
