@@ -10,19 +10,36 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from ovk import grams, kernels, operators, ovkernels, solvers
+from ovk.curves import FourierBasis, Grid
 from ovk.kernels import (
     Function,
     Gaussian,
     Laplacian,
     Linear,
     Matern,
+    OnCurves,
+    Periodic,
     Polynomial,
     Precomputed,
     RationalQuadratic,
     SklearnKernel,
     Tanimoto,
 )
+<<<<<<< HEAD
 from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MeanRegularised, MixedEffect, Tree
+=======
+from ovk.operators import (
+    Cluster,
+    Dense,
+    GraphLaplacian,
+    Identity,
+    Integral,
+    LowRank,
+    MixedEffect,
+    Multiplication,
+    Tree,
+)
+>>>>>>> movkl
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs
 
@@ -62,11 +79,19 @@ KERNELS = [
     ("sum", Gaussian(0.7) + Linear()),
     ("product", Matern(2.5, 2.0) * Polynomial(2)),
     ("scaled", 2.5 * RationalQuadratic(1.0, 1.4)),
+    ("periodic", Periodic(Gaussian(0.8), 3.0)),
+    ("periodic-sum", Periodic(Matern(1.5, 0.6) + Linear(), 2.0)),
+    ("on-curves", OnCurves(Gaussian(0.8), Grid([0.0, 0.3, 1.0]))),
+    ("on-curves-derivative", OnCurves(Linear(), Grid([0.0, 0.3, 1.0]), derivative=1)),
+    ("on-curves-basis", OnCurves(Gaussian(1.0), Grid([0.0, 0.3, 0.7], period=1.0), basis=FourierBasis(1))),
     ("nested", 0.5 * (Gaussian(ARD) + 2.0 * Linear()) * Matern(1.5, 3.0)),
 ]
 
 #: Kernels without a derivative in their input.
-ROUGH = {"laplacian", "matern-1/2", "precomputed", "function", "sklearn"}
+ROUGH = {
+    *("laplacian", "matern-1/2", "precomputed", "function", "sklearn"),
+    *("on-curves", "on-curves-derivative", "on-curves-basis", "periodic", "periodic-sum"),
+}
 
 OPERATORS = [
     ("identity", Identity(D)),
@@ -84,11 +109,17 @@ OPERATORS = [
     ),
     ("cluster", Cluster(["a", "b", "a"], within=0.6, between=0.2)),
     ("tree", Tree([[0, 2], 1], decay=0.7)),
+    ("multiplication", Multiplication(Gaussian.from_mu(1.0), Grid([0.0, 0.4, 1.0]))),
+    ("multiplication-values", Multiplication(np.array([0.5, 0.0, 2.0]), Grid([0.0, 0.4, 1.0]))),
+    ("integral", Integral(grid=Grid([0.0, 0.4, 1.0]))),
+    ("integral-gaussian", Integral(Gaussian(0.5), Grid([0.0, 0.4, 1.0]))),
+    ("integral-truncated", Integral(Matern(0.5, 0.7), Grid([0.0, 0.4, 1.0]), n_eigen=2)),
+    ("integral-periodic", Integral(Periodic(Gaussian(0.3), 1.0), Grid([0.1, 0.4, 0.9], period=1.0))),
     ("tree-parents", Tree({0: "left", 2: "left", "left": "root", 1: "root"})),
 ]
 
 #: Operators that are singular: with them the kernel matrix has no inverse of its own.
-SINGULAR = {"low-rank", "mixed-effect-one", "graph"}
+SINGULAR = {"multiplication-values", "integral-truncated", "low-rank", "mixed-effect-one", "graph"}
 
 _MATRICES = [
     np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]),

@@ -519,3 +519,61 @@ def plain_proximal_gradient(smooth, penalty, start, step, rounds):
     for _ in range(rounds):
         C = penalty.prox(C - step * smooth(C)[1], step)
     return C
+
+
+# ----------------------------------------------------------------------------------------------------- curves
+
+
+def quadrature(grid):
+    """Weights of the trapezoidal rule: every gap gives half of its length to each of its ends."""
+    t = [float(x) for x in grid.points]
+    w = [0.0] * len(t)
+    for j in range(len(t) - 1):
+        w[j] += (t[j + 1] - t[j]) / 2
+        w[j + 1] += (t[j + 1] - t[j]) / 2
+    if grid.period is not None:
+        gap = grid.period - (t[-1] - t[0])
+        w[0] += gap / 2
+        w[-1] += gap / 2
+    return np.array(w)
+
+
+@operator.register
+def _(T: operators.Multiplication):
+    if isinstance(T.function, kernels.ScalarKernel):
+        return np.diag([scalar(T.function, [t], [0.0]) for t in T.grid.points])
+    return np.diag(np.array(T.function, dtype=float))
+
+
+@operator.register
+def _(T: operators.Integral):
+    t, w = T.grid.points, quadrature(T.grid)
+    k = kernels.Laplacian(1.0) if T.kernel is None else T.kernel
+    d = len(t)
+    M = np.array([[np.sqrt(w[i] * w[j]) * scalar(k, [t[i]], [t[j]]) for j in range(d)] for i in range(d)])
+    if T.n_eigen is None:
+        return M
+    values, vectors = np.linalg.eigh(M)
+    return sum(values[j] * np.outer(vectors[:, j], vectors[:, j]) for j in range(d - T.n_eigen, d))
+
+
+@scalar.register
+def _(kernel: kernels.Periodic, x, z):
+    r = kernel.period / (2 * np.pi)
+    circle = [np.array([r * np.cos(v / r) for v in u] + [r * np.sin(v / r) for v in u]) for u in (x, z)]
+    return scalar(kernel.kernel, *circle)
+
+
+@scalar.register
+def _(kernel: kernels.OnCurves, x, z):
+    roots = np.sqrt(quadrature(kernel.grid))
+    curves = []
+    for u in (x, z):
+        curve = np.array(u, dtype=float)
+        for _ in range(kernel.derivative):
+            curve = np.gradient(curve, kernel.grid.points, edge_order=2)
+        if kernel.basis is not None:
+            values = kernel.basis.values(kernel.grid)
+            curve = values @ np.linalg.lstsq(roots[:, None] * values, roots * curve, rcond=None)[0]
+        curves.append(roots * curve)
+    return scalar(kernel.kernel, *curves)

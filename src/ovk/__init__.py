@@ -1,8 +1,8 @@
 """ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels."""
 
-from ovk import features, grams, kernels, operators, ovkernels, solvers
+from ovk import curves, features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import OVKRidge, OVKRidgeCV
+from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
@@ -11,10 +11,13 @@ from ovk.persistence import load, save
 __all__ = [
     "OLOK",
     "Expansion",
+    "FunctionalRidge",
+    "FunctionalRidgeCV",
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
     "__version__",
+    "curves",
     "features",
     "grams",
     "kernels",

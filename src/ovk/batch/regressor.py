@@ -41,9 +41,12 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         return as_operator_kernel(Gaussian() if self.kernel is None else self.kernel)
 
     def _resolved(self, X: Any, d: int) -> OperatorKernel:
-        # A copy: what is later done to the parameter must not change the fitted function.
-        kernel: OperatorKernel = clone(self._default_kernel())
+        kernel: OperatorKernel = self._own_copy(self._default_kernel(), d)
         return kernel.resolve(X, d)
+
+    def _own_copy(self, part: Any, d: int) -> Any:
+        """A copy of a kernel or operator: what is later done to the parameter must not change the fitted function."""
+        return clone(part)
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         # float32 is kept where rows are taken in chunks: copying the whole of a large file would defeat the purpose.

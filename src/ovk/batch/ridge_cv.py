@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import clone
 
 from ovk._progress import ProgressBar
 from ovk._validation import Array, in_interval, positive
@@ -110,7 +109,7 @@ class OVKRidgeCV(OVKRegressor):
         alphas = self._alphas()
         X, targets = self._check(X, y, sample_weight, task)
         scored = self._scored(targets.d)
-        kernels = [clone(kernel).resolve(X, targets.d) for kernel in self._kernels()]
+        kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in self._kernels()]
         operators = self._operators(targets.d)
         groups = _same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
@@ -180,7 +179,7 @@ class OVKRidgeCV(OVKRegressor):
                 "omegas and operators replace the operator of a separable kernel k * T, got "
                 f"{type(wrong[0]).__name__}: give a list of kernels instead"
             )
-        return [clone(operator).resolve(d) for operator in candidates]
+        return [self._own_copy(operator, d).resolve(d) for operator in candidates]
 
     def _errors(
         self,

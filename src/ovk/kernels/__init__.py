@@ -6,6 +6,8 @@ from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
 from ovk.kernels.gaussian import Gaussian
 from ovk.kernels.laplacian import Laplacian
 from ovk.kernels.matern import Matern
+from ovk.kernels.on_curves import OnCurves
+from ovk.kernels.periodic import Periodic
 from ovk.kernels.polynomial import Linear, Polynomial
 from ovk.kernels.precomputed import Precomputed
 from ovk.kernels.rational_quadratic import RationalQuadratic
@@ -19,6 +21,8 @@ __all__ = [
     "Linear",
     "Matern",
     "NotDifferentiable",
+    "OnCurves",
+    "Periodic",
     "Polynomial",
     "Precomputed",
     "Product",

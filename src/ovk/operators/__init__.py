@@ -2,6 +2,7 @@
 
 from ovk.operators.base import OutputOperator, Spectrum
 from ovk.operators.basic import Dense, Identity, LowRank
+from ovk.operators.curves import CurveOperator, Integral, Multiplication
 from ovk.operators.graph import GraphLaplacian
 from ovk.operators.groups import Cluster, Tree
 from ovk.operators.mean_regularised import MeanRegularised
@@ -9,12 +10,15 @@ from ovk.operators.mixed_effect import MixedEffect
 
 __all__ = [
     "Cluster",
+    "CurveOperator",
     "Dense",
     "GraphLaplacian",
     "Identity",
+    "Integral",
     "LowRank",
     "MeanRegularised",
     "MixedEffect",
+    "Multiplication",
     "OutputOperator",
     "Spectrum",
     "Tree",

@@ -1,0 +1,171 @@
+"""The space of curves: points on the line, and weights that turn sums into integrals."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from ovk._params import Parameters, cached
+from ovk._validation import Array, positive, whole
+
+
+class BadGrid(ValueError):
+    """A grid on which no integral can be taken.
+
+    >>> from ovk.curves import Grid
+    >>> Grid([0.0, 0.5, 0.2]).weights()
+    Traceback (most recent call last):
+    ovk.curves.grid.BadGrid: points of a grid must increase, but point 2 is 0.2 after 0.5: sort the columns of Y by time
+    """
+
+
+class Grid(Parameters):
+    """Curves y(t) known at the points t_1 < ... < t_d, with the inner product <y, z> = sum_j w_j y(t_j) z(t_j).
+
+    The weights w are those of the trapezoidal rule, so sums stand for integrals with an error of the order of the
+    spacing squared, however finely or unevenly the curves are sampled. With a `period` the curves are closed: the last
+    point is a neighbour of the first, and the rule is exact for trigonometric polynomials on a regular grid.
+
+    The *coordinates* sqrt(w_j) y(t_j) of a curve have this inner product as their plain one. Learners work in them.
+
+    Parameters
+    ----------
+    points : (d,) increasing, finite; at least two
+    period : float, optional
+        Length after which curves repeat; longer than the span of the points.
+    quadrature : (d,) array of weights > 0, optional
+        A rule of your own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.curves import Grid
+    >>> grid = Grid([0.0, 0.1, 0.4, 1.0])
+    >>> grid.weights()
+    array([0.05, 0.2 , 0.45, 0.3 ])
+    >>> float(grid.inner(np.ones(4), np.ones(4)))
+    1.0
+    """
+
+    def __init__(self, points: Any, period: float | None = None, quadrature: Any = None) -> None:
+        self.points = points
+        self.period = period
+        self.quadrature = quadrature
+
+    @classmethod
+    def regular(cls, d: int, start: float = 0.0, stop: float = 1.0) -> Self:
+        """d points from `start` to `stop`.
+
+        >>> Grid.regular(3).points
+        array([0. , 0.5, 1. ])
+        """
+        if whole(d, "d") < 2:
+            raise BadGrid("a grid needs at least 2 points, got 1: a single number is no curve")
+        return cls(np.linspace(start, stop, d))
+
+    def __len__(self) -> int:
+        return len(self.checked())
+
+    @cached
+    def checked(self) -> Array:
+        """The points, (d,), as they must be."""
+        try:
+            points = np.asarray(self.points, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise BadGrid(f"points of a grid must be numbers, got {self.points!r}") from error
+        if points.ndim != 1:
+            raise BadGrid(f"points of a grid must be a sequence of numbers, got shape {points.shape}")
+        if len(points) < 2:
+            raise BadGrid(f"a grid needs at least 2 points, got {len(points)}: a single number is no curve")
+        if not np.isfinite(points).all():
+            bad = int(np.flatnonzero(~np.isfinite(points))[0])
+            raise BadGrid(f"points of a grid must be finite, but point {bad} is {points[bad]}: bound the interval")
+        back = np.flatnonzero(np.diff(points) <= 0)
+        if len(back):
+            j = int(back[0]) + 1
+            raise BadGrid(
+                f"points of a grid must increase, but point {j} is {points[j]:g} after {points[j - 1]:g}: sort the "
+                "columns of Y by time"
+            )
+        if self.period is not None:
+            period = positive(self.period, "period")
+            if points[-1] - points[0] >= period:
+                raise BadGrid(
+                    f"the points span {points[-1] - points[0]:g} but the curves repeat after {period:g}: leave out the "
+                    "points that repeat the first ones"
+                )
+        return points
+
+    @cached
+    def weights(self) -> Array:
+        """The quadrature weights w, (d,)."""
+        points = self.checked()
+        if self.quadrature is not None:
+            w = np.asarray(self.quadrature, dtype=np.float64)
+            if w.shape != points.shape or not (np.isfinite(w).all() and (w > 0).all()):
+                raise BadGrid(f"quadrature must hold a finite weight > 0 for each of the {len(points)} points")
+            return w
+        gaps = np.diff(points)
+        if self.period is None:
+            closing = 0.0
+        else:
+            closing = self.period - float(points[-1] - points[0])
+        return np.asarray(0.5 * (np.append(gaps, closing) + np.append(closing, gaps)))
+
+    @cached
+    def roots(self) -> Array:
+        """sqrt(w), (d,): a curve times these are its coordinates."""
+        return np.sqrt(self.weights())
+
+    def inner(self, Y: Any, Z: Any) -> Any:
+        """Inner products of curves, along the last axis."""
+        return (np.asarray(Y) * np.asarray(Z)) @ self.weights()
+
+    def interpolation(self, points: Any) -> Array:
+        """The matrix L, (d, m), with Y L the curves at other points, by straight lines between neighbours."""
+        own, new = self.checked(), self.inside(points)
+        if self.period is not None:
+            new = own[0] + np.mod(new - own[0], self.period)
+            own = np.append(own, own[0] + self.period)
+        right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
+        share = (new - own[right - 1]) / (own[right] - own[right - 1])
+        L = np.zeros((len(own), len(new)))
+        each = np.arange(len(new))
+        L[right - 1, each] = 1.0 - share
+        L[right, each] += share
+        if self.period is not None:
+            L[0] += L[-1]
+            L = L[:-1]
+        return L
+
+    def inside(self, points: Any) -> Array:
+        """`points` as an array, if they lie in the interval of the grid (anywhere, when it is closed)."""
+        new = np.asarray(points, dtype=np.float64)
+        if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
+            raise BadGrid(f"points must be a sequence of finite numbers, got {points!r}")
+        own = self.checked()
+        if self.period is None:
+            slack = 1e-9 * (own[-1] - own[0])
+            if new.min() < own[0] - slack or new.max() > own[-1] + slack:
+                raise BadGrid(
+                    f"points must lie in [{own[0]:g}, {own[-1]:g}], where the curves were seen, got "
+                    f"[{new.min():g}, {new.max():g}]"
+                )
+            new = np.clip(new, own[0], own[-1])
+        return new
+
+    def derivative(self) -> Array:
+        """The matrix D, (d, d), with Y D the derivatives of curves, by differences of second order inside."""
+        points = self.checked()
+        if self.period is None:
+            edge: Literal[1, 2] = 2 if len(points) > 2 else 1
+            return np.asarray(np.gradient(np.eye(len(points)), points, axis=1, edge_order=edge))
+        longer = np.concatenate([[points[-1] - self.period], points, [points[0] + self.period]])
+        wrapped = np.concatenate([np.eye(len(points))[:, -1:], np.eye(len(points)), np.eye(len(points))[:, :1]], axis=1)
+        return np.asarray(np.gradient(wrapped, longer, axis=1))[:, 1:-1]
+
+
+def as_grid(grid: Any) -> Grid:
+    """Turn what a user may pass as a grid into one: a `Grid`, or its points."""
+    return grid if isinstance(grid, Grid) else Grid(grid)

@@ -1,0 +1,59 @@
+"""Inputs on a circle: the day of the year, the phase of a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk._validation import Array, positive
+from ovk.kernels.base import ScalarKernel
+
+
+class Periodic(ScalarKernel):
+    """k(u(x), u(z)), u(x) = (P / 2 pi) (cos, sin)(2 pi x / P): a kernel of distances through a circle of length P.
+
+    Between near points the distance is |x - z|, so length scales keep their meaning. With a Gaussian of length l it is
+    exp(-(P / pi l)^2 sin^2(pi (x - z) / P) / 2).
+
+    Parameters
+    ----------
+    kernel : scalar kernel of two coordinates for each input
+    period : float > 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian, Periodic
+    >>> Periodic(Gaussian(0.1), period=1.0)(np.array([[0.05], [0.95]])).round(4)
+    array([[1.    , 0.6165],
+           [0.6165, 1.    ]])
+    """
+
+    def __init__(self, kernel: ScalarKernel, period: float = 1.0) -> None:
+        self.kernel = kernel
+        self.period = period
+
+    def circle(self, X: Any) -> Array:
+        """u(x) of every input, (n, 2 p)."""
+        radius = positive(self.period, "period") / (2.0 * np.pi)
+        angle = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64) / radius
+        return radius * np.hstack([np.cos(angle), np.sin(angle)])
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self.kernel(self.circle(X), None if Z is None else self.circle(Z))
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(self.circle(X))
+
+    def resolve(self, X: Any) -> Periodic:
+        inner = self.kernel.resolve(self.circle(X))
+        return self if inner is self.kernel else Periodic(inner, self.period)
+
+    def norm_bound(self) -> float | None:
+        return self.kernel.norm_bound()
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        inner = self.kernel.gradient(self.circle(X), None if Z is None else self.circle(Z))
+        return {f"kernel__{name}": value for name, value in inner.items()}

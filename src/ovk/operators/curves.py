@@ -1,0 +1,282 @@
+"""Operators on curves: multiplication by a function, and integral operators.
+
+Curves on a grid are described by their coordinates sqrt(w_j) y(t_j) (`ovk.curves.Grid`), in which the inner product of
+L2 is the plain one and a self-adjoint operator is a symmetric matrix. All matrices here are matrices in coordinates.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
+
+from ovk._params import cached
+from ovk._validation import Array, whole
+from ovk.curves import Grid
+from ovk.curves.grid import as_grid
+from ovk.kernels import Function, Laplacian, Matern, ScalarKernel
+from ovk.operators.base import OutputOperator, Spectrum, checked_symmetric, spectrum
+from ovk.operators.eigenfunctions import Eigenfunctions, analytic_eigenfunctions
+
+
+class CurveOperator(OutputOperator):
+    """An operator on the curves of a grid.
+
+    The grid may be left open (None): an estimator fills in its own, and without one `resolve` takes a regular grid on
+    [0, 1].
+    """
+
+    grid: Any
+
+    @property
+    def output_dim(self) -> int | None:  # type: ignore[override]
+        return None if self.grid is None else len(self._grid())
+
+    def _grid(self) -> Grid:
+        if self.grid is None:
+            raise ValueError(
+                f"the grid of {type(self).__name__} is not known yet: give grid, or fit an estimator, which has one"
+            )
+        return as_grid(self.grid)
+
+    def resolve(self, d: int) -> Self:
+        if self.grid is None:
+            return self.replace(grid=Grid.regular(d))
+        return super().resolve(d)
+
+    @abstractmethod
+    def evaluation(self, points: Array) -> Array:
+        """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points: y E."""
+
+
+class Multiplication(CurveOperator):
+    """(T y)(t) = g(t) y(t): how much is learned at each time.
+
+    Parameters
+    ----------
+    function : scalar kernel, (d,) array or callable, with values >= 0
+        g. A kernel stands for t -> k(t, 0), so ``Gaussian.from_mu(1.0)`` is exp(-t^2); an array holds g on the grid; a
+        callable gets the points and cannot be saved. Where g is zero, nothing is learned.
+    grid : `Grid` or its points, optional
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import Multiplication
+    >>> Multiplication(Gaussian.from_mu(1.0), grid=[0.0, 0.5, 1.0]).eigh().values.round(4)
+    array([0.3679, 0.7788, 1.    ])
+    """
+
+    def __init__(self, function: Any = None, grid: Any = None) -> None:
+        self.function = function
+        self.grid = grid
+
+    def _values(self, points: Array) -> Array | None:
+        """g at any points; None when only its values on the grid are known."""
+        function = self.function
+        if function is None:
+            return np.exp(-(points**2))
+        if isinstance(function, ScalarKernel):
+            return function(points[:, None], np.zeros((1, 1)))[:, 0]
+        if callable(function):
+            return np.broadcast_to(np.asarray(function(points), dtype=np.float64), points.shape)
+        return None
+
+    @cached
+    def _diagonal(self) -> Array:
+        points = self._grid().checked()
+        found = self._values(points)
+        values = np.asarray(self.function, dtype=np.float64) if found is None else np.array(found)
+        if values.shape != points.shape:
+            raise ValueError(
+                f"function must be a callable, a kernel or a number for each of the {len(points)} points, got shape "
+                f"{values.shape}"
+            )
+        if not np.isfinite(values).all() or (values < 0).any():
+            worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
+            raise ValueError(
+                f"function must be finite and >= 0 on the grid, but it is {values[worst]:.6g} at t = "
+                f"{points[worst]:g}: multiplication by it is not positive semi-definite"
+            )
+        return values
+
+    def dense(self) -> Array:
+        return np.diag(self._diagonal())
+
+    def apply(self, Y: Array) -> Array:
+        return _array(Y) * self._diagonal()
+
+    @cached
+    def eigh(self) -> Spectrum:
+        order = np.argsort(self._diagonal(), kind="stable")
+        return Spectrum(self._diagonal()[order], np.eye(len(order))[:, order])
+
+    def evaluation(self, points: Array) -> Array:
+        grid = self._grid()
+        L = grid.interpolation(points)
+        g = self._values(grid.inside(points))
+        before = 1.0 / grid.roots()
+        # A function is known between the points as well; of mere values the product is interpolated.
+        return before[:, None] * L * g if g is not None else (before * self._diagonal())[:, None] * L
+
+
+class Integral(CurveOperator):
+    """(T y)(t) = integral of k(t, s) y(s) ds: neighbouring times inform each other (Hilbert-Schmidt operator).
+
+    The curves that it makes are sums of its eigenfunctions, the smoothest with the largest eigenvalues; truncated at
+    `n_eigen` of them it is a finite expansion. Functions in its range are known at every t, so predictions on another
+    grid are not interpolated but computed.
+
+    Parameters
+    ----------
+    kernel : scalar kernel of time; default ``Laplacian(1.0)``, which is exp(-|t - s|)
+        Applied in O(d) for exp(-|t - s| / l). Take ``Periodic(Gaussian(l), period)`` for closed curves. A callable of
+        two matrices of times is accepted, and checked.
+    grid : `Grid` or its points, optional
+    n_eigen : int, optional
+        Number of eigenfunctions, those with the largest eigenvalues; all by default.
+    eigenfunctions : "grid" or "analytic"
+        "grid" decomposes the quadrature's matrix (Nystrom's method); "analytic" takes the known eigenfunctions, for
+        exp(-|t - s| / l) on an interval and for a Gaussian on a circle, and needs `n_eigen`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.curves import Grid
+    >>> from ovk.operators import Integral
+    >>> T = Integral(grid=Grid.regular(200), n_eigen=3)
+    >>> T.eigh().values[-3:].round(3)
+    array([0.045, 0.138, 0.739])
+    """
+
+    def __init__(
+        self, kernel: Any = None, grid: Any = None, n_eigen: int | None = None, eigenfunctions: str = "grid"
+    ) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.n_eigen = n_eigen
+        self.eigenfunctions = eigenfunctions
+
+    def _kernel(self) -> ScalarKernel:
+        if self.kernel is None:
+            return Laplacian(1.0)
+        if isinstance(self.kernel, ScalarKernel):
+            return self.kernel
+        if isinstance(self.kernel, Callable):  # type: ignore[arg-type]
+            return Function(self.kernel)
+        raise ValueError(f"kernel of Integral must be a scalar kernel or a function of two times, got {self.kernel!r}")
+
+    def _times(self) -> Array:
+        return self._grid().checked()[:, None]
+
+    @cached
+    def _whole(self) -> tuple[Array, Spectrum]:
+        """W^1/2 k(t, s) W^1/2 and its eigenvectors; an error if k is no kernel."""
+        roots = self._grid().roots()
+        values = checked_symmetric(self._kernel()(self._times()), "the kernel of Integral")
+        matrix = roots[:, None] * values * roots
+        return matrix, spectrum(matrix, "the kernel of Integral")
+
+    @cached
+    def _analytic(self) -> Eigenfunctions | None:
+        if self.eigenfunctions == "grid":
+            return None
+        if self.eigenfunctions != "analytic":
+            raise ValueError(f"eigenfunctions must be 'grid' or 'analytic', got {self.eigenfunctions!r}")
+        if self.n_eigen is None:
+            raise ValueError("eigenfunctions='analytic' needs their number, n_eigen")
+        return analytic_eigenfunctions(self._kernel(), self._grid(), whole(self.n_eigen, "n_eigen"))
+
+    @cached
+    def eigh(self) -> Spectrum:
+        exact = self._analytic()
+        if exact is not None:
+            factor = self._grid().roots()[:, None] * exact(self._grid().checked()) * np.sqrt(exact.values)
+            return spectrum(factor @ factor.T, "the kernel of Integral")
+        found = self._whole()[1]
+        if self.n_eigen is None:
+            return found
+        kept = whole(self.n_eigen, "n_eigen")
+        if kept > len(found.values):
+            raise ValueError(f"n_eigen must be at most {len(found.values)}, the number of points, got {kept}")
+        values = found.values.copy()
+        values[: len(values) - kept] = 0.0
+        return Spectrum(values, found.vectors)
+
+    @cached
+    def _matrix(self) -> Array:
+        if self.n_eigen is None:
+            self._analytic()
+            return self._whole()[0]
+        s = self.eigh()
+        used = s.values > 0
+        return (s.vectors[:, used] * s.values[used]) @ s.vectors[:, used].T
+
+    def dense(self) -> Array:
+        return self._matrix().copy()
+
+    def apply(self, Y: Array) -> Array:
+        Y = _array(Y)
+        if self.n_eigen is not None:
+            s = self.eigh()
+            V = s.vectors[:, s.values > 0]
+            result: Array = ((Y @ V) * s.values[s.values > 0]) @ V.T
+            return result
+        rate = exponential_length(self._kernel())
+        if rate is None or len(Y) == 0:
+            return Y @ self._matrix()
+        roots = self._grid().roots()
+        return exponential_sums(Y * roots, self._grid().checked(), rate) * roots
+
+    def evaluation(self, points: Array) -> Array:
+        grid = self._grid()
+        points = grid.inside(points)
+        roots = grid.roots()
+        exact = self._analytic()
+        if exact is not None:
+            own: Array = roots[:, None] * exact(grid.checked())
+            return (own * exact.values) @ exact(points).T
+        E: Array = roots[:, None] * self._kernel()(self._times(), points[:, None])
+        if self.n_eigen is None:
+            return E
+        s = self.eigh()
+        V = s.vectors[:, s.values > 0]
+        return V @ (V.T @ E)
+
+
+def exponential_length(kernel: ScalarKernel) -> float | None:
+    """l when the kernel of time is exp(-|t - s| / l), else None."""
+    if isinstance(kernel, Laplacian) and not isinstance(kernel.length_scale, str):
+        return float(kernel.length_scale)
+    if isinstance(kernel, Matern) and kernel.nu == 0.5 and np.ndim(kernel.length_scale) == 0:
+        return None if isinstance(kernel.length_scale, str) else float(kernel.length_scale)
+    return None
+
+
+def exponential_sums(Y: Array, points: Array, length: float) -> Array:
+    """sum_j exp(-|t_i - t_j| / l) y_j for each row of Y, (n, d), in O(n d).
+
+    With rho_j = exp(-(t_j - t_{j-1}) / l) the sums from the left are a_j = rho_j a_{j-1} + y_j, a triangular system
+    with two diagonals; those from the right are its transpose.
+    """
+    band = np.ones((2, len(points)))
+    band[1, :-1] = -np.exp(-np.diff(points) / length)
+    columns = np.ascontiguousarray(Y).T
+    left, _ = lapack.dtbtrs(band, columns, uplo="L", diag="U")
+    right, _ = lapack.dtbtrs(band, columns, uplo="L", diag="U", trans="T")
+    return np.asarray((left + right - columns).T)
+
+
+def evaluation(operator: OutputOperator, grid: Grid, points: Array) -> Array:
+    """E, (d, m), of any operator on the coordinates of a grid: those that know no curves are interpolated."""
+    if isinstance(operator, CurveOperator):
+        return operator.evaluation(points)
+    return operator.apply(grid.interpolation(points).T / grid.roots()).T
+
+
+def _array(Y: Any) -> Array:
+    return Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
