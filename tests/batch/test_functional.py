@@ -180,7 +180,7 @@ def test_bad_calls():
     model = FunctionalRidge(grid=T).fit(X, Y)
     with pytest.raises(ValueError, match="must lie in"):
         model.predict(NEW, grid=[2.0])
-    with pytest.raises(ValueError, match="on the fitted grid"):
+    with pytest.raises(ValueError, match="about the fitted grid"):
         model.predict(NEW, return_std=True, grid=T)
     with pytest.raises(ValueError, match="a model of curves"):
         FunctionalRidge().fit(X, Y[:, 0]).predict(NEW, grid=[0.5])
