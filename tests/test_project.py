@@ -13,7 +13,7 @@ import ovk
 ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
-    *("solvers", "features", "online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
+    *("solvers", "features", "online", "structured", "streams", "evaluation", "datasets", "plotting", "reproduce"),
 ]
 
 
@@ -40,6 +40,7 @@ WITHOUT_EXAMPLE = {
     "Row", "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput",
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
+    "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
 }  # fmt: skip
 
 
