@@ -577,3 +577,39 @@ def _(kernel: kernels.OnCurves, x, z):
             curve = values @ np.linalg.lstsq(roots[:, None] * values, roots * curve, rcond=None)[0]
         curves.append(roots * curve)
     return scalar(kernel.kernel, *curves)
+# ----------------------------------------------------------------------------------------- structured outputs
+
+
+def nearest(kernel, anchors, w, candidates):
+    """Positions of candidates from the nearest to the farthest from h = sum_j w_j phi(z_j), by the full distance."""
+    own = sum(w[i] * w[j] * one_kernel(kernel, anchors[i], anchors[j]) for i in range(len(w)) for j in range(len(w)))
+    distances = [
+        own - 2 * sum(w[j] * one_kernel(kernel, anchors[j], y) for j in range(len(w))) + one_kernel(kernel, y, y)
+        for y in candidates
+    ]
+    return sorted(range(len(candidates)), key=lambda i: (round(distances[i], 9), i))
+
+
+def one_kernel(kernel, y, z):
+    """k(y, z) of one pair of outputs."""
+    wrap = (lambda one: np.asarray(one)[None, :]) if isinstance(y, np.ndarray) else (lambda one: [one])
+    return kernel(wrap(y), wrap(z))[0, 0]
+
+
+def mismatch(y, z, k, m, alphabet):
+    """Over all words: pieces of y within m letters times pieces of z within m letters."""
+    from itertools import product
+
+    def near(text, word):
+        pieces = [text[i : i + k] for i in range(len(text) - k + 1)]
+        return sum(sum(a != b for a, b in zip(piece, word, strict=True)) <= m for piece in pieces)
+
+    return sum(near(y, word) * near(z, word) for word in product(alphabet, repeat=k))
+
+
+def min_max(y, z):
+    """Sum of minima over sum of maxima of two weighted sets."""
+    parts = set(y) | set(z)
+    low = sum(min(y.get(part, 0), z.get(part, 0)) for part in parts)
+    high = sum(max(y.get(part, 0), z.get(part, 0)) for part in parts)
+    return low / high if high else 1.0

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("curves", "kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
     *("solvers", "features", "online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
+    *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
+    *("solvers", "features", "online", "structured", "streams", "evaluation", "datasets", "plotting", "reproduce"),
 ]
 
 
@@ -41,6 +43,7 @@ WITHOUT_EXAMPLE = {
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
     "Minimum", "ProximalInfo", "Basis", "CurveOperator",
+    "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
 }  # fmt: skip
 
 

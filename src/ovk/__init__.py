@@ -1,18 +1,22 @@
 """ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels."""
 
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers
+from ovk import features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
 from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
 from ovk.persistence import load, save
+from ovk.structured import IOKR, LinkPredictor
 
 __all__ = [
+    "IOKR",
     "OLOK",
     "Expansion",
     "FunctionalRidge",
     "FunctionalRidgeCV",
+    "LinkPredictor",
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
@@ -27,4 +31,5 @@ __all__ = [
     "progressive",
     "save",
     "solvers",
+    "structured",
 ]

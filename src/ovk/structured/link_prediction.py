@@ -1,0 +1,268 @@
+"""Links of new nodes, from what the nodes are like and the links of known ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ovk._params import Parameters
+from ovk._validation import Array
+from ovk.kernels import Gaussian, ScalarKernel, Scaled, as_kernel
+from ovk.structured.graphs import as_adjacency
+from ovk.structured.iokr import IOKR
+from ovk.structured.leave_one_out import exact_path
+from ovk.structured.nodes import node_kernel
+from ovk.structured.pairs import best_threshold, link_aucs
+
+#: Known nodes whose pairs the threshold is chosen on: eight million pairs.
+THRESHOLD_NODES = 4000
+
+
+class LinkPredictor(Parameters):
+    """Which pairs of nodes are linked: f(u, u') = <h(u), h(u')> > threshold.
+
+    Nodes near to each other in the known graph have similar features phi under a kernel of its nodes. Input-output
+    kernel regression learns h(u) near phi(u) from what the nodes are like, which also places new nodes.
+
+    Parameters
+    ----------
+    kernel : scalar kernel of the nodes' inputs, or a list of them to be averaged; default ``Gaussian()``
+        For ready kernel matrices, `Precomputed(matrix)`, with the nodes' numbers as inputs.
+    graph_kernel : "diffusion", "regularised_laplacian", or an (l, l) kernel matrix of the known nodes
+    beta : float >= 0
+        Of the graph kernel: how far similarity spreads.
+    alpha : float, or a sequence of floats to choose from by leave-one-out
+    normalised : bool
+        Use the normalised Laplacian: nodes with many links then weigh no more than others.
+    centre : bool
+        Measure features from their mean over the known nodes, and learn with an intercept. What all nodes have in
+        common says nothing about who is linked to whom, but with a large alpha it is what h learns first.
+    cosine : bool
+        Score a pair by the cosine of h(u) and h(u') rather than their inner product, so that nodes that are easy to
+        predict are not linked to everything.
+    alpha_graph, n_neighbors : as for `IOKR`
+        Penalty that uses nodes whose inputs are known and whose links are not.
+
+    Attributes
+    ----------
+    model_ : the `IOKR` behind it
+    embedding_ : (l, r) features phi of the known nodes
+    threshold_ : the score above which a pair is called a link
+        It has the largest F1 among the pairs of known nodes, each node embedded without itself (leave-one-out), for new
+        nodes are not as well placed as nodes that were learned from.
+    alpha_, loo_errors_ : as for `IOKR`
+    names_ : names of the known nodes, None where they are numbers
+
+    Examples
+    --------
+    Nodes on a line, linked to their neighbours:
+
+    >>> import numpy as np
+    >>> from ovk import LinkPredictor
+    >>> from ovk.kernels import Gaussian
+    >>> x = np.arange(0.0, 10.0, 0.5)[:, None]
+    >>> A = abs(x - x.T) == 0.5
+    >>> model = LinkPredictor(Gaussian(0.5), alpha=0.01).fit(x, A)
+    >>> model.score_pairs([[3.2], [8.1]], [[3.6]]).round(2)
+    array([[ 0.19],
+           [-0.05]])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        graph_kernel: Any = "diffusion",
+        beta: float = 1.0,
+        alpha: Any = 1.0,
+        *,
+        normalised: bool = False,
+        centre: bool = True,
+        cosine: bool = False,
+        alpha_graph: float = 0.0,
+        n_neighbors: int = 10,
+    ) -> None:
+        self.kernel = kernel
+        self.graph_kernel = graph_kernel
+        self.beta = beta
+        self.alpha = alpha
+        self.normalised = normalised
+        self.centre = centre
+        self.cosine = cosine
+        self.alpha_graph = alpha_graph
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X: Any, graph: Any, *, known: Any = None) -> Self:
+        """Learn from the inputs of nodes and a known graph.
+
+        Parameters
+        ----------
+        X : (n, p) inputs of the nodes
+        graph : networkx graph, (n, n) array or scipy sparse matrix
+            Links among the nodes, in the order of X; symmetric, weights >= 0. Self-loops do not count.
+        known : (l,) indices or (n,) booleans, optional
+            Nodes whose links are known; the others' rows of the graph are not looked at. The graph may also be given
+            for them alone, (l, l). With `alpha_graph` > 0 the inputs of the other nodes are used too.
+        """
+        with self._all_or_nothing():
+            self._fit(X, graph, known)
+        return self
+
+    def _fit(self, X: Any, graph: Any, known: Any) -> None:
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        n = X.shape[0]
+        rows = _known_rows(known, n)
+        A, names = as_adjacency(graph)
+        if A.shape[0] == n and len(rows) < n:
+            A = sparse.csr_array(A[rows][:, rows])
+            names = None if names is None else [names[i] for i in rows]
+        if A.shape[0] != len(rows):
+            raise ValueError(f"graph has {A.shape[0]} nodes but X has {n} rows, {len(rows)} of them known")
+        features = self._features(A)
+        others = np.setdiff1d(np.arange(n), rows)
+        model = IOKR(
+            self._kernel(),
+            alpha=self.alpha,
+            fit_intercept=self.centre,
+            alpha_graph=self.alpha_graph,
+            n_neighbors=self.n_neighbors,
+        )
+        model.fit(X[rows], features, unlabelled=X[others] if len(others) else None)
+        self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
+        self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
+        self.threshold_ = self._threshold(X[rows])
+
+    def _kernel(self) -> ScalarKernel:
+        if not isinstance(self.kernel, (list, tuple)):
+            return Gaussian() if self.kernel is None else as_kernel(self.kernel)
+        if not self.kernel:
+            raise ValueError("kernel must hold at least one kernel, got an empty list")
+        kernels = [as_kernel(kernel) for kernel in self.kernel]
+        average: ScalarKernel = reduce(add, kernels)
+        return average if len(kernels) == 1 else Scaled(1.0 / len(kernels), average)
+
+    def _features(self, A: sparse.csr_array) -> Array:
+        """phi of the known nodes as rows, with phi phi' the graph kernel."""
+        if isinstance(self.graph_kernel, str):
+            K = node_kernel(self.graph_kernel, A, self.beta, self.normalised)(range(A.shape[0]))
+        else:
+            K = np.asarray(self.graph_kernel, dtype=np.float64)
+            if K.shape != A.shape or not np.allclose(K, K.T):
+                raise ValueError(
+                    f"graph_kernel must be a name or a symmetric ({A.shape[0]}, {A.shape[0]}) matrix over the known "
+                    f"nodes, got shape {K.shape}"
+                )
+        if self.centre:
+            mean = K.mean(axis=0)
+            K = K - mean - mean[:, None] + mean.mean()
+        values, vectors = np.linalg.eigh(K)
+        if values[0] < -1e-8 * max(values[-1], 1e-300):
+            raise ValueError(f"graph_kernel must be positive semi-definite, but it has the eigenvalue {values[0]:.3g}")
+        keep = values > 1e-12 * max(values[-1], 1e-300)
+        # A graph kernel of nothing but its mean leaves no features: one that is zero then stands for them.
+        return np.asarray(vectors[:, keep] * np.sqrt(values[keep])) if keep.any() else np.zeros((len(K), 1))
+
+    def _threshold(self, X: Any) -> float:
+        there = self.adjacency_
+        rows = np.unique(np.linspace(0, there.shape[0] - 1, THRESHOLD_NODES).astype(np.intp))
+        embedded = self._scaled(self._left_out(X)[rows])
+        pairs = np.triu_indices(len(rows), 1)
+        scores = embedded @ embedded.T
+        return best_threshold(there[rows][:, rows].toarray()[pairs] != 0, scores[pairs])
+
+    def _left_out(self, X: Any) -> Array:
+        """h of each known node, learned without it (and without the graph penalty, which moves it little)."""
+        alpha = np.array([self.alpha_])
+        K = self.model_.kernel_(X)
+        return self.embedding_ - next(iter(exact_path(K, self.embedding_, None, alpha, self.centre)))
+
+    def embed(self, X: Any) -> Array:
+        """h(u), (m, r): places of nodes in a space where inner products say who is linked."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1)
+
+    def score_pairs(self, X: Any, Z: Any = None) -> Array:
+        """Scores <h(u), h(u')> of all pairs of a node in X and a node in Z, (m, k).
+
+        Parameters
+        ----------
+        X : (m, p) inputs of nodes, new or known
+        Z : (k, p), optional
+            X by default; ``model.X_known_`` are the nodes of the training graph.
+        """
+        left = self._scaled(self.embed(X))
+        return np.asarray(left @ (left if Z is None else self._scaled(self.embed(Z))).T)
+
+    def _scaled(self, H: Array) -> Array:
+        """What is multiplied to give scores."""
+        if not self.cosine:
+            return H
+        norms = np.linalg.norm(H, axis=1, keepdims=True)
+        return np.asarray(np.divide(H, norms, out=np.zeros_like(H), where=norms > 0))
+
+    def predict_graph(self, X: Any, names: Sequence[Any] | None = None, *, with_known: bool = False) -> Any:
+        """The links among new nodes as a networkx graph, with the score of each link as its weight.
+
+        Parameters
+        ----------
+        X : (m, p) inputs of the new nodes
+        names : m names; by default numbers, from 0, or following those of the known nodes
+        with_known : also add the known nodes with their links, and the links found between new and known ones
+        """
+        try:
+            import networkx
+        except ImportError as error:
+            raise ImportError("predict_graph returns a networkx graph: install ovk[graph]") from error
+        new = self._scaled(self.embed(X))
+        known = list(range(len(self.embedding_))) if self.names_ is None else list(self.names_)
+        first = len(known) if with_known else 0
+        labels = list(range(first, first + len(new))) if names is None else list(names)
+        if len(labels) != len(new) or len(set(labels)) != len(labels):
+            raise ValueError(f"names must hold {len(new)} different names, one for each row of X")
+        if with_known and set(labels) & set(known):
+            raise ValueError("names must differ from those of the known nodes")
+        found = networkx.Graph()
+        found.add_nodes_from(labels)
+        self._add(found, labels, labels, np.triu(new @ new.T, 1), np.triu(np.ones((len(new),) * 2, dtype=bool), 1))
+        if with_known:
+            found.add_nodes_from(known)
+            i, j = sparse.triu(self.adjacency_, 1).coords
+            found.add_edges_from((known[a], known[b]) for a, b in zip(i, j, strict=True))
+            scores = new @ self._scaled(self.embed(self.X_known_)).T
+            self._add(found, labels, known, scores, np.ones(scores.shape, dtype=bool))
+        return found
+
+    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, asked: npt.NDArray[np.bool_]) -> None:
+        i, j = np.nonzero(asked & (scores > self.threshold_))
+        graph.add_edges_from((left[a], right[b], {"weight": float(scores[a, b])}) for a, b in zip(i, j, strict=True))
+
+    def evaluate(self, X: Any, graph: Any, new: Any) -> dict[str, float]:
+        """Areas under the ROC and precision-recall curves for pairs of a new and a known node, and of two new ones.
+
+        Parameters
+        ----------
+        X : (n, p) inputs of all nodes
+        graph : the true links among them
+        new : (n,) booleans, True for nodes that were not learned from
+        """
+        return link_aucs(as_adjacency(graph)[0], self.score_pairs(X), new)
+
+
+def _known_rows(known: Any, n: int) -> npt.NDArray[np.intp]:
+    if known is None:
+        return np.arange(n)
+    rows = np.asarray(known)
+    if rows.dtype == bool and rows.shape == (n,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0 or rows.min() < 0 or rows.max() >= n:
+        raise ValueError(f"known must hold numbers of nodes from 0 to {n - 1}, or a boolean for each, at least one")
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("known must hold each node once")
+    return rows.astype(np.intp)

@@ -1,0 +1,273 @@
+"""Kernels between the nodes of a graph: r(L), a decreasing function of its Laplacian."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import expm_multiply, splu
+
+from ovk._params import cached
+from ovk._validation import Array, positive, whole
+from ovk.structured.graphs import as_adjacency, laplacian
+from ovk.structured.outputs import ObjectKernel
+
+#: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.
+SMALL_PART = 4000
+#: Columns of a larger part computed at once for a diagonal.
+COLUMNS = 256
+
+
+class Part(NamedTuple):
+    """A connected part of a graph: its nodes, its Laplacian, and the eigenvectors of that where it is small."""
+
+    nodes: npt.NDArray[np.intp]
+    L: sparse.csr_array
+    eigenvectors: tuple[Array, Array] | None
+
+
+class NodeKernel(ObjectKernel):
+    """k = r(L) between nodes; r >= 0 on the spectrum of the Laplacian L, so k is positive semi-definite.
+
+    The function of a Laplacian falls apart into those of the connected parts of the graph. Parts of up to `SMALL_PART`
+    nodes are decomposed once; of larger ones only the columns that are asked for are computed, by products with (or
+    sparse solves of) L.
+    """
+
+    graph: Any
+    normalised: bool
+    nodes: Any
+
+    @abstractmethod
+    def transfer(self, eigenvalues: Array) -> Array:
+        """r of the eigenvalues of L."""
+
+    @abstractmethod
+    def columns(self, L: sparse.csr_array, E: Array) -> Array:
+        """r(L) E without eigenvectors."""
+
+    def resolve(self, X: Any) -> Self:
+        """The kernel with the graph as a sparse matrix beside the names of its nodes, so that it can be saved."""
+        if sparse.issparse(self.graph) and self.graph.format == "csr":
+            return self
+        A, names = as_adjacency(self.graph)
+        return type(self)(
+            **{**self.get_params(deep=False), "graph": A, "nodes": self.nodes if names is None else names}
+        )
+
+    @cached
+    def _parts(self) -> tuple[list[Part], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Parts, the part of each node, and its place within the part."""
+        A, _ = as_adjacency(self.graph)
+        L = laplacian(A, normalised=self.normalised)
+        number, part_of = connected_components(A, directed=False)
+        order = np.argsort(part_of, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(part_of, minlength=number))[:-1])
+        place = np.empty(len(order), dtype=np.intp)
+        parts = []
+        for nodes in members:
+            place[nodes] = np.arange(len(nodes))
+            inner = sparse.csr_array(L[nodes][:, nodes])
+            pairs = np.linalg.eigh(inner.toarray()) if len(nodes) <= SMALL_PART else None
+            parts.append(Part(nodes, inner, pairs))
+        return parts, part_of.astype(np.intp), place
+
+    @cached
+    def _names(self) -> dict[Hashable, int] | None:
+        names = self.nodes
+        if names is None:
+            names = as_adjacency(self.graph)[1]
+        return None if names is None else {name: i for i, name in enumerate(names)}
+
+    def _indices(self, X: Any) -> npt.NDArray[np.intp]:
+        """Numbers of the nodes."""
+        names, n = self._names(), len(self._parts()[1])
+        if names is not None:
+            unknown = [x for x in X if x not in names]
+            if unknown:
+                raise ValueError(f"{unknown[0]!r} is not a node of the graph")
+            return np.array([names[x] for x in X], dtype=np.intp)
+        numbers = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        if numbers.shape[1:] != (1,) and len(numbers):
+            raise ValueError(f"an output must be the number of a node, got {numbers.shape[1]} numbers")
+        column = numbers.ravel()
+        if not ((column >= 0) & (column < n) & (column == np.floor(column))).all():
+            raise ValueError(f"outputs must be whole numbers from 0 to {n - 1}, the nodes of the graph")
+        return column.astype(np.intp)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        rows = self._indices(X)
+        columns = rows if Z is None else self._indices(Z)
+        parts, part_of, place = self._parts()
+        values = np.zeros((len(rows), len(columns)))
+        for number in np.intersect1d(part_of[rows], part_of[columns]):
+            i, j = np.flatnonzero(part_of[rows] == number), np.flatnonzero(part_of[columns] == number)
+            values[np.ix_(i, j)] = self._within(parts[number], place[rows[i]], place[columns[j]])
+        return values
+
+    def _within(self, part: Part, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Array:
+        if part.eigenvectors is not None:
+            e, V = part.eigenvectors
+            return np.asarray((V[rows] * self.transfer(np.maximum(e, 0.0))) @ V[columns].T)
+        # The kernel is symmetric: compute the columns of the shorter side, each once.
+        if len(np.unique(rows)) < len(np.unique(columns)):
+            return self._within(part, columns, rows).T
+        distinct, back = np.unique(columns, return_inverse=True)
+        E = np.zeros((part.L.shape[0], len(distinct)))
+        E[distinct, np.arange(len(distinct))] = 1.0
+        return self.columns(part.L, E)[rows][:, back]
+
+    def diag(self, X: Any) -> Array:
+        indices = self._indices(X)
+        parts, part_of, place = self._parts()
+        values = np.empty(len(indices))
+        for number in np.unique(part_of[indices]):
+            i = np.flatnonzero(part_of[indices] == number)
+            part, rows = parts[number], place[indices[i]]
+            if part.eigenvectors is not None:
+                e, V = part.eigenvectors
+                values[i] = V[rows] ** 2 @ self.transfer(np.maximum(e, 0.0))
+            else:
+                distinct, back = np.unique(rows, return_inverse=True)
+                blocks = [distinct[start : start + COLUMNS] for start in range(0, len(distinct), COLUMNS)]
+                values[i] = np.concatenate([np.diagonal(self._within(part, some, some)) for some in blocks])[back]
+        return values
+
+
+class Diffusion(NodeKernel):
+    """k = exp(-beta L): how much of what starts at one node has diffused to the other by the time beta.
+
+    Parameters
+    ----------
+    graph : (n, n) array or sparse matrix of weights >= 0, or an undirected networkx graph
+    beta : float >= 0
+        Time. At 0 every node is alike to itself alone.
+    normalised : bool
+        Use the normalised Laplacian D^-1/2 L D^-1/2, whose spectrum lies in [0, 2] whatever the degrees.
+    nodes : sequence, optional
+        Names of the nodes, where an output is a name. Without it (and with a matrix) an output is a node's number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.structured import Diffusion
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> Diffusion(path, beta=1.0)([0, 1, 2]).round(3)
+    array([[0.526, 0.317, 0.158],
+           [0.317, 0.367, 0.317],
+           [0.158, 0.317, 0.526]])
+    """
+
+    def __init__(self, graph: Any, beta: float = 1.0, normalised: bool = False, nodes: Any = None) -> None:
+        self.graph = graph
+        self.beta = beta
+        self.normalised = normalised
+        self.nodes = nodes
+
+    def transfer(self, eigenvalues: Array) -> Array:
+        return np.exp(-positive(self.beta, "beta", zero=True) * eigenvalues)
+
+    def columns(self, L: sparse.csr_array, E: Array) -> Array:
+        return np.asarray(expm_multiply(-positive(self.beta, "beta", zero=True) * L, E))
+
+
+class RegularisedLaplacian(NodeKernel):
+    """k = (I + beta L)^-1: random walks of any length, the long ones damped.
+
+    Parameters
+    ----------
+    graph, normalised, nodes : as for `Diffusion`
+    beta : float >= 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.structured import RegularisedLaplacian
+    >>> RegularisedLaplacian(np.array([[0, 1], [1, 0]]), beta=1.0)([0, 1]).round(3)
+    array([[0.667, 0.333],
+           [0.333, 0.667]])
+    """
+
+    def __init__(self, graph: Any, beta: float = 1.0, normalised: bool = False, nodes: Any = None) -> None:
+        self.graph = graph
+        self.beta = beta
+        self.normalised = normalised
+        self.nodes = nodes
+
+    def transfer(self, eigenvalues: Array) -> Array:
+        return np.asarray(1.0 / (1.0 + positive(self.beta, "beta", zero=True) * eigenvalues))
+
+    def columns(self, L: sparse.csr_array, E: Array) -> Array:
+        system = sparse.eye_array(L.shape[0]) + positive(self.beta, "beta", zero=True) * L
+        return np.asarray(splu(sparse.csc_matrix(system)).solve(E))
+
+
+class RandomWalk(NodeKernel):
+    """k = (I - L / a)^steps: a lazy random walk of a few steps, so that nodes further apart have nothing in common.
+
+    Parameters
+    ----------
+    graph, normalised, nodes : as for `Diffusion`
+    steps : int >= 1
+    a : float, optional
+        At least the largest eigenvalue of L; by default a bound on it, 2 for the normalised Laplacian and twice the
+        largest degree for the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.structured import RandomWalk
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> RandomWalk(path, steps=1)([0, 1, 2]).round(3) + 0.0
+    array([[0.75, 0.25, 0.  ],
+           [0.25, 0.5 , 0.25],
+           [0.  , 0.25, 0.75]])
+    """
+
+    def __init__(
+        self, graph: Any, steps: int = 2, a: float | None = None, normalised: bool = False, nodes: Any = None
+    ) -> None:
+        self.graph = graph
+        self.steps = steps
+        self.a = a
+        self.normalised = normalised
+        self.nodes = nodes
+
+    @cached
+    def _a(self) -> float:
+        bound = 2.0 if self.normalised else 2.0 * float(as_adjacency(self.graph)[0].sum(axis=1).max())
+        if self.a is None:
+            return max(bound, 1e-300)
+        a = positive(self.a, "a")
+        largest = max(
+            bound if part.eigenvectors is None else float(part.eigenvectors[0][-1]) for part in self._parts()[0]
+        )
+        if a < largest * (1 - 1e-12):
+            raise ValueError(f"a must be at least the largest eigenvalue of the Laplacian, {largest:.6g}, got {a:.6g}")
+        return a
+
+    def transfer(self, eigenvalues: Array) -> Array:
+        return np.asarray(np.maximum(1.0 - eigenvalues / self._a(), 0.0) ** whole(self.steps, "steps"))
+
+    def columns(self, L: sparse.csr_array, E: Array) -> Array:
+        for _ in range(whole(self.steps, "steps")):
+            E = E - (L @ E) / self._a()
+        return E
+
+
+_NAMES: dict[str, type[Diffusion] | type[RegularisedLaplacian]] = {
+    "diffusion": Diffusion,
+    "regularised_laplacian": RegularisedLaplacian,
+}
+
+
+def node_kernel(name: str, graph: Any, beta: float, normalised: bool) -> NodeKernel:
+    """The kernel of that name on the nodes of a graph."""
+    if name not in _NAMES:
+        raise ValueError(f"graph_kernel must be one of {sorted(_NAMES)} or a matrix, got {name!r}")
+    return _NAMES[name](graph, beta, normalised)

@@ -1,0 +1,151 @@
+"""Pre-images: the candidates whose features lie nearest to a predicted point of the feature space.
+
+A prediction is h = sum_j w_j phi(z_j) with anchors z_j (training outputs, or a few of them). The nearest candidate is
+
+    argmin_y |h - phi(y)|^2  =  argmax_y <h, phi(y)> - k(y, y) / 2  =  argmax_y sum_j w_j k(z_j, y) - k(y, y) / 2.
+
+The norm term may be left out only where k(y, y) is constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk._validation import Array
+from ovk.expansion import chunks
+from ovk.kernels import ScalarKernel
+from ovk.structured.candidates import Candidates, checked_blocks
+from ovk.structured.outputs import Outputs, count, first_of_each, join, keys, squared_norms, take
+
+Indices = npt.NDArray[np.intp]
+
+#: Kernel values between anchors and candidates kept while rows are predicted (512 MB).
+KEPT = 1 << 26
+
+
+def top_k(scores: Array, k: int) -> Indices:
+    """Columns of the k largest scores of each row, best first; of equal ones the first counts as larger.
+
+    >>> top_k(np.array([[1.0, 3.0, 2.0, 3.0]]), 2)
+    array([[1, 3]])
+    """
+    m, c = scores.shape
+    k = min(k, c)
+    if k == 1:
+        return np.asarray(scores.argmax(axis=1)[:, None])
+    bar = np.partition(scores, c - k, axis=1)[:, c - k, None]
+    above, equal = scores > bar, scores == bar
+    free = k - above.sum(axis=1, keepdims=True)
+    chosen = np.nonzero(above | (equal & (np.cumsum(equal, axis=1) <= free)))[1].reshape(m, k)
+    order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, axis=1)
+
+
+class SharedScores:
+    """Scores of the same candidates for any number of predictions.
+
+    Parameters
+    ----------
+    kernel : output kernel
+    anchors : outputs z_j
+    candidates : outputs y
+    """
+
+    def __init__(self, kernel: ScalarKernel, anchors: Outputs, candidates: Outputs) -> None:
+        self._kernel, self._anchors, self._candidates = kernel, anchors, candidates
+        self._half = 0.5 * squared_norms(kernel, candidates)
+        self._all = kernel(anchors, candidates) if count(anchors) * len(self._half) <= KEPT else None
+
+    def __call__(self, W: Array) -> Array:
+        """(m, candidates) scores of predictions with weights W (m, anchors)."""
+        if self._all is not None:
+            scores: Array = W @ self._all
+            scores -= self._half
+            return scores
+        scores = np.empty((len(W), len(self._half)))
+        for some in chunks(len(self._half), count(self._anchors)):
+            block = take(self._candidates, np.arange(some.start, some.stop))
+            scores[:, some] = W @ self._kernel(self._anchors, block) - self._half[some]
+        return scores
+
+
+def nearest_shared(
+    kernel: ScalarKernel, anchors: Outputs, outputs: Outputs, weights: Iterator[Array], k: int
+) -> Iterator[Indices]:
+    """Positions (m, k) of the nearest distinct candidates, for each block of weights."""
+    first = first_of_each(outputs)
+    distinct = outputs if len(first) == count(outputs) else take(outputs, first)
+    scores = SharedScores(kernel, anchors, distinct)
+    for W in weights:
+        yield first[top_k(scores(W), k)]
+
+
+def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Array, k: int) -> list[Any]:
+    """The k nearest outputs of shared candidates that come in blocks: a list of lists, one for each row of W."""
+    best = np.empty((len(W), 0))
+    kept: list[list[Any]] = [[] for _ in W]
+    for given, outputs in checked_blocks(candidates, kernel, 0):
+        first = first_of_each(outputs)
+        scores = SharedScores(kernel, anchors, take(outputs, first))(W)
+        # What is best so far stands before the block, so that it wins ties.
+        pool = np.concatenate([best, scores], axis=1)
+        chosen = top_k(pool, k)
+        best, held = np.take_along_axis(pool, chosen, axis=1), best.shape[1]
+        kept = [
+            [old[j] if j < held else given[int(first[j - held])] for j in row]
+            for old, row in zip(kept, chosen, strict=True)
+        ]
+    return kept
+
+
+def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: list[Outputs]) -> list[Array]:
+    """Scores of the candidates of each row; kernels are evaluated for many rows at once."""
+    result: list[Array] = []
+    sizes = [count(one) for one in sets]
+    start = 0
+    limit = max(1, KEPT // max(W.shape[1], 1))
+    while start < len(sets):
+        stop, total = start + 1, sizes[start]
+        while stop < len(sets) and total + sizes[stop] <= limit:
+            total += sizes[stop]
+            stop += 1
+        together = join(sets[start:stop])
+        first, back = _distinct(together)
+        distinct = take(together, first)
+        values, half = kernel(anchors, distinct), 0.5 * squared_norms(kernel, distinct)
+        edges = np.concatenate([[0], np.cumsum(sizes[start:stop])])
+        for row in range(start, stop):
+            columns = back[edges[row - start] : edges[row - start + 1]]
+            result.append(W[row] @ values[:, columns] - half[columns])
+        start = stop
+    return result
+
+
+def _distinct(outputs: Outputs) -> tuple[Indices, Indices]:
+    """Positions of distinct outputs, and which of them each output is."""
+    numbers: dict[Any, int] = {}
+    back = np.array([numbers.setdefault(key, len(numbers)) for key in keys(outputs)], dtype=np.intp)
+    return first_of_each(outputs), back
+
+
+def nearest_per_example(
+    kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Callable[[slice], Array], n: int, k: int
+) -> list[list[Any]]:
+    """The k nearest distinct outputs of each row's own candidates."""
+    result: list[list[Any]] = []
+    for rows in chunks(n, count(anchors)):
+        weights = W(rows)
+        given = [list(checked_blocks(candidates, kernel, row)) for row in range(rows.start, rows.stop)]
+        sets = [join([outputs for _, outputs in blocks]) for blocks in given]
+        for blocks, outputs, scores in zip(
+            given, sets, scores_per_example(kernel, anchors, weights, sets), strict=True
+        ):
+            first = first_of_each(outputs)
+            chosen = first[top_k(scores[None, first], k)[0]]
+            everything = [one for block, _ in blocks for one in block]
+            result.append([everything[int(i)] for i in chosen])
+    return result

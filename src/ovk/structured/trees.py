@@ -1,0 +1,189 @@
+"""Output kernel trees: extremely randomised trees whose leaves are means in a feature space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from ovk._params import Registered
+from ovk._validation import Array, whole
+from ovk.structured.regressor import FeatureRegressor
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class KernelTree(Registered):
+    """One tree, as arrays over its nodes.
+
+    Attributes
+    ----------
+    feature : input that a node looks at, -1 for a leaf
+    threshold : inputs up to it go left
+    left, right : children
+    members : sparse (nodes, n), the row of a leaf has 1 / size at the training rows in it
+    """
+
+    feature: Indices
+    threshold: Array
+    left: Indices
+    right: Indices
+    members: sparse.csr_array
+
+    def leaves(self, X: Array) -> Indices:
+        """The leaf of each row."""
+        at = np.zeros(len(X), dtype=np.intp)
+        moving = np.flatnonzero(self.feature[at] >= 0)
+        while len(moving):
+            node = at[moving]
+            low = X[moving, self.feature[node]] <= self.threshold[node]
+            at[moving] = np.where(low, self.left[node], self.right[node])
+            moving = moving[self.feature[at[moving]] >= 0]
+        return at
+
+
+def grow(X: Array, G: Array, features: int, least: int, rng: np.random.RandomState) -> KernelTree:
+    """A tree on inputs X (n, p) whose outputs have the Gram matrix G (n, n).
+
+    A node looks at `features` random inputs that vary in it, cuts each at a random place, and keeps the cut that leaves
+    the smallest variance in the feature space, which is the one with the largest
+
+        1_L' G 1_L / n_L + 1_R' G 1_R / n_R.
+    """
+    feature, threshold, left, right = [-1], [0.0], [0], [0]
+    rows: list[Indices] = []
+    owners: list[int] = []
+    todo: list[tuple[int, Indices]] = [(0, np.arange(len(X)))]
+    while todo:
+        node, some = todo.pop()
+        cut = _best_cut(X[some], G[np.ix_(some, some)], features, least, rng)
+        if cut is None:
+            rows.append(some)
+            owners.append(node)
+            continue
+        column, place = cut
+        low = X[some, column] <= place
+        feature[node], threshold[node] = column, place
+        left[node], right[node] = len(feature), len(feature) + 1
+        for part in (some[low], some[~low]):
+            todo.append((len(feature), part))
+            feature.append(-1)
+            threshold.append(0.0)
+            left.append(0)
+            right.append(0)
+    sizes = np.array([len(part) for part in rows])
+    entries = (np.repeat(1.0 / sizes, sizes), (np.repeat(owners, sizes), np.concatenate(rows)))
+    members = sparse.csr_array(entries, shape=(len(feature), len(X)))
+    return KernelTree(np.array(feature), np.array(threshold), np.array(left), np.array(right), members)
+
+
+def _best_cut(X: Array, G: Array, features: int, least: int, rng: np.random.RandomState) -> tuple[int, float] | None:
+    n = len(X)
+    total = float(G.sum())
+    variance = float(np.trace(G)) / n - total / n**2
+    if n < 2 * least or variance <= 1e-12 * max(float(np.trace(G)) / n, 1e-300):
+        return None
+    low, high = X.min(axis=0), X.max(axis=0)
+    varying = np.flatnonzero(high > low)
+    if len(varying) == 0:
+        return None
+    columns = rng.choice(varying, size=min(features, len(varying)), replace=False)
+    # Below the largest value, so that neither side is empty.
+    places = np.minimum(rng.uniform(low[columns], high[columns]), np.nextafter(high[columns], low[columns]))
+    side = (X[:, columns] <= places).astype(np.float64)
+    n_left = side.sum(axis=0)
+    inner = np.einsum("ij,ij->j", side, G @ side)
+    across = G.sum(axis=0) @ side
+    score = inner / n_left + (total - 2.0 * across + inner) / (n - n_left)
+    score[(n_left < least) | (n - n_left < least)] = -np.inf
+    best = int(score.argmax())
+    return (int(columns[best]), float(places[best])) if np.isfinite(score[best]) else None
+
+
+class OutputKernelTrees(FeatureRegressor):
+    """Regression into the feature space of an output kernel by an ensemble of extremely randomised trees (OK3).
+
+    Inputs are columns of numbers; outputs enter through their kernel matrix alone. The prediction is the average over
+    trees of the mean feature in the leaf, and its pre-image is found as in `IOKR`.
+
+    Parameters
+    ----------
+    output_kernel : scalar kernel of the outputs; default ``Linear()``
+    n_estimators : int
+        Trees.
+    max_features : int, float in (0, 1] or "sqrt"
+        Inputs that a node looks at: their number, their part, or the square root of their number.
+    min_samples_leaf : int
+    decoder : as for `IOKR`
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    trees_ : list of `KernelTree`
+    anchors_ : the training outputs
+    output_kernel_, candidates_ : as for `IOKR`
+
+    Examples
+    --------
+    >>> from ovk.structured import Delta, OutputKernelTrees
+    >>> X = [[0.0], [0.1], [1.0], [1.1]]
+    >>> model = OutputKernelTrees(Delta(), n_estimators=20, random_state=0).fit(X, ["a", "a", "b", "b"])
+    >>> model.predict([[0.05], [1.2]])
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        output_kernel: Any = None,
+        n_estimators: int = 100,
+        *,
+        max_features: Any = 1.0,
+        min_samples_leaf: int = 1,
+        decoder: Any = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.output_kernel = output_kernel
+        self.n_estimators = n_estimators
+        self.max_features = max_features
+        self.min_samples_leaf = min_samples_leaf
+        self.decoder = decoder
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Grow the trees on inputs X (n, p) and n outputs y."""
+        with self._all_or_nothing():
+            X = self._check_inputs(X, reset=True)
+            kernel, outputs, given = self._check_outputs(y, X)
+            G, inputs = kernel(outputs), _dense(X)
+            rng = check_random_state(self.random_state)
+            features, least = self._features(X.shape[1]), whole(self.min_samples_leaf, "min_samples_leaf")
+            trees = whole(self.n_estimators, "n_estimators")
+            self.trees_ = [grow(inputs, G, features, least, rng) for _ in range(trees)]
+            self.output_kernel_, self.anchors_, self.train_outputs_ = kernel, outputs, given
+        return self
+
+    def _features(self, p: int) -> int:
+        wanted = self.max_features
+        if isinstance(wanted, str):
+            if wanted != "sqrt":
+                raise ValueError(f"max_features must be a whole number, a part in (0, 1] or 'sqrt', got {wanted!r}")
+            return max(1, int(np.sqrt(p)))
+        if isinstance(wanted, float):
+            if not 0.0 < wanted <= 1.0:
+                raise ValueError(f"max_features must be a whole number, a part in (0, 1] or 'sqrt', got {wanted!r}")
+            return max(1, int(wanted * p))
+        return min(whole(wanted, "max_features"), p)
+
+    def _weights(self, X: Any) -> Array:
+        inputs = _dense(X)
+        total: Any = sum(tree.members[tree.leaves(inputs)] for tree in self.trees_)
+        return np.asarray(total.toarray()) / len(self.trees_)
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

@@ -1,0 +1,199 @@
+"""Kernels of outputs: against their definitions, positive semi-definite, diagonals, saving."""
+
+from collections import Counter
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.linalg import expm
+from scipy.stats import kendalltau
+from sklearn.base import clone
+
+import naive
+import ovk
+from ovk.kernels import Gaussian, Linear
+from ovk.structured import (
+    Delta,
+    Diffusion,
+    Hierarchy,
+    Jaccard,
+    Kendall,
+    KSpectrum,
+    MeanMap,
+    Mismatch,
+    NodeKernel,
+    ObjectKernel,
+    RandomWalk,
+    RegularisedLaplacian,
+    as_adjacency,
+    laplacian,
+    nodes,
+)
+
+TREE = {"cat": "pet", "dog": "pet", "pet": "animal", "wolf": "animal", "oak": "plant"}
+RNG = np.random.default_rng(0)
+GRAPH = sparse.csr_array(np.triu(RNG.random((12, 12)) < 0.2, 1) * 1.0)
+GRAPH = sparse.csr_array(GRAPH + GRAPH.T)
+POINTS = [RNG.standard_normal((size, 2)) for size in (1, 3, 2, 4)]
+
+KERNELS = [
+    ("delta", Delta(), ["a", "b", "a", 3, (1, 2)]),
+    ("hierarchy", Hierarchy(TREE, decay=0.5), ["cat", "dog", "wolf", "oak", "animal", {"cat", "oak"}]),
+    ("hierarchy-normalised", Hierarchy(TREE, normalise=True), ["cat", "dog", "wolf", "oak"]),
+    ("jaccard", Jaccard(), [{1, 2}, {2, 3}, set(), {1, 2, 3, 4}, set()]),
+    ("min-max", Jaccard(), [{"a": 2.0, "b": 1.0}, {"a": 0.5}, {"b": 3.0, "c": 1.0}, {}]),
+    ("mean-map", MeanMap(Gaussian(1.0)), POINTS),
+    ("mean-map-labels", MeanMap(Delta()), [["a", "b"], ["a"], [], ["b", "b", "c"]]),
+    ("spectrum", KSpectrum(2), ["abab", "ba", "", "bbbb"]),
+    ("spectrum-normalised", KSpectrum(2, normalise=True), ["abab", "ba", "", "bbbb"]),
+    ("mismatch", Mismatch(2, 1, alphabet="abc"), ["abab", "bca", "ccc"]),
+    ("diffusion", Diffusion(GRAPH, 0.7), list(range(12))),
+    ("diffusion-normalised", Diffusion(GRAPH, 0.7, normalised=True), [3, 1, 4, 1, 5]),
+    ("regularised-laplacian", RegularisedLaplacian(GRAPH, 2.0), list(range(12))),
+    ("random-walk", RandomWalk(GRAPH, 3), list(range(12))),
+    ("kendall", Kendall(), RNG.permuted(np.tile(np.arange(4.0), (6, 1)), axis=1)),
+    ("sum", 0.5 * Jaccard() + Delta() * Jaccard(), [{1, 2}, {2, 3}, {1}]),
+]
+EACH = pytest.mark.parametrize(("kernel", "objects"), [pytest.param(k, y, id=name) for name, k, y in KERNELS])
+
+
+@EACH
+def test_symmetric_positive_semi_definite_with_its_diagonal(kernel, objects):
+    K = kernel(objects)
+    np.testing.assert_allclose(K, K.T, atol=1e-12)
+    assert np.linalg.eigvalsh(K)[0] > -1e-9
+    np.testing.assert_allclose(kernel.diag(objects), np.diagonal(K), atol=1e-12)
+
+
+@EACH
+def test_blocks_are_parts_of_the_whole(kernel, objects):
+    K = kernel(objects)
+    np.testing.assert_allclose(kernel(objects[1:], objects[:2]), K[1:, :2], atol=1e-12)
+
+
+@EACH
+def test_clone_and_save(kernel, objects, tmp_path):
+    ovk.save(kernel, tmp_path / "kernel.ovk")
+    for copy in (clone(kernel), ovk.load(tmp_path / "kernel.ovk")):
+        np.testing.assert_array_equal(copy(objects), kernel(objects))
+
+
+def test_the_list_has_every_object_kernel():
+    exported = {getattr(ovk.structured, name) for name in ovk.structured.__all__}
+    kinds = {c for c in exported if isinstance(c, type) and issubclass(c, ObjectKernel)} - {ObjectKernel, NodeKernel}
+    assert kinds <= {type(kernel) for _, kernel, _ in KERNELS}
+
+
+words = st.text(alphabet="abc", max_size=6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(words, words, st.integers(1, 3), st.integers(0, 2))
+def test_mismatch_is_its_definition(y, z, k, m):
+    assert Mismatch(k, m, alphabet="abc")([y], [z])[0, 0] == naive.mismatch(y, z, k, min(m, k), "abc")
+
+
+@settings(max_examples=25, deadline=None)
+@given(words, words)
+def test_no_mismatch_is_the_spectrum(y, z):
+    assert Mismatch(2, 0, alphabet="abc")([y], [z]) == KSpectrum(2)([y], [z])
+
+
+weighted = st.dictionaries(st.sampled_from("abcd"), st.floats(0.125, 4.0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(weighted, weighted)
+def test_min_max_is_its_definition(y, z):
+    assert Jaccard()([y], [z])[0, 0] == pytest.approx(naive.min_max(y, z))
+    assert Jaccard()([set(y)], [set(z)])[0, 0] == pytest.approx(naive.min_max(Counter(set(y)), Counter(set(z))))
+
+
+def test_kendall_is_kendalls_tau():
+    a, b = RNG.permutation(6), RNG.permutation(6)
+    assert Kendall()(a[None], b[None])[0, 0] == pytest.approx(kendalltau(a, b).statistic)
+
+
+def test_mean_map_is_the_mean():
+    a, b = POINTS[1], POINTS[3]
+    assert MeanMap(Gaussian(1.0))([a], [b])[0, 0] == pytest.approx(Gaussian(1.0)(a, b).mean())
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_node_kernels_are_functions_of_the_laplacian(normalised):
+    L = laplacian(GRAPH, normalised=normalised).toarray()
+    every = range(12)
+    np.testing.assert_allclose(Diffusion(GRAPH, 0.7, normalised)(every), expm(-0.7 * L), atol=1e-12)
+    inverse = np.linalg.inv(np.eye(12) + 2.0 * L)
+    np.testing.assert_allclose(RegularisedLaplacian(GRAPH, 2.0, normalised)(every), inverse, atol=1e-12)
+    power = np.linalg.matrix_power(np.eye(12) - L / 20.0, 3)
+    np.testing.assert_allclose(RandomWalk(GRAPH, 3, 20.0, normalised)(every), power, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Diffusion(GRAPH, 0.7), RegularisedLaplacian(GRAPH, 2.0), RandomWalk(GRAPH, 3)])
+def test_large_parts_take_the_sparse_route(kernel, monkeypatch):
+    every, some = list(range(12)), [5, 2, 5]
+    expected, diagonal = kernel(every, some), kernel.diag(every)
+    monkeypatch.setattr(nodes, "SMALL_PART", 0)
+    monkeypatch.setattr(nodes, "COLUMNS", 2)
+    fresh = clone(kernel)
+    assert all(part.eigenvectors is None for part in fresh._parts()[0])
+    np.testing.assert_allclose(fresh(every, some), expected, atol=1e-10)
+    np.testing.assert_allclose(fresh(some, every), expected.T, atol=1e-10)
+    np.testing.assert_allclose(fresh.diag(every), diagonal, atol=1e-10)
+
+
+def test_a_long_path_needs_no_dense_matrix():
+    n = 20_000
+    path = sparse.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1]).tocsr()
+    column = Diffusion(path, 1.0)([9_999, 10_000, 10_050], [10_000])[:, 0]
+    small = expm(-laplacian(as_adjacency(path[:101, :101])[0], normalised=False).toarray())
+    np.testing.assert_allclose(column, [small[49, 50], small[50, 50], small[100, 50]], atol=1e-12)
+
+
+def test_parts_of_a_graph_have_nothing_in_common_and_isolated_nodes_are_alike_to_themselves_alone():
+    A = np.zeros((5, 5))
+    A[0, 1] = A[1, 0] = A[2, 3] = A[3, 2] = 1.0
+    K = Diffusion(A, 1.0)(range(5))
+    assert not K[:2, 2:].any()
+    np.testing.assert_allclose(K[4], [0, 0, 0, 0, 1])
+
+
+def test_self_loops_change_nothing_and_names_are_nodes():
+    graph = nx.path_graph(["a", "b", "c"])
+    plain = Diffusion(graph, 1.0)(["a", "c"])
+    graph.add_edge("b", "b")
+    np.testing.assert_array_equal(Diffusion(graph, 1.0)(["a", "c"]), plain)
+    resolved = Diffusion(graph, 1.0).resolve(["a"])
+    assert sparse.issparse(resolved.graph)
+    np.testing.assert_array_equal(resolved(["a", "c"]), plain)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: as_adjacency([[0, 1], [0, 0]]), r"symmetric.*\(0, 1\).*maximum"),
+        (lambda: as_adjacency([[0, -1], [-1, 0]]), "weights >= 0"),
+        (lambda: as_adjacency(np.zeros((2, 3))), "square"),
+        (lambda: as_adjacency(nx.DiGraph([(0, 1)])), "to_undirected"),
+        (lambda: as_adjacency("graph"), "adjacency matrix or a networkx graph"),
+        (lambda: Diffusion(GRAPH)([12]), "0 to 11"),
+        (lambda: Diffusion(GRAPH)([0.5]), "whole numbers"),
+        (lambda: Diffusion(GRAPH, nodes=list("abcdefghijkl"))(["z"]), "'z' is not a node"),
+        (lambda: Diffusion(GRAPH, -1.0)([0]), "beta"),
+        (lambda: RandomWalk(GRAPH, a=0.1)([0]), "largest eigenvalue"),
+        (lambda: Hierarchy(TREE)(["fish"]), "'fish' is not in the hierarchy"),
+        (lambda: Hierarchy({"a": "b", "b": "a"})(["a"]), "cycle"),
+        (lambda: Jaccard()(["word"]), "string 'word'"),
+        (lambda: Jaccard()([{"a": -1.0}]), ">= 0"),
+        (lambda: Mismatch(2)(["ab"]), "alphabet"),
+        (lambda: Kendall()(np.ones((2, 1))), "two things"),
+        (lambda: MeanMap(Linear()).resolve([[1.0], [[2.0, 3.0]]]), "dimension"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,196 @@
+"""Link prediction: scores, thresholds, graphs, what new nodes may look like."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import sparse
+
+import ovk
+from ovk import IOKR, LinkPredictor
+from ovk.kernels import Gaussian, Linear, Precomputed
+from ovk.structured import Diffusion, link_aucs
+from ovk.structured.pairs import best_threshold
+
+rng = np.random.default_rng(0)
+X = np.concatenate([rng.standard_normal((12, 2)) * 0.4 + centre for centre in ([0, 0], [3, 0], [0, 3])])
+GROUP = np.repeat([0, 1, 2], 12)
+A = np.triu((GROUP[:, None] == GROUP) & (rng.random((36, 36)) < 0.5), 1)
+A = (A | A.T).astype(float)
+NEW = np.arange(36) % 4 == 0
+KNOWN = np.flatnonzero(~NEW)
+K = Gaussian(1.0)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_scores_are_inner_products_in_the_feature_space(centre):
+    model = LinkPredictor(K, beta=0.5, alpha=0.1, centre=centre).fit(X[KNOWN], A[np.ix_(KNOWN, KNOWN)])
+    KY = Diffusion(A[np.ix_(KNOWN, KNOWN)], 0.5)(range(len(KNOWN)))
+    if centre:
+        H = np.eye(len(KNOWN)) - 1 / len(KNOWN)
+        KY = H @ KY @ H
+        inner = K(X) - K(X, X[KNOWN]).mean(axis=1) - K(X, X[KNOWN]).mean(axis=1)[:, None] + K(X[KNOWN]).mean()
+    else:
+        inner = K(X)
+    W = np.linalg.solve(inner[np.ix_(KNOWN, KNOWN)] + 0.1 * np.eye(len(KNOWN)), inner[KNOWN]).T
+    np.testing.assert_allclose(model.score_pairs(X), W @ KY @ W.T, atol=1e-9)
+    np.testing.assert_allclose(model.score_pairs(X[NEW], X[KNOWN]), (W @ KY @ W.T)[np.ix_(NEW, KNOWN)], atol=1e-9)
+
+
+def test_plain_scores_are_those_of_iokr_on_nodes():
+    inner = A[np.ix_(KNOWN, KNOWN)]
+    nodes = IOKR(K, Diffusion(inner, 0.5), 0.1).fit(X[KNOWN], range(len(KNOWN)))
+    W = nodes.weights(X)
+    model = LinkPredictor(K, beta=0.5, alpha=0.1, centre=False).fit(X, A, known=KNOWN)
+    np.testing.assert_allclose(model.score_pairs(X), W @ nodes.output_kernel_(nodes.anchors_) @ W.T, atol=1e-9)
+
+
+def test_cosines_lie_between_minus_one_and_one():
+    model = LinkPredictor(K, alpha=0.1, cosine=True).fit(X, A, known=KNOWN)
+    scores = model.score_pairs(X)
+    assert (np.abs(scores) <= 1 + 1e-12).all()
+    np.testing.assert_allclose(np.diagonal(scores), 1.0)
+
+
+def test_links_of_new_nodes_are_found_and_the_graph_is_said_in_three_ways():
+    named = nx.relabel_nodes(nx.from_numpy_array(A[np.ix_(KNOWN, KNOWN)]), lambda i: f"n{i}")
+    models = [
+        LinkPredictor(K, alpha=0.1).fit(X, A, known=KNOWN),
+        LinkPredictor(K, alpha=0.1).fit(X, sparse.csr_matrix(A), known=~NEW),
+        LinkPredictor(K, alpha=0.1).fit(X[KNOWN], named),
+    ]
+    aucs = [model.evaluate(X, A, NEW) for model in models]
+    assert aucs[0] == aucs[1] == aucs[2]
+    assert aucs[0]["roc new-known"] > 0.8
+    assert aucs[0]["roc new-new"] > 0.8
+    graph = models[2].predict_graph(X[NEW], names=list("abcdefghi"), with_known=True)
+    assert set(graph) == set("abcdefghi") | {f"n{i}" for i in range(27)}
+    truth = A[NEW][:, NEW]
+    alone = models[0].predict_graph(X[NEW])
+    assert sorted(alone) == list(range(9))
+    scores = models[0].score_pairs(X[NEW])
+    expected = {(i, j) for i in range(9) for j in range(i) if scores[i, j] > models[0].threshold_}
+    assert {(max(e), min(e)) for e in alone.edges} == expected
+    assert all(alone.edges[e]["weight"] > models[0].threshold_ for e in alone.edges)
+    found = nx.to_numpy_array(alone, nodelist=range(9), weight=None)
+    assert (found[truth > 0].mean()) > (found[truth == 0].mean())
+
+
+def test_the_threshold_is_the_best_f1_of_left_out_nodes():
+    model = LinkPredictor(K, alpha=0.1, centre=False).fit(X[KNOWN], A[np.ix_(KNOWN, KNOWN)])
+    F, G = model.embedding_, K(X[KNOWN])
+    left = np.array(
+        [
+            G[i, np.arange(27) != i]
+            @ np.linalg.solve(np.delete(np.delete(G, i, 0), i, 1) + 0.1 * np.eye(26), np.delete(F, i, 0))
+            for i in range(27)
+        ]
+    )
+    i, j = np.triu_indices(27, 1)
+    there, scores = A[np.ix_(KNOWN, KNOWN)][i, j] > 0, (left @ left.T)[i, j]
+
+    def f1(t):
+        called = scores > t
+        return 2 * (called & there).sum() / (called.sum() + there.sum())
+
+    assert f1(model.threshold_) == pytest.approx(max(f1(t) for t in scores - 1e-9))
+
+
+def test_no_link_at_all():
+    model = LinkPredictor(K).fit(X, np.zeros((36, 36)))
+    assert model.threshold_ == np.inf
+    assert model.predict_graph(X[:4]).number_of_edges() == 0
+    assert best_threshold(np.array([True, True]), np.array([0.5, 0.5])) == 0.0
+
+
+def test_unknown_nodes_help_through_their_inputs():
+    few = np.arange(0, 36, 4)
+    alone = LinkPredictor(K, alpha=0.1).fit(X, A, known=few)
+    helped = LinkPredictor(K, alpha=0.1, alpha_graph=0.1, n_neighbors=3).fit(X, A, known=few)
+    assert helped.model_.X_fit_.shape[0] == 36
+    assert not np.allclose(alone.score_pairs(X), helped.score_pairs(X))
+    assert LinkPredictor(K, alpha=0.1, alpha_graph=0.0).fit(X, A, known=few).score_pairs(X) == pytest.approx(
+        alone.score_pairs(X)
+    )
+
+
+def test_several_kernels_are_averaged():
+    both = Precomputed(0.5 * (K(X) + Linear()(X)))
+    every = np.arange(36)[:, None]
+    one = LinkPredictor(both, alpha=0.1).fit(every, A, known=KNOWN)
+    two = LinkPredictor([Precomputed(K(X)), Precomputed(Linear()(X))], alpha=0.1).fit(every, A, known=KNOWN)
+    np.testing.assert_allclose(one.score_pairs(every), two.score_pairs(every), atol=1e-9)
+
+
+def test_alpha_by_leave_one_out_and_a_kernel_matrix_of_the_graph():
+    KY = Diffusion(A[np.ix_(KNOWN, KNOWN)], 1.0)(range(27))
+    ready = LinkPredictor(K, KY, alpha=[0.01, 0.1, 1.0, 10.0]).fit(X, A, known=KNOWN)
+    named = LinkPredictor(K, alpha=ready.alpha_).fit(X, A, known=KNOWN)
+    assert ready.loo_errors_.shape == (4,)
+    np.testing.assert_allclose(ready.score_pairs(X), named.score_pairs(X), atol=1e-9)
+
+
+def test_a_node_without_features_and_isolated_nodes():
+    """A row of zeros under a linear kernel says nothing: every pair of it has the same score."""
+    inner = A.copy()
+    inner[5] = inner[:, 5] = 0.0
+    model = LinkPredictor("linear", alpha=0.1, centre=False).fit(X, inner)
+    np.testing.assert_array_equal(model.score_pairs(np.zeros((1, 2)), X), 0.0)
+    with pytest.raises(ValueError, match="NaN"):
+        model.score_pairs(np.full((1, 2), np.nan))
+
+
+def test_aucs_are_split_by_pair():
+    S = rng.random((36, 36))
+    S = S + S.T
+    found = link_aucs(A, S, NEW)
+    from sklearn.metrics import roc_auc_score
+
+    assert found["roc new-known"] == roc_auc_score(A[NEW][:, ~NEW].ravel(), S[NEW][:, ~NEW].ravel())
+    with pytest.raises(ValueError, match="same nodes"):
+        link_aucs(A, S[:5], NEW)
+    with pytest.raises(ValueError, match="boolean"):
+        link_aucs(A, S, NEW.astype(int))
+
+
+@pytest.mark.parametrize("settings", [{}, {"cosine": True, "alpha": [0.1, 1.0]}, {"alpha_graph": 0.1}])
+def test_saved_and_loaded(settings, tmp_path):
+    model = (
+        LinkPredictor(K, **settings).fit(X, A, known=KNOWN)
+        if "alpha" not in settings
+        else (LinkPredictor(K, **settings).fit(X, A))
+    )
+    ovk.save(model, tmp_path / "model.ovk")
+    loaded = ovk.load(tmp_path / "model.ovk")
+    np.testing.assert_array_equal(loaded.score_pairs(X), model.score_pairs(X))
+    assert loaded.threshold_ == model.threshold_
+
+
+@pytest.mark.parametrize(
+    ("settings", "graph", "known", "message"),
+    [
+        ({}, np.triu(A), None, "symmetric"),
+        ({}, A[:5, :5], None, "5 nodes but X has 36"),
+        ({}, A, [1, 1], "once"),
+        ({}, A, [40], "known must hold"),
+        ({"graph_kernel": "heat"}, A, None, "diffusion"),
+        ({"graph_kernel": np.eye(5)}, A, None, "over the known"),
+        ({"graph_kernel": -np.eye(36)}, A, None, "positive semi-definite"),
+        ({"kernel": []}, A, None, "at least one kernel"),
+        ({"beta": -1.0}, A, None, "beta"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_leaves_the_model_as_it_was(settings, graph, known, message):
+    model = LinkPredictor(K).fit(X, A)
+    before = model.score_pairs(X)
+    model.set_params(**settings)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, graph, known=known)
+    np.testing.assert_array_equal(model.score_pairs(X), before)
+
+
+def test_bad_names_are_refused():
+    model = LinkPredictor(K).fit(X, A)
+    with pytest.raises(ValueError, match="different names"):
+        model.predict_graph(X[:2], names=["a", "a"])
+    with pytest.raises(ValueError, match="differ from"):
+        model.predict_graph(X[:2], names=[0, 1], with_known=True)

@@ -1,0 +1,23 @@
+"""scikit-learn's own checks, without exceptions. A `LinkPredictor` learns from a graph, which they cannot make."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ovk import IOKR
+from ovk.kernels import Gaussian
+from ovk.structured import OutputKernelTrees
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        IOKR(),
+        IOKR(landmarks=20, random_state=0),
+        IOKR(alpha=[0.1, 1.0], fit_intercept=True),
+        IOKR(output_kernel=Gaussian(0.5), alpha=0.01),
+        IOKR(alpha_graph=0.01),
+        OutputKernelTrees(n_estimators=5, random_state=0),
+    ]
+)
+def test_sklearn_checks(estimator, check):
+    check(estimator)

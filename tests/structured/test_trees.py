@@ -1,0 +1,79 @@
+"""Output kernel trees."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor
+
+import ovk
+from ovk.kernels import Gaussian
+from ovk.structured import Delta, OutputKernelTrees
+from ovk.structured.trees import _best_cut
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-2, 2, (60, 3))
+Y = np.column_stack([np.sign(X[:, 0]), np.abs(X[:, 1])])
+
+
+def test_the_best_cut_leaves_the_smallest_variance():
+    """Against the variance of both sides, for the same random cuts."""
+    G = Gaussian(1.0)(Y)
+    column, place = _best_cut(X, G, 3, 1, np.random.RandomState(5))
+    again = np.random.RandomState(5)
+    columns = again.choice(np.arange(3), size=3, replace=False)
+    places = again.uniform(X.min(axis=0)[columns], X.max(axis=0)[columns])
+
+    def left(c, t):
+        low = X[:, c] <= t
+        return sum(np.trace(G[np.ix_(side, side)]) - G[np.ix_(side, side)].sum() / side.sum() for side in (low, ~low))
+
+    variances = [left(c, t) for c, t in zip(columns, places, strict=True)]
+    best = int(np.argmin(variances))
+    assert (column, place) == (columns[best], places[best])
+
+
+def test_a_single_full_tree_remembers_and_an_ensemble_is_as_good_as_scikit_learns():
+    one = OutputKernelTrees(n_estimators=1, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(one.predict(X), Y)
+    new = rng.uniform(-2, 2, (300, 3))
+    truth = np.column_stack([np.sign(new[:, 0]), np.abs(new[:, 1])])
+    ours = OutputKernelTrees(n_estimators=30, random_state=0).fit(X, Y).predict(new)
+    theirs = ExtraTreesRegressor(30, random_state=0).fit(X, Y).predict(new)
+    errors = [np.mean((found - truth) ** 2) for found in (ours, theirs)]
+    assert errors[0] < 1.2 * errors[1]
+
+
+def test_weights_are_averages_of_leaves():
+    model = OutputKernelTrees(Delta(), n_estimators=5, min_samples_leaf=4, random_state=0).fit(X, Y[:, 0])
+    W = model.weights(X)
+    np.testing.assert_allclose(W.sum(axis=1), 1.0)
+    assert (W >= 0).all()
+    assert W.max() <= 1 / 4 + 1e-12
+
+
+def test_seeds_sparse_inputs_and_parts_of_the_inputs():
+    from scipy import sparse
+
+    settings = {"n_estimators": 4, "random_state": 3}
+    for features in (2, 0.5, "sqrt"):
+        model = OutputKernelTrees(max_features=features, **settings).fit(X, Y)
+        again = OutputKernelTrees(max_features=features, **settings).fit(sparse.csr_array(X), Y)
+        np.testing.assert_array_equal(model.predict(X), again.predict(sparse.csr_array(X)))
+
+
+def test_constant_inputs_give_the_mean():
+    model = OutputKernelTrees(n_estimators=2).fit(np.ones((60, 2)), Y)
+    np.testing.assert_allclose(model.predict(np.zeros((1, 2)))[0], Y.mean(axis=0))
+
+
+def test_saved_and_loaded(tmp_path):
+    model = OutputKernelTrees(Delta(), n_estimators=3, random_state=0).fit(X, list(map(str, Y[:, 0])))
+    ovk.save(model, tmp_path / "model.ovk")
+    assert ovk.load(tmp_path / "model.ovk").predict(X) == model.predict(X)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_features": 0.0}, {"max_features": "log"}, {"max_features": 0}, {"n_estimators": 0}]
+)
+def test_bad_parameters_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        OutputKernelTrees(**settings).fit(X, Y)
