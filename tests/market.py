@@ -25,9 +25,6 @@ from ovk.kernels import (
     SklearnKernel,
     Tanimoto,
 )
-<<<<<<< HEAD
-from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MeanRegularised, MixedEffect, Tree
-=======
 from ovk.operators import (
     Cluster,
     Dense,
@@ -35,11 +32,11 @@ from ovk.operators import (
     Identity,
     Integral,
     LowRank,
+    MeanRegularised,
     MixedEffect,
     Multiplication,
     Tree,
 )
->>>>>>> movkl
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs
 

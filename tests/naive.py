@@ -577,6 +577,8 @@ def _(kernel: kernels.OnCurves, x, z):
             curve = values @ np.linalg.lstsq(roots[:, None] * values, roots * curve, rcond=None)[0]
         curves.append(roots * curve)
     return scalar(kernel.kernel, *curves)
+
+
 # ----------------------------------------------------------------------------------------- structured outputs
 
 

@@ -13,8 +13,6 @@ import ovk
 ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("curves", "kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
-    *("solvers", "features", "online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
-    *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
     *("solvers", "features", "online", "structured", "streams", "evaluation", "datasets", "plotting", "reproduce"),
 ]
 

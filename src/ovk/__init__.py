@@ -1,7 +1,6 @@
 """ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels."""
 
-from ovk import curves, features, grams, kernels, operators, ovkernels, solvers
-from ovk import features, grams, kernels, operators, ovkernels, solvers, structured
+from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
 from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
