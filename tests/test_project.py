@@ -42,6 +42,7 @@ WITHOUT_EXAMPLE = {
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
     "Minimum", "ProximalInfo", "Basis", "CurveOperator",
     "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
+    "Conformal",
 }  # fmt: skip
 
 

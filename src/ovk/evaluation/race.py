@@ -11,6 +11,8 @@ import numpy as np
 from ovk._params import Registered
 from ovk._validation import Array
 from ovk.evaluation.baselines import Baseline
+from ovk.evaluation.conformal import Conformal
+from ovk.evaluation.conformal.result import IntervalRecord
 from ovk.evaluation.curves import Entrant, Tally, checkpoints
 from ovk.evaluation.learners import RowByRow, as_learner
 from ovk.evaluation.result import ProgressiveResult
@@ -35,6 +37,7 @@ class Race(Registered):
     features, outputs : names
     single : whether outputs come as (n,)
     keep : what to keep of each row, as in `progressive`
+    intervals : regions around the predictions, None without
     n_rows, warm_up, n_skipped, counts, rows, support : as in `ProgressiveResult`
 
     Examples
@@ -67,16 +70,28 @@ class Race(Registered):
     n_skipped: int = 0
     rows: list[int] = field(default_factory=list)
     support: list[tuple[int, int]] = field(default_factory=list)
+    intervals: IntervalRecord | None = None
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
 
     @classmethod
-    def of(cls, model: Any, baselines: Sequence[Baseline], scaling: Scaling, first: Chunk, keep: str = "none") -> Race:
+    def of(
+        cls,
+        model: Any,
+        baselines: Sequence[Baseline],
+        scaling: Scaling,
+        first: Chunk,
+        keep: str = "none",
+        intervals: Conformal | None = None,
+    ) -> Race:
         """At the start of a stream whose first chunk is `first`."""
         d = len(first.targets)
         entrant = Entrant.of(type(model).__name__, as_learner(model), d)
         beside = [Entrant.of(baseline.name, baseline, d) for baseline in baselines]
         single = first.Y.ndim == 1
-        return cls(entrant, beside, scaling, first.features, first.targets, Tally.empty(d), single, keep)
+        race = cls(entrant, beside, scaling, first.features, first.targets, Tally.empty(d), single, keep)
+        if intervals is not None:
+            race.intervals = IntervalRecord.of(intervals, d, keep=keep != "none")
+        return race
 
     @property
     def model(self) -> Any:
@@ -104,6 +119,12 @@ class Race(Registered):
         for entrant in self.beside:
             entrant.record(entrant.predict_then_learn(chunk.X, Y), Y, counted, marks - start)
         self.counts.add(counted.astype(np.float64), marks - start)
+        if self.intervals is not None:
+            # An invalid row's prediction is nan, and so is its region.
+            if tested:
+                self.intervals.take(F, np.where(counted, Y, np.nan), marks - start)
+            else:
+                self.intervals.skip(F)
         self.rows += marks.tolist()
         self.n_rows += n
         self.n_skipped += int(skipped.sum())
@@ -160,4 +181,5 @@ class Race(Registered):
             n_skipped=self.n_skipped + unlearned,
             support_rows=sizes[:, 0] if support else None,
             support_sizes=sizes[:, 1] if support else None,
+            intervals=None if self.intervals is None else self.intervals.result(np.array(rows, dtype=np.int64), last),
         )
