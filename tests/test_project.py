@@ -40,7 +40,7 @@ WITHOUT_EXAMPLE = {
     "Row", "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput",
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
-    "Minimum", "ProximalInfo",
+    "Minimum", "ProximalInfo", "Spectral",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import OVKRidge, OVKRidgeCV
+from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
@@ -14,6 +14,7 @@ __all__ = [
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
+    "OutputKernelRidge",
     "__version__",
     "features",
     "grams",

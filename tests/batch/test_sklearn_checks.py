@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ovk import OVKRidge, OVKRidgeCV
+from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
@@ -20,6 +20,8 @@ from ovk.operators import MixedEffect
         OVKRidgeCV(),
         OVKRidgeCV(omegas=[0.0, 0.5]),
         OVKRidgeCV(fit_intercept=True),
+        OutputKernelRidge(),
+        OutputKernelRidge(penalty="frobenius", fit_intercept=True),
     ]
 )
 def test_sklearn_checks(estimator, check):

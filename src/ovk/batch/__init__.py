@@ -1,6 +1,7 @@
 """Learning from a batch."""
 
+from ovk.batch.output_kernel import OutputKernelRidge
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
 
-__all__ = ["OVKRidge", "OVKRidgeCV"]
+__all__ = ["OVKRidge", "OVKRidgeCV", "OutputKernelRidge"]
