@@ -2,7 +2,7 @@
 
 from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV
+from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
@@ -25,4 +25,5 @@ __all__ = [
     "progressive",
     "save",
     "solvers",
+    "tune",
 ]

@@ -3,5 +3,6 @@
 from ovk.batch.output_kernel import OutputKernelRidge
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
+from ovk.batch.tuning import TuningInfo, tune
 
-__all__ = ["OVKRidge", "OVKRidgeCV", "OutputKernelRidge"]
+__all__ = ["OVKRidge", "OVKRidgeCV", "OutputKernelRidge", "TuningInfo", "tune"]
