@@ -726,3 +726,21 @@ def joint_scores(R, form, decay=1.0):
         np.fill_diagonal(C, 1.0)
         scores.append(sqrt((r / s) @ np.linalg.inv(C) @ (r / s)))
     return scores
+
+
+# -------------------------------------------------------------------------------------- learned output operators
+
+
+def profile(G, Y, T, alpha, columns=None):
+    """Value of ridge regression with k T and the moment C'GC, from the whole matrix; nan in Y was not observed."""
+    n, d = Y.shape
+    seen = np.flatnonzero(~np.isnan(Y.ravel()))
+    y = Y.ravel()[seen]
+    A = np.kron(G, T)[np.ix_(seen, seen)] + alpha * np.eye(len(seen))
+    E = np.zeros((len(seen), 0)) if columns is None else np.kron(columns[:, None], np.eye(d))[seen]
+    k = E.shape[1]
+    c = np.linalg.solve(np.block([[A, E], [E.T, np.zeros((k, k))]]), np.concatenate([y, np.zeros(k)]))[: len(seen)]
+    C = np.zeros(n * d)
+    C[seen] = c
+    C = C.reshape(n, d)
+    return alpha * float(y @ c), C.T @ G @ C

@@ -43,6 +43,7 @@ WITHOUT_EXAMPLE = {
     "Minimum", "ProximalInfo", "Basis", "CurveOperator",
     "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
     "Conformal",
+    "Spectral",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
-from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OVKRidge, OVKRidgeCV
+from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
@@ -19,6 +19,7 @@ __all__ = [
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
+    "OutputKernelRidge",
     "__version__",
     "curves",
     "features",
@@ -31,4 +32,5 @@ __all__ = [
     "save",
     "solvers",
     "structured",
+    "tune",
 ]

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ovk import FunctionalRidge, FunctionalRidgeCV, OVKRidge, OVKRidgeCV
+from ovk import FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
@@ -22,6 +22,8 @@ from ovk.operators import MixedEffect
         OVKRidgeCV(fit_intercept=True),
         FunctionalRidge(),
         FunctionalRidgeCV(fit_intercept=True),
+        OutputKernelRidge(),
+        OutputKernelRidge(penalty="frobenius", fit_intercept=True),
     ]
 )
 def test_sklearn_checks(estimator, check):

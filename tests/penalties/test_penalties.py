@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ovk.penalties import L1, L1L2, PSDCone
+from ovk.penalties import L1, L1L2, Frobenius, PSDCone, Trace
 
 numbers = st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 3))
 matrices = arrays(np.float64, (4, 3), elements=numbers)
@@ -51,7 +51,7 @@ def test_proximal_steps_do_not_spread_points(penalty, C, D, step):
     assert moved <= np.linalg.norm(C - D) + 1e-12
 
 
-@pytest.mark.parametrize("penalty", [L1(0.7), L1L2(0.7), PSDCone()])
+@pytest.mark.parametrize("penalty", [L1(0.7), L1L2(0.7), PSDCone(), Trace(0.7), Frobenius(0.7)])
 def test_a_step_leaves_its_argument_alone(penalty):
     C = np.array([[1.0, 0.2], [0.2, -3.0]])
     before = C.copy()
@@ -68,3 +68,38 @@ def test_a_matrix_that_is_not_symmetric_lies_outside_the_cone():
 def test_a_weight_must_be_a_number_from_zero(penalty, weight):
     with pytest.raises(ValueError, match="weight must be a finite number >= 0"):
         penalty(weight).value(np.eye(2))
+
+
+# --------------------------------------------------------------------------------------------------------- eigenvalues
+
+
+@pytest.mark.parametrize("penalty", [Trace(0.7), Frobenius(0.7)])
+@given(A=squares, Q=arrays(np.float64, (3, 3), elements=numbers), step=steps)
+@settings(max_examples=50)
+def test_spectral_steps_beat_every_other_point_of_the_cone(penalty, A, Q, step):
+    P = penalty.prox(A, step)
+    assert PSDCone().value(P) == 0.0
+    assert objective(penalty, P, A, step) <= objective(penalty, Q @ Q.T, A, step) + 1e-8
+
+
+@pytest.mark.parametrize("penalty", [Trace(0.7), Frobenius(0.7)])
+@given(R=arrays(np.float64, (3, 3), elements=numbers), Q=arrays(np.float64, (3, 3), elements=numbers))
+@settings(max_examples=50)
+def test_the_balance_beats_every_other_point_of_the_cone(penalty, R, Q):
+    S, other = R @ R.T + 0.1 * np.eye(3), Q @ Q.T + 0.1 * np.eye(3)
+
+    def price(T):
+        return np.trace(np.linalg.solve(T, S)) + penalty.value(T)
+
+    assert price(penalty.balance(S)) <= price(other) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("penalty", [Trace(0.7), Frobenius(0.7)])
+def test_spectral_gradients_and_domain(penalty):
+    T = np.array([[2.0, 0.5], [0.5, 1.0]])
+    D = np.array([[0.3, -0.2], [-0.2, 0.1]])
+    slope = (penalty.value(T + 1e-6 * D) - penalty.value(T - 1e-6 * D)) / 2e-6
+    np.testing.assert_allclose(np.vdot(penalty.gradient(T), D), slope, rtol=1e-8)
+    assert penalty.value(np.diag([1.0, -1.0])) == np.inf
+    with pytest.raises(ValueError, match="weight must be a finite number > 0"):
+        type(penalty)(0.0).value(T)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, positive
 from ovk.penalties.base import Penalty
 
 #: A negative eigenvalue this small beside the largest is rounding.
@@ -38,3 +40,109 @@ class PSDCone(Penalty):
         kept = vectors[:, values > 0]
         result: Array = (kept * values[values > 0]) @ kept.T
         return result
+
+
+class Spectral(Penalty):
+    """A function of the eigenvalues of a symmetric positive semi-definite matrix, inf for all other matrices.
+
+    A subclass says what happens to one eigenvalue: its price, its proximal step, and where the price balances s / t.
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def _weight(self) -> float:
+        return positive(self.weight, "weight")
+
+    @abstractmethod
+    def _price(self, t: Array) -> Array:
+        """Omega of one eigenvalue t >= 0."""
+
+    @abstractmethod
+    def gradient(self, C: Array) -> Array:
+        """Derivative of Omega inside the cone, (d, d)."""
+
+    @abstractmethod
+    def _shrink(self, t: Array, step: float) -> Array:
+        """argmin over p >= 0 of (p - t)^2 / 2 + step Omega(p)."""
+
+    @abstractmethod
+    def _balance(self, s: Array) -> Array:
+        """argmin over t >= 0 of s / t + Omega(t), s >= 0."""
+
+    def value(self, C: Array) -> float:
+        outside = PSDCone().value(C)
+        return outside if outside > 0 else float(self._price(np.maximum(np.linalg.eigvalsh(C), 0.0)).sum())
+
+    def prox(self, C: Array, step: float) -> Array:
+        values, vectors = np.linalg.eigh(0.5 * (C + C.T))
+        result: Array = (vectors * self._shrink(values, step)) @ vectors.T
+        return result
+
+    def balance(self, S: Array) -> Array:
+        """argmin over T of <S, T^-1> + Omega(T), for S positive semi-definite: it has the eigenvectors of S."""
+        values, vectors = np.linalg.eigh(0.5 * (S + S.T))
+        result: Array = (vectors * self._balance(np.maximum(values, 0.0))) @ vectors.T
+        return result
+
+
+class Trace(Spectral):
+    """weight * tr(T) for positive semi-definite T: few eigenvalues, hence low rank.
+
+    Parameters
+    ----------
+    weight : float > 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.penalties import Trace
+    >>> Trace(2.0).value(np.diag([1.0, 3.0]))
+    8.0
+    >>> Trace(2.0).prox(np.diag([1.0, 3.0]), step=0.5)
+    array([[0., 0.],
+           [0., 2.]])
+    """
+
+    def _price(self, t: Array) -> Array:
+        return self._weight() * t
+
+    def gradient(self, C: Array) -> Array:
+        return self._weight() * np.eye(len(C))
+
+    def _shrink(self, t: Array, step: float) -> Array:
+        return np.maximum(t - step * self._weight(), 0.0)
+
+    def _balance(self, s: Array) -> Array:
+        return np.sqrt(s / self._weight())
+
+
+class Frobenius(Spectral):
+    """weight * |T|_F^2 for positive semi-definite T: no entry too large.
+
+    Parameters
+    ----------
+    weight : float > 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.penalties import Frobenius
+    >>> Frobenius(2.0).value(np.diag([1.0, 3.0]))
+    20.0
+    >>> Frobenius(2.0).prox(np.diag([-1.0, 3.0]), step=0.5)
+    array([[0., 0.],
+           [0., 1.]])
+    """
+
+    def _price(self, t: Array) -> Array:
+        return self._weight() * t**2
+
+    def gradient(self, C: Array) -> Array:
+        return 2.0 * self._weight() * C
+
+    def _shrink(self, t: Array, step: float) -> Array:
+        return np.maximum(t, 0.0) / (1.0 + 2.0 * step * self._weight())
+
+    def _balance(self, s: Array) -> Array:
+        return np.cbrt(s / (2.0 * self._weight()))

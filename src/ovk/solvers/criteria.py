@@ -1,0 +1,147 @@
+"""How well a kernel and noise levels suit the data, with derivatives.
+
+Two criteria of the Gaussian process y = f + noise, f with covariance K, A = K + noise, c = A^-1 y, B = A^-1:
+
+- evidence: -log p(y) = (y'c + log det A + N log 2 pi) / 2;
+- leave-one-out: mean of |r|^2, r_I = B_II^-1 c_I the residuals of the sets I that are left out together.
+
+Both change with A by <Omega, dA>:  Omega = (B - c c') / 2  for the evidence; for leave-one-out, with p_I = B_II^-1 r_I,
+
+    Omega = (2 / N) (B S B - (B p c' + c p'B) / 2),   S block diagonal, S_II = (r_I p_I' + p_I r_I') / 2.
+
+For K = sum_k G_k (x) T_k that is all one needs: the derivative in G_k is sum_qp T_k[q, p] Omega[(., q), (., p)], in T_k
+sum_ij G_k[i, j] Omega[(i, .), (j, .)]. With one term and complete outputs nothing of size n d is formed: scaling by the
+noise D makes A = G (x) T + I with T = V diag(t) V', G = Q diag(g) Q', and the evidence and its derivatives are
+elementwise in Q and V.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
+
+from ovk._validation import Array
+from ovk.grams.base import Indices
+from ovk.solvers.cholesky import triangle
+
+
+class Criterion(NamedTuple):
+    """A criterion and its derivatives.
+
+    Attributes
+    ----------
+    value : small is good
+    grams : derivative in each scalar gram G_k, (n, n)
+    operators : derivative in each operator T_k, (d, d)
+    noise : (d,) derivative in the noise variances
+    """
+
+    value: float
+    grams: list[Array]
+    operators: list[Array]
+    noise: Array
+
+
+class DenseCriterion(NamedTuple):
+    """The same in the covariance of the observed pairs: the derivative Omega, (N, N)."""
+
+    value: float
+    omega: Array
+
+
+def separable_evidence(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
+    """Negative log evidence of complete outputs Y, (n, d), under G (x) T + I (x) diag(noise).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.solvers.criteria import separable_evidence
+    >>> found = separable_evidence(np.eye(1), np.eye(1), np.zeros((1, 1)), np.ones(1))
+    >>> round(found.value, 4)  # of the normal density at 0 with variance 2
+    1.2655
+    """
+    n, d = Y.shape
+    root = np.sqrt(noise)
+    scaled, Y = T / np.outer(root, root), Y / root
+    t, V = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    g, Q = np.linalg.eigh(G)
+    t, g = np.maximum(t, 0.0), np.maximum(g, 0.0)
+    filters = 1.0 / (np.multiply.outer(g, t) + 1.0)
+    Z = Q.T @ Y @ V
+    C = Z * filters
+    logdet = n * float(np.log(noise).sum()) - float(np.log(filters).sum())
+    value = 0.5 * (float(np.vdot(Z, C)) + logdet + n * d * float(np.log(2.0 * np.pi)))
+    # In the eigenvectors, A^-1 is diagonal: only the products of coefficients fill the matrices.
+    inner = -(C * t) @ C.T
+    inner[np.diag_indices_from(inner)] += filters @ t
+    outer = -(C.T * g) @ C
+    outer[np.diag_indices_from(outer)] += g @ filters
+    by_gram = 0.5 * Q @ inner @ Q.T
+    by_scaled = 0.5 * V @ outer @ V.T
+    # The noise enters by log det, by the scaled outputs and by the scaled operator.
+    own = np.einsum("iq,iq->q", Q @ C @ V.T, Y)
+    by_log_noise = 0.5 * n - 0.5 * own - (by_scaled * scaled).sum(axis=1)
+    return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
+
+
+def dense_evidence(A: Array, y: Array) -> DenseCriterion:
+    """Negative log evidence of the pairs y, (N,), with covariance A, noise included."""
+    factor = triangle(A.copy, 0.0)
+    c = factor.solve(y)
+    logdet = 2.0 * float(np.log(np.diagonal(factor.L)).sum())
+    value = 0.5 * (float(y @ c) + logdet + len(y) * float(np.log(2.0 * np.pi)))
+    return DenseCriterion(value, 0.5 * (_inverse(factor.L) - np.outer(c, c)))
+
+
+def dense_leave_one_out(A: Array, y: Array, together: Indices) -> DenseCriterion:
+    """Mean squared left-out residual of the pairs y; those with the same number in `together` are left out together."""
+    factor = triangle(A.copy, 0.0)
+    c, B = factor.solve(y), _inverse(factor.L)
+    r, p = np.empty_like(c), np.empty_like(c)
+    S = sparse.lil_array((len(y), len(y)))
+    order = np.argsort(together, kind="stable")
+    diagonal = np.zeros(len(y))
+    for I in np.split(order, np.flatnonzero(np.diff(together[order])) + 1):  # noqa: E741 - the set I of the formula
+        if len(I) == 1:
+            r[I] = c[I] / B[I, I]
+            p[I] = r[I] / B[I, I]
+            diagonal[I] = r[I] * p[I]
+            continue
+        block = B[np.ix_(I, I)]
+        r[I] = np.linalg.solve(block, c[I])
+        p[I] = np.linalg.solve(block, r[I])
+        S[np.ix_(I, I)] = 0.5 * (np.outer(r[I], p[I]) + np.outer(p[I], r[I]))
+    inside = sparse.csr_array(S + sparse.diags_array(diagonal))
+    solved = B @ p
+    omega = B @ (inside @ B) - 0.5 * (np.outer(solved, c) + np.outer(c, solved))
+    return DenseCriterion(float(r @ r) / len(y), (2.0 / len(y)) * omega)
+
+
+def split_among_terms(
+    omega: Array, terms: list[tuple[Array, Array]], points: Indices, outputs: Indices, n: int, d: int
+) -> tuple[list[Array], list[Array], Array]:
+    """Derivatives in the scalar grams and operators of  sum_k G_k[i, j] T_k[q, p],  and in the noise of each output."""
+    N = len(points)
+    at_point = sparse.csr_array((np.ones(N), (points, np.arange(N))), shape=(n, N))
+    of_output = sparse.csr_array((np.ones(N), (outputs, np.arange(N))), shape=(d, N))
+    grams, operators = [], []
+    for G, T in terms:
+        grams.append(_summed(at_point, omega * T[np.ix_(outputs, outputs)]))
+        operators.append(_summed(of_output, omega * G[np.ix_(points, points)]))
+    return grams, operators, of_output @ np.diagonal(omega)
+
+
+def _summed(member: sparse.csr_array, M: Array) -> Array:
+    """Sums of M, (N, N), over the members of each pair of groups."""
+    return np.asarray(member @ (member @ M).T).T
+
+
+def _inverse(L: Array) -> Array:
+    """(L L')^-1."""
+    inverse, _ = lapack.dpotri(np.asfortranarray(L), lower=1)
+    lower = np.tril(inverse)
+    result: Array = lower + np.tril(inverse, -1).T
+    return result

@@ -1,0 +1,172 @@
+"""Learning the output operator together with the function.
+
+    minimise over T in the positive semi-definite cone   H(T) = h(T) + alpha Omega(T),
+
+h the objective of ridge regression with the function minimised out (`profile`). In f and T together the problem is
+convex, because <B, G B T^-1> is (Ciliberto et al. 2015); with Omega = |T|_F^2 it is that of Dinuzzo et al. (2011).
+
+Block coordinate descent goes first where Omega depends on the eigenvalues alone: the coefficients C from T (a Sylvester
+equation, solved by eigenvectors), then with B = C T fixed, T from  <B'GB, T^-1> + Omega(T),  which has a closed form.
+It is fast far from the solution and slow where eigenvalues vanish. There accelerated proximal steps on T itself finish;
+for other penalties they do all the work. Neither ever raises H.
+
+With a `rank`, T = W W', and the same H is minimised in W, (d, rank), by L-BFGS: not convex, but never higher than where
+it starts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ovk._validation import Array
+from ovk.penalties import Penalty
+from ovk.penalties.spectral import Spectral
+from ovk.solvers.profile import Profile
+from ovk.solvers.proximal import proximal_gradient
+
+#: Proximal steps between two attempts at longer ones, and how much longer: curvature falls as T grows.
+ROUND, LONGER = 20, 8.0
+#: A round that lowers the objective by less than this part of it has lowered nothing.
+ROUNDING = 1e-9
+#: Block descent stops when a round lowers the objective by less than this part of it.
+STALLED = 1e-5
+#: Part of the mean eigenvalue added to each before block descent, which cannot leave the range of T.
+LIFT = 1e-2
+
+
+class Learned(NamedTuple):
+    """A learned operator.
+
+    Attributes
+    ----------
+    T : (d, d)
+    objective : H after each round, never rising
+    converged : the gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of proximal steps
+        no longer lowered the objective
+    """
+
+    T: Array
+    objective: list[float]
+    converged: bool
+
+
+class Weighted(Penalty):
+    """alpha times a penalty."""
+
+    def __init__(self, penalty: Penalty, alpha: float) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+
+    def value(self, C: Array) -> float:
+        return self.alpha * self.penalty.value(C)
+
+    def prox(self, C: Array, step: float) -> Array:
+        return self.penalty.prox(C, self.alpha * step)
+
+
+def learn_operator(
+    profile: Profile, penalty: Penalty, alpha: float, start: Array, *, tol: float = 1e-4, max_iter: int = 1000
+) -> Learned:
+    """Minimise h(T) + alpha Omega(T) over positive semi-definite T.
+
+    Parameters
+    ----------
+    start : (d, d) where to begin; along a path of alphas, the neighbour's solution
+    tol : the gradient mapping at which to stop, relative to the gradient of h
+    max_iter : rounds of block descent and proximal steps at most; 0 leaves T as it is
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.penalties import Trace
+    >>> from ovk.solvers.eigen import eigenpairs
+    >>> from ovk.solvers.output_kernel import learn_operator
+    >>> from ovk.solvers.profile import CompleteProfile
+    >>> Y = np.outer([1.0, -1.0, 2.0], [1.0, 2.0])
+    >>> learned = learn_operator(CompleteProfile(eigenpairs(np.eye(3)), Y), Trace(), 1.0, np.eye(2))
+    >>> int(np.linalg.matrix_rank(learned.T, tol=1e-6)), learned.converged
+    (1, True)
+    """
+    T, left = start, max_iter
+    log: list[float] = []
+    if isinstance(penalty, Spectral):
+        T, log = _block_descent(profile, penalty, alpha, start, max_iter)
+        left -= len(log)
+    found = profile.evaluate(T, alpha)
+    scale = alpha * float(np.linalg.norm(found.moment))
+    if not log:
+        log.append(found.value + alpha * penalty.value(T))
+    if scale == 0.0:
+        # Nothing to learn from: the penalty alone decides.
+        zero = np.zeros_like(T)
+        return Learned(zero, [*log, profile.evaluate(zero, alpha).value + alpha * penalty.value(zero)], True)
+
+    def smooth(T: Array) -> tuple[float, Array]:
+        value, moment = profile.evaluate(T, alpha)
+        return value, -alpha * moment
+
+    step, done = max(float(np.linalg.norm(T)), 1e-8) / scale, False
+    while left > 0 and not done:
+        T, info = proximal_gradient(
+            smooth, Weighted(penalty, alpha), T, step=step, scale=scale, tol=tol, max_iter=min(ROUND, left), warn=False
+        )
+        log.append(info.objective)
+        step, left = LONGER * info.step, left - info.iterations
+        # The gradient of h at the minimum is what counts, and at the start it can be far larger.
+        scale = alpha * float(np.linalg.norm(profile.evaluate(T, alpha).moment))
+        done = info.gradient_mapping <= tol * scale or log[-2] - log[-1] <= ROUNDING * abs(log[-1])
+    return Learned(0.5 * (T + T.T), log, done)
+
+
+def _block_descent(
+    profile: Profile, penalty: Spectral, alpha: float, T: Array, max_iter: int
+) -> tuple[Array, list[float]]:
+    mean = float(np.trace(T)) / len(T)
+    T = T + LIFT * (mean if mean > 0 else 1.0) * np.eye(len(T))
+    value, moment = profile.evaluate(T, alpha)
+    log = [value + alpha * penalty.value(T)]
+    while len(log) < max_iter:
+        # B'GB = T M T
+        following = penalty.balance(T @ moment @ T)
+        value, moment = profile.evaluate(following, alpha)
+        total = value + alpha * penalty.value(following)
+        if total > log[-1]:
+            break
+        T = following
+        log.append(total)
+        if log[-2] - log[-1] <= STALLED * abs(log[-1]):
+            break
+    return T, log
+
+
+def learn_low_rank(
+    profile: Profile, penalty: Spectral, alpha: float, start: Array, *, tol: float = 1e-4, max_iter: int = 1000
+) -> Learned:
+    """Minimise h(W W') + alpha Omega(W W') over W, (d, rank), from `start`, (d, rank)."""
+    shape = start.shape
+    at_start = profile.evaluate(start @ start.T, alpha)
+    scale = alpha * float(np.linalg.norm(at_start.moment)) * max(float(np.linalg.norm(start, 2)), 1e-300)
+    log = [at_start.value + alpha * penalty.value(start @ start.T)]
+    if scale == 0.0 or max_iter == 0:
+        return Learned(start @ start.T, log, scale == 0.0)
+
+    def objective(w: Array) -> tuple[float, Array]:
+        W = w.reshape(shape)
+        T = W @ W.T
+        value, moment = profile.evaluate(T, alpha)
+        gradient = 2.0 * alpha * (penalty.gradient(T) - moment) @ W
+        return (value + alpha * penalty.value(T)) / log[0], gradient.ravel() / log[0]
+
+    found = minimize(
+        objective,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: log.append(float(intermediate_result.fun) * log[0]),
+        options={"maxiter": max_iter, "gtol": tol * scale / log[0] / np.sqrt(start.size), "ftol": 1e-12},
+    )
+    W = found.x.reshape(shape)
+    return Learned(W @ W.T, log, bool(found.success))
