@@ -2,13 +2,14 @@
 
 from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import OVKRidge, OVKRidgeCV
+from ovk.batch import OKVAR, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
 from ovk.persistence import load, save
 
 __all__ = [
+    "OKVAR",
     "OLOK",
     "Expansion",
     "OLOKClassifier",
