@@ -2,9 +2,33 @@
 
 from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
 from ovk.batch.output_kernel import OutputKernelRidge
+from ovk.batch.okvar import (
+    OKVAR,
+    Network,
+    best_okvar,
+    consensus,
+    leave_one_series_out,
+    parent_probabilities,
+    penalty_path,
+    rank_average,
+    stability_selection,
+)
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
 from ovk.batch.tuning import TuningInfo, tune
 
 __all__ = ["FunctionalRidge", "FunctionalRidgeCV", "OVKRidge", "OVKRidgeCV"]
 __all__ = ["OVKRidge", "OVKRidgeCV", "OutputKernelRidge", "TuningInfo", "tune"]
+__all__ = [
+    "OKVAR",
+    "Network",
+    "OVKRidge",
+    "OVKRidgeCV",
+    "best_okvar",
+    "consensus",
+    "leave_one_series_out",
+    "parent_probabilities",
+    "penalty_path",
+    "rank_average",
+    "stability_selection",
+]

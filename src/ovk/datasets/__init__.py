@@ -10,6 +10,7 @@ from ovk.datasets._home import DatasetCorrupt, DatasetNotFound, available
 from ovk.datasets.chemistry import load_pharma
 from ovk.datasets.dream3 import load_dream3
 from ovk.datasets.functional import load_canadian_weather, load_gait
+from ovk.datasets.gene_network import GeneNetwork, make_gene_network
 from ovk.datasets.mtr import load_mtr
 from ovk.datasets.multitask import make_multitask
 from ovk.datasets.networks import load_cora, load_dicty, load_yeast_kegg
@@ -22,6 +23,7 @@ __all__ = [
     "BumpField",
     "DatasetCorrupt",
     "DatasetNotFound",
+    "GeneNetwork",
     "available",
     "load_california_gps",
     "load_canadian_weather",
@@ -40,6 +42,7 @@ __all__ = [
     "load_pharma",
     "load_wine",
     "load_yeast_kegg",
+    "make_gene_network",
     "make_multitask",
     "make_vector_field",
 ]

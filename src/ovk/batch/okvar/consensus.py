@@ -1,0 +1,173 @@
+"""Networks that hold up: over subsamples, over series, over settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from ovk._progress import ProgressBar
+from ovk._validation import Array, in_interval, whole
+from ovk.batch.okvar.model import OKVAR
+from ovk.batch.okvar.network import Network, choose, off_diagonal, rank_average
+from ovk.batch.okvar.series import Series
+
+Job = Callable[[], Array]
+
+
+def consensus(
+    models: OKVAR | Sequence[OKVAR],
+    X: Any,
+    *,
+    series: Any = None,
+    times: Any = None,
+    over: str = "settings",
+    n_subsamples: int = 20,
+    fraction: float = 0.7,
+    threshold: float | None = None,
+    top_k: int | None = None,
+    aggregate: Any = "mean_abs",
+    balance: float = 0.0,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Network:
+    """One network from many fits: the scores are ranks averaged over all of them.
+
+    Parameters
+    ----------
+    models : `OKVAR`, or a sequence of them with different settings
+    X, series, times : as in `OKVAR.fit`
+    over : {"settings", "series", "subsamples"}
+        Fit each model to all series together, to each series alone, or to random stretches of all series.
+    n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
+    threshold, top_k : which edges to choose, as in `OKVAR.network`, on the average rank in (0, 1]
+    aggregate, balance : as in `OKVAR.edge_scores`
+    n_jobs : as in joblib
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> from ovk import OKVAR
+    >>> from ovk.batch import consensus
+    >>> from ovk.datasets import make_gene_network
+    >>> made = make_gene_network(4, random_state=0)
+    >>> models = [OKVAR("linear", alpha, target="integral") for alpha in (1.0, 10.0)]
+    >>> consensus(models, made.series, top_k=3).chosen.sum()
+    np.int64(3)
+    """
+    listed = [models] if isinstance(models, OKVAR) else list(models)
+    parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
+    jobs = [
+        _scoring(model, names, part, {"aggregate": aggregate, "balance": balance})
+        for model in listed
+        for names, part in parts
+    ]
+    scores = rank_average(_run(jobs, n_jobs, "finding a consensus"))
+    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), parts[0][0])
+
+
+def stability_selection(
+    model: OKVAR,
+    X: Any,
+    *,
+    series: Any = None,
+    times: Any = None,
+    top_k: int | None = None,
+    n_subsamples: int = 50,
+    fraction: float = 0.5,
+    threshold: float = 0.6,
+    aggregate: Any = "mean_abs",
+    balance: float = 0.0,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Network:
+    """How often each edge is among the strongest when the model is fitted to random stretches of the series.
+
+    Parameters
+    ----------
+    model : `OKVAR`
+    X, series, times : as in `OKVAR.fit`
+    top_k : int, optional
+        How many edges each fit may name; default two for each variable.
+    n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
+    threshold : share of the subsamples that must name an edge for it to be chosen
+    aggregate, balance : as in `OKVAR.edge_scores`
+    n_jobs : as in joblib
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Network whose scores are shares of the subsamples. With q edges named of p possible ones and a threshold above one
+    half, the expected number of wrong ones among the chosen is at most q^2 / ((2 threshold - 1) p), if those that do not
+    act are interchangeable (Meinshausen and Buhlmann 2010).
+
+    Examples
+    --------
+    >>> from ovk import OKVAR
+    >>> from ovk.batch import stability_selection
+    >>> from ovk.datasets import make_gene_network
+    >>> made = make_gene_network(4, random_state=0)
+    >>> network = stability_selection(OKVAR("linear"), made.series, n_subsamples=10, random_state=0)
+    >>> bool(network.scores.max() <= 1.0)
+    True
+    """
+    parts = _parts([model], X, series, times, "subsamples", n_subsamples, fraction, random_state)
+    options = {"aggregate": aggregate, "balance": balance}
+    found = _run([_scoring(model, names, part, options) for names, part in parts], n_jobs, "selecting")
+    d = len(found[0])
+    k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else whole(top_k, "top_k")
+    shares = np.mean([choose(scores, None, k, None, None) for scores in found], axis=0)
+    chosen = off_diagonal(d) & (shares >= in_interval(threshold, "threshold", 0, 1))
+    return Network(shares, chosen, np.zeros_like(shares), parts[0][0])
+
+
+def _parts(
+    models: list[OKVAR], X: Any, series: Any, times: Any, over: str, count: int, fraction: float, random_state: Any
+) -> list[tuple[tuple[str, ...], list[Series]]]:
+    """Names of the variables and the series of each fit."""
+    if not models:
+        raise ValueError("models must hold at least one OKVAR")
+    reader: OKVAR = clone(models[0])
+    every = reader._read(X, series, times, reset=True)
+    names = reader._names(every[0].values.shape[1])
+    if over == "settings":
+        return [(names, every)]
+    if over == "series":
+        return [(names, [one]) for one in every]
+    if over == "subsamples":
+        rng = np.random.default_rng(random_state)
+        share = in_interval(fraction, "fraction", 0.01, 1)
+        return [(names, [_stretch(one, share, rng) for one in every]) for _ in range(whole(count, "n_subsamples"))]
+    raise ValueError(f"over must be 'settings', 'series' or 'subsamples', got {over!r}")
+
+
+def _stretch(series: Series, fraction: float, rng: np.random.Generator) -> Series:
+    """A random stretch without a break."""
+    length = max(2, round(fraction * len(series)))
+    first = int(rng.integers(0, max(len(series) - length, 0) + 1))
+    rows = slice(first, first + length)
+    return Series(series.values[rows], series.times[rows])
+
+
+def _scoring(model: OKVAR, names: tuple[str, ...], series: list[Series], options: dict[str, Any]) -> Job:
+    def job() -> Array:
+        fresh: OKVAR = clone(model)
+        return fresh.fit_series(series).edge_scores(**options)
+
+    return job
+
+
+def _run(jobs: list[Job], n_jobs: int | None, label: str) -> list[Array]:
+    results = []
+    with ProgressBar(label, len(jobs)) as bar:
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_call)(job) for job in jobs):
+            results.append(result)
+            bar.update()
+    return results
+
+
+def _call(job: Job) -> Array:
+    return job()

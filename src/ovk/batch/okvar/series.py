@@ -1,0 +1,196 @@
+"""What a user may pass as time series, and what it means.
+
+One series, an array (n, d); several, a list of such arrays; or a long data frame, one row a time point, with the names
+of the columns that hold the series and the time. They leave as a list of `Series`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk._params import Registered
+from ovk._validation import Array
+
+#: A step in time that differs by less than this part of the usual one is the usual one.
+SAME_STEP = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Series(Registered):
+    """One multivariate time series.
+
+    Attributes
+    ----------
+    values : (n, d), nan where nothing was observed
+    times : (n,), increasing
+    """
+
+    values: Array
+    times: Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Series before they are checked: all rows below each other.
+
+    Attributes
+    ----------
+    rows : what scikit-learn is to check, (n, d)
+    lengths : of each series
+    times : (n,) or None
+    """
+
+    rows: Any
+    lengths: list[int]
+    times: Array | None
+
+
+def gather(X: Any, series: Any, times: Any) -> Table:
+    """All series below each other, with their lengths; a frame without the columns that are not variables."""
+    if sparse.issparse(X):
+        raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
+    if is_list_of_series(X):
+        if series is not None:
+            raise ValueError("series tells the rows of one table apart: leave it out with a list of series")
+        parts = [np.asarray(part) for part in X]
+        widths = {part.shape[1] for part in parts}
+        if len(widths) > 1:
+            raise ValueError(f"all series must have the same variables, got series with {sorted(widths)} columns")
+        lengths = [len(part) for part in parts]
+        return Table(np.concatenate(parts), lengths, None if times is None else _listed(times, lengths))
+    return _table(X, series, times)
+
+
+def is_list_of_series(X: Any) -> bool:
+    """Whether X is a list of tables, and not one table written as a list of rows."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X)
+
+
+def _listed(times: Any, lengths: list[int]) -> Array:
+    if isinstance(times, (list, tuple)) and any(np.ndim(part) == 1 for part in times):
+        found = [len(part) for part in times]
+        if found != lengths:
+            raise ValueError(f"times must have an array for each series with its length {lengths}, got {found}")
+        return _numbers(np.concatenate([np.asarray(part) for part in times]))
+    shared = np.asarray(times)
+    if shared.ndim != 1 or set(lengths) != {len(shared)}:
+        raise ValueError(
+            f"times must be one array for all series, or a list with one for each; series have lengths {lengths}, "
+            f"times has the shape {shared.shape}"
+        )
+    return np.tile(_numbers(shared), len(lengths))
+
+
+def _table(X: Any, series: Any, times: Any) -> Table:
+    names = [name for name in (series, times) if isinstance(name, str)]
+    if names:
+        columns = getattr(X, "columns", None)
+        if columns is None:
+            raise ValueError(f"{names[0]!r} is the name of a column, but X is no data frame: pass an array instead")
+        for name in names:
+            if name not in list(columns):
+                raise ValueError(f"X has no column {name!r}; it has {', '.join(map(str, columns))}")
+    labels = np.asarray(X[series]) if isinstance(series, str) else series
+    clock = np.asarray(X[times]) if isinstance(times, str) else times
+    rows = X.drop(columns=names) if names and hasattr(X, "iloc") else X.drop(names) if names else X
+    n = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+    order, lengths = np.arange(n), [n]
+    if labels is not None:
+        labels = np.asarray(labels)
+        if labels.shape != (n,):
+            raise ValueError(f"series must have a label for each of the {n} rows, got shape {labels.shape}")
+        _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
+        # Series in the order in which they come, whatever their names.
+        place = np.empty(len(first), dtype=int)
+        place[np.argsort(first)] = np.arange(len(first))
+        order = np.argsort(place[numbers], kind="stable")
+        lengths = np.bincount(place[numbers]).tolist()
+        rows = np.asarray(rows)[order] if not hasattr(rows, "iloc") else rows.iloc[order]
+    if clock is None:
+        return Table(rows, lengths, None)
+    clock = _numbers(np.asarray(clock))
+    if clock.shape != (n,):
+        raise ValueError(f"times must have an entry for each of the {n} rows, got shape {clock.shape}")
+    return Table(rows, lengths, clock[order])
+
+
+def _numbers(times: Any) -> Array:
+    if times.dtype.kind == "M":
+        times = times.astype("datetime64[ns]").astype(np.int64) / 1e9
+    try:
+        clock: Array = np.asarray(times, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"times must hold numbers or dates, got dtype {times.dtype}") from error
+    if not np.isfinite(clock).all():
+        raise ValueError("times must be finite: leave out the rows whose time is not known")
+    return clock
+
+
+def split(rows: Array, lengths: Sequence[int], times: Array | None) -> list[Series]:
+    """Checked rows as series, each with its times; without times, the points are one unit apart."""
+    result = []
+    for number, part in enumerate(np.split(np.arange(len(rows)), np.cumsum(lengths)[:-1])):
+        clock = np.arange(float(len(part))) if times is None else times[part]
+        if (np.diff(clock) <= 0).any():
+            k = int(np.flatnonzero(np.diff(clock) <= 0)[0])
+            raise ValueError(
+                f"times must increase within a series, but in series {number} {clock[k]:g} is followed by "
+                f"{clock[k + 1]:g}: sort the rows, or tell the series apart (a list, or series=)"
+            )
+        result.append(Series(rows[part], clock))
+    return result
+
+
+def usual_step(series: Sequence[Series]) -> float:
+    """The time between two points that is met most: the median."""
+    steps = np.concatenate([np.diff(one.times) for one in series])
+    return float(np.median(steps)) if len(steps) else 1.0
+
+
+def smoothed(series: Series, width: float) -> Series:
+    """The series after local linear regression with Gaussian weights of that width in time; gaps are filled.
+
+    A straight line is fitted around every time by weighted least squares, so a trend is kept at both ends.
+    """
+    if width == 0:
+        return series
+    distance = series.times[None, :] - series.times[:, None]
+    weights = np.exp(-0.5 * (distance / width) ** 2)
+    result = np.full_like(series.values, np.nan)
+    for q in range(series.values.shape[1]):
+        seen = ~np.isnan(series.values[:, q])
+        w, u, x = weights[:, seen], distance[:, seen], series.values[seen, q]
+        s0, s1, s2 = w.sum(axis=1), (w * u).sum(axis=1), (w * u * u).sum(axis=1)
+        spread = s0 * s2 - s1 * s1
+        # A line needs two points near by; with fewer the weighted mean stands in, and with none nothing does.
+        line = spread > 1e-8 * np.maximum(s0, 1e-300) ** 2 * width**2
+        numerator = np.where(line, s2 * (w @ x) - s1 * ((w * u) @ x), w @ x)
+        result[:, q] = np.divide(numerator, np.where(line, spread, s0), out=result[:, q].copy(), where=s0 > 1e-6)
+    return Series(result, series.times)
+
+
+def low_passed(series: Series, memory: float) -> Series:
+    """p of  dp/dt = (x - p) / memory,  p(0) = x(0),  for x linear between its points; exact."""
+    if memory == 0:
+        return series
+    x, p = series.values, series.values.copy()
+    for k, span in enumerate(np.diff(series.times)):
+        p[k + 1] = relaxed(p[k], x[k], x[k + 1], span, memory)
+        # After a gap the filter starts again from what is seen.
+        p[k + 1] = np.where(np.isnan(p[k + 1]), x[k + 1], p[k + 1])
+    return Series(p, series.times)
+
+
+def relaxed(p: Array, before: Array, after: Array, span: float, memory: float) -> Array:
+    """p at the end of a step of length `span` over which x runs straight from `before` to `after`."""
+    slope = (after - before) / span
+    lagging = slope * memory
+    return np.asarray(after - lagging + (p - before + lagging) * np.exp(-span / memory))

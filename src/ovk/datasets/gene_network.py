@@ -1,0 +1,248 @@
+"""Gene regulation made up: a network, the dynamics of mRNA and protein that it causes, and noisy series of mRNA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import Bunch
+
+from ovk._validation import Array, positive, whole
+from ovk.datasets._random import RandomState, as_generator
+from ovk.datasets._reading import Loaded
+
+#: Regulators of one gene: with k of them there are 2^k ways to be bound.
+MOST_REGULATORS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class GeneNetwork:
+    r"""Dynamics of mRNA m and protein p, in units in which the largest possible level is 1.
+
+    .. math::
+        \dot m_i = \lambda_i (f_i(p) - m_i), \qquad \dot p_i = r_i (m_i - p_i)
+
+    A regulator j sits at gene i with the probability of Hill's equation,
+    :math:`s_{ij} = p_j^{n_{ij}} / (k_{ij}^{n_{ij}} + p_j^{n_{ij}})`, independently of the others, and
+    :math:`f_i = \sum_S a_i(S) \prod_{j \in S} s_{ij} \prod_{j \notin S} (1 - s_{ij})` averages over the sets S of
+    regulators that may sit there. The activation a_i(S) is the basal one plus the effects of S, clipped to [0, 1]: so
+    regulators interact.
+
+    Attributes
+    ----------
+    effects : array (n, n)
+        Row i, column j: the effect of gene i on gene j, positive for activation, 0 for no edge.
+    basal : array (n,)
+    dissociation, cooperativity : arrays (n, n)
+        k and n of Hill's equation, in the places of `effects`.
+    decay, turnover : arrays (n,)
+        The rates lambda and r.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.datasets import GeneNetwork
+    >>> one = np.ones((2, 2))
+    >>> effects, basal = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.5, 0.0])
+    >>> switch = GeneNetwork(effects, basal, 0.5 * one, 2 * one, one[0], one[0])
+    >>> switch.activation(np.array([[0.5, 0.0]]))
+    array([[0.5, 0.5]])
+    """
+
+    effects: Array
+    basal: Array
+    dissociation: Array
+    cooperativity: Array
+    decay: Array
+    turnover: Array
+
+    def activation(self, proteins: npt.ArrayLike) -> Array:
+        """f of each gene, (m, n), for levels of the proteins in rows, (m, n)."""
+        p = np.maximum(np.asarray(proteins, dtype=np.float64), 0.0)
+        result = np.tile(np.clip(self.basal, 0.0, 1.0), (len(p), 1))
+        for gene in range(len(self.basal)):
+            regulators = np.flatnonzero(self.effects[:, gene])
+            if len(regulators):
+                result[:, gene] = self._activation(p[:, regulators], regulators, gene)
+        return result
+
+    def _activation(self, p: Array, regulators: npt.NDArray[np.intp], gene: int) -> Array:
+        power = p ** self.cooperativity[regulators, gene]
+        bound = power / (power + self.dissociation[regulators, gene] ** self.cooperativity[regulators, gene])
+        # All sets of regulators at once, one more regulator after another: its probability and its activation.
+        chance, level = np.ones((len(p), 1)), np.array([self.basal[gene]])
+        for k, regulator in enumerate(regulators):
+            s = bound[:, k : k + 1]
+            chance = np.hstack([chance * (1.0 - s), chance * s])
+            level = np.concatenate([level, level + self.effects[regulator, gene]])
+        total: Array = chance @ np.clip(level, 0.0, 1.0)
+        return total
+
+    def simulate(self, mrna: Array, proteins: Array, times: Array, *, max_step: float = 0.2) -> Array:
+        """Levels of mRNA at the times, (series, times, n), from initial levels (series, n), by Runge and Kutta.
+
+        A step is at most `max_step` of the shortest time constant.
+        """
+        longest = max_step / float(max(self.decay.max(), self.turnover.max()))
+        state = np.stack([mrna, proteins]).astype(np.float64)
+        levels = [state[0]]
+        for span in np.diff(times):
+            steps = int(np.ceil(span / longest))
+            h = span / steps
+            for _ in range(steps):
+                a = self._velocity(state)
+                b = self._velocity(state + 0.5 * h * a)
+                c = self._velocity(state + 0.5 * h * b)
+                d = self._velocity(state + h * c)
+                state = state + h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+            levels.append(state[0])
+        return np.stack(levels, axis=1)
+
+    def _velocity(self, state: Array) -> Array:
+        m, p = state
+        return np.stack([self.decay * (self.activation(p) - m), self.turnover * (m - p)])
+
+
+def make_gene_network(
+    n_genes: int = 10,
+    n_series: int = 4,
+    n_points: int = 21,
+    *,
+    adjacency: Any = None,
+    n_edges: int | None = None,
+    noise: float = 0.05,
+    duration: float = 200.0,
+    half_life: tuple[float, float] = (5.0, 50.0),
+    initial_proteins: Literal["same", "independent"] = "same",
+    random_state: RandomState = None,
+    return_X_y: bool = False,
+) -> Loaded:
+    """Draw a network of genes and simulate time series of their mRNA, in the layout of the DREAM3 challenge.
+
+    Every series starts from random levels of mRNA and relaxes. Levels lie in [0, 1]; noise is added and what leaves
+    the interval is clipped. With the same `random_state`, the network does not depend on the series.
+
+    Parameters
+    ----------
+    n_genes, n_series, n_points : int
+    adjacency : (n_genes, n_genes) array or sparse matrix, optional
+        The network, nonzero in row i and column j where gene i regulates gene j; the sign is that of the regulation. A
+        matrix without negative entries gets random signs.
+    n_edges : int, optional
+        Edges of a random network; default five for three genes. A few genes regulate many others, as in nature, and no
+        gene has more than ten regulators.
+    noise : float
+        Standard deviation of the noise.
+    duration : float
+        Time of the last point; the points are equally spaced from 0.
+    half_life : (shortest, longest)
+        Half-lives of mRNA and protein, drawn uniformly.
+    initial_proteins : {"same", "independent"}
+        Proteins start at the level of their mRNA, or at random levels of their own.
+    random_state : int, Generator, RandomState or None
+    return_X_y : bool
+        Return (data, target) instead of the Bunch.
+
+    Returns
+    -------
+    Bunch
+        As `load_dream3`: `series`, a list of arrays (n_points, n_genes); `times`; `data`, `target` and `groups` of
+        the transitions; `adjacency` and `signs`, sparse; `network`, the true `GeneNetwork`; names and `DESCR`.
+
+    Examples
+    --------
+    >>> from ovk.datasets import make_gene_network
+    >>> made = make_gene_network(random_state=0)
+    >>> len(made.series), made.series[0].shape, made.adjacency.nnz
+    (4, (21, 10), 17)
+    """
+    n, length = whole(n_genes, "n_genes"), whole(n_points, "n_points", least=2)
+    count, sigma = whole(n_series, "n_series"), positive(noise, "noise", zero=True)
+    span = positive(duration, "duration")
+    if initial_proteins not in ("same", "independent"):
+        raise ValueError(f"initial_proteins must be 'same' or 'independent', got {initial_proteins!r}")
+    rng = as_generator(random_state)
+    signs = _random_signs(rng, n, n_edges) if adjacency is None else _given_signs(rng, adjacency, n, n_edges)
+    network = _draw(rng, signs, half_life)
+    mrna = rng.uniform(size=(count, n))
+    proteins = mrna if initial_proteins == "same" else rng.uniform(size=(count, n))
+    times = np.linspace(0.0, span, length)
+    levels = network.simulate(mrna, proteins, times)
+    series = list(np.clip(levels + sigma * rng.standard_normal(levels.shape), 0.0, 1.0))
+    data, target = (np.concatenate([one[part] for one in series]) for part in (slice(-1), slice(1, None)))
+    if return_X_y:
+        return data, target
+    genes = [f"G{i + 1}" for i in range(n)]
+    return Bunch(
+        data=data,
+        target=target,
+        series=series,
+        times=times,
+        groups=np.repeat(np.arange(count), length - 1),
+        adjacency=csr_array(np.abs(signs)),
+        signs=csr_array(signs),
+        network=network,
+        feature_names=genes,
+        target_names=genes,
+        DESCR=f"Simulated network of {n} genes with {np.count_nonzero(signs)} edges, {count} series of {length} points",
+    )
+
+
+def _random_signs(rng: np.random.Generator, n: int, n_edges: int | None) -> Array:
+    """A random network: regulators drawn by a heavy-tailed liking, regulated genes evenly."""
+    room = n * min(n - 1, MOST_REGULATORS)
+    wanted = min(round(5 * n / 3), room) if n_edges is None else whole(n_edges, "n_edges", least=0)
+    if wanted > room:
+        raise ValueError(f"n_edges must be at most {room} for {n} genes, got {n_edges}")
+    liking = rng.pareto(1.5, size=n) + 0.3
+    signs: Array = np.zeros((n, n))
+    edges = 0
+    while edges < wanted:
+        free = signs == 0
+        np.fill_diagonal(free, False)
+        free[:, np.count_nonzero(signs, axis=0) >= MOST_REGULATORS] = False
+        weights = (free * liking[:, None]).reshape(-1)
+        place = rng.choice(n * n, p=weights / weights.sum())
+        signs[np.unravel_index(place, (n, n))] = 1.0 if rng.uniform() < 0.6 else -1.0
+        edges += 1
+    return signs
+
+
+def _given_signs(rng: np.random.Generator, adjacency: Any, n: int, n_edges: int | None) -> Array:
+    if n_edges is not None:
+        raise ValueError("give adjacency or n_edges, not both")
+    matrix = np.asarray(adjacency.toarray() if issparse(adjacency) else adjacency, dtype=np.float64)
+    if matrix.shape != (n, n) or not np.isfinite(matrix).all():
+        raise ValueError(f"adjacency must be a finite ({n}, {n}) matrix, n_genes on a side, got shape {matrix.shape}")
+    if np.diagonal(matrix).any():
+        raise ValueError("adjacency must have an empty diagonal: a gene's own decay is part of the dynamics")
+    most = int(np.count_nonzero(matrix, axis=0).max(initial=0))
+    if most > MOST_REGULATORS:
+        raise ValueError(f"a gene may have at most {MOST_REGULATORS} regulators, but adjacency gives one {most}")
+    signs: Array = np.sign(matrix)
+    if (signs < 0).any():
+        return signs
+    return signs * np.where(rng.uniform(size=(n, n)) < 0.6, 1.0, -1.0)
+
+
+def _draw(rng: np.random.Generator, signs: Array, half_life: tuple[float, float]) -> GeneNetwork:
+    n = len(signs)
+    short, long = (positive(value, "half_life") for value in half_life)
+    if short > long:
+        raise ValueError(f"half_life must be (shortest, longest), got {half_life!r}")
+    effects = signs * rng.uniform(0.4, 1.0, size=(n, n))
+    # A gene that is mostly repressed has to be on without its regulators, one that is mostly activated off.
+    pull = effects.sum(axis=0)
+    basal = np.where(pull < 0, rng.uniform(0.6, 1.0, size=n), rng.uniform(0.0, 0.3, size=n))
+    basal = np.where((signs == 0).all(axis=0), rng.uniform(0.2, 0.9, size=n), basal)
+    return GeneNetwork(
+        effects,
+        basal,
+        rng.uniform(0.2, 0.8, size=(n, n)),
+        rng.uniform(1.0, 4.0, size=(n, n)),
+        np.log(2.0) / rng.uniform(short, long, size=n),
+        np.log(2.0) / rng.uniform(short, long, size=n),
+    )
