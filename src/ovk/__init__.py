@@ -2,8 +2,7 @@
 
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
-from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
-from ovk.batch import OKVAR, OVKRidge, OVKRidgeCV
+from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier

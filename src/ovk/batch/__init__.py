@@ -1,7 +1,6 @@
 """Learning from a batch."""
 
 from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
-from ovk.batch.output_kernel import OutputKernelRidge
 from ovk.batch.okvar import (
     OKVAR,
     Network,
@@ -13,6 +12,7 @@ from ovk.batch.okvar import (
     rank_average,
     stability_selection,
 )
+from ovk.batch.output_kernel import OutputKernelRidge
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
 from ovk.batch.tuning import TuningInfo, tune
