@@ -17,9 +17,9 @@ Y = np.column_stack([np.sign(X[:, 0]), np.abs(X[:, 1])])
 def test_the_best_cut_leaves_the_smallest_variance():
     """Against the variance of both sides, for the same random cuts."""
     G = Gaussian(1.0)(Y)
-    column, place = _best_cut(X, G, 3, 1, np.random.RandomState(5))
+    column, place = _best_cut(X, np.arange(60), G, 3, 1, np.random.RandomState(5))
     again = np.random.RandomState(5)
-    columns = again.choice(np.arange(3), size=3, replace=False)
+    columns = again.permutation(3)
     places = again.uniform(X.min(axis=0)[columns], X.max(axis=0)[columns])
 
     def left(c, t):

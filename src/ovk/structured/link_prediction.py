@@ -10,14 +10,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.linalg import lapack
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
 from ovk._validation import Array
 from ovk.kernels import Gaussian, ScalarKernel, Scaled, as_kernel
+from ovk.solvers.cholesky import triangle
 from ovk.structured.graphs import as_adjacency
 from ovk.structured.iokr import IOKR
-from ovk.structured.leave_one_out import exact_path
 from ovk.structured.nodes import node_kernel
 from ovk.structured.pairs import best_threshold, link_aucs
 
@@ -161,12 +162,7 @@ class LinkPredictor(Parameters):
         if self.centre:
             mean = K.mean(axis=0)
             K = K - mean - mean[:, None] + mean.mean()
-        values, vectors = np.linalg.eigh(K)
-        if values[0] < -1e-8 * max(values[-1], 1e-300):
-            raise ValueError(f"graph_kernel must be positive semi-definite, but it has the eigenvalue {values[0]:.3g}")
-        keep = values > 1e-12 * max(values[-1], 1e-300)
-        # A graph kernel of nothing but its mean leaves no features: one that is zero then stands for them.
-        return np.asarray(vectors[:, keep] * np.sqrt(values[keep])) if keep.any() else np.zeros((len(K), 1))
+        return _factor(K)
 
     def _threshold(self, X: Any) -> float:
         there = self.adjacency_
@@ -177,10 +173,17 @@ class LinkPredictor(Parameters):
         return best_threshold(there[rows][:, rows].toarray()[pairs] != 0, scores[pairs])
 
     def _left_out(self, X: Any) -> Array:
-        """h of each known node, learned without it (and without the graph penalty, which moves it little)."""
-        alpha = np.array([self.alpha_])
-        K = self.model_.kernel_(X)
-        return self.embedding_ - next(iter(exact_path(K, self.embedding_, None, alpha, self.centre)))
+        """h of each known node, learned without it (and without the graph penalty, which moves it little).
+
+        phi_i - h_without_i(x_i) = c_i / (A^-1)_ii with A = K + alpha I and C = A^-1 phi; with an intercept A^-1 is
+        replaced by A^-1 - z z' / 1'z, z = A^-1 1.
+        """
+        L = triangle(lambda: self.model_.kernel_(X), self.alpha_)
+        inverse = L.solve(np.eye(X.shape[0]))
+        if self.centre:
+            z = inverse.sum(axis=1)
+            inverse -= np.outer(z, z) / z.sum()
+        return self.embedding_ - (inverse @ self.embedding_) / np.diagonal(inverse)[:, None]
 
     def embed(self, X: Any) -> Array:
         """h(u), (m, r): places of nodes in a space where inner products say who is linked."""
@@ -266,3 +269,16 @@ def _known_rows(known: Any, n: int) -> npt.NDArray[np.intp]:
     if len(np.unique(rows)) < len(rows):
         raise ValueError("known must hold each node once")
     return rows.astype(np.intp)
+
+
+def _factor(K: Array) -> Array:
+    """F, (n, r), with F F' = K, from a pivoted Cholesky factorisation."""
+    n, largest = len(K), max(float(np.diagonal(K).max()), 1e-300)
+    triangular, pivots, rank, _ = lapack.dpstrf(K.T, tol=1e-12 * largest, lower=1)
+    F = np.zeros((n, max(rank, 1)))
+    F[pivots - 1, :rank] = np.tril(triangular[:, :rank])
+    # What is left of an indefinite matrix is not small; one product with any vector shows it.
+    probe = np.cos(np.arange(n))
+    if np.linalg.norm(K @ probe - F @ (F.T @ probe)) > 1e-7 * largest * n:
+        raise ValueError("graph_kernel must be positive semi-definite, but it has negative eigenvalues")
+    return F

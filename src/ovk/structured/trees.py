@@ -61,7 +61,7 @@ def grow(X: Array, G: Array, features: int, least: int, rng: np.random.RandomSta
     todo: list[tuple[int, Indices]] = [(0, np.arange(len(X)))]
     while todo:
         node, some = todo.pop()
-        cut = _best_cut(X[some], G[np.ix_(some, some)], features, least, rng)
+        cut = _best_cut(X, some, G[np.ix_(some, some)], features, least, rng)
         if cut is None:
             rows.append(some)
             owners.append(node)
@@ -82,20 +82,19 @@ def grow(X: Array, G: Array, features: int, least: int, rng: np.random.RandomSta
     return KernelTree(np.array(feature), np.array(threshold), np.array(left), np.array(right), members)
 
 
-def _best_cut(X: Array, G: Array, features: int, least: int, rng: np.random.RandomState) -> tuple[int, float] | None:
-    n = len(X)
-    total = float(G.sum())
-    variance = float(np.trace(G)) / n - total / n**2
-    if n < 2 * least or variance <= 1e-12 * max(float(np.trace(G)) / n, 1e-300):
+def _best_cut(
+    X: Array, some: Indices, G: Array, features: int, least: int, rng: np.random.RandomState
+) -> tuple[int, float] | None:
+    n = len(some)
+    total, trace = float(G.sum()), float(np.trace(G))
+    if n < 2 * least or trace / n - total / n**2 <= 1e-12 * max(trace / n, 1e-300):
         return None
-    low, high = X.min(axis=0), X.max(axis=0)
-    varying = np.flatnonzero(high > low)
-    if len(varying) == 0:
+    columns, low, high = _varying(X, some, features, rng)
+    if len(columns) == 0:
         return None
-    columns = rng.choice(varying, size=min(features, len(varying)), replace=False)
     # Below the largest value, so that neither side is empty.
-    places = np.minimum(rng.uniform(low[columns], high[columns]), np.nextafter(high[columns], low[columns]))
-    side = (X[:, columns] <= places).astype(np.float64)
+    places = np.minimum(rng.uniform(low, high), np.nextafter(high, low))
+    side = (X[np.ix_(some, columns)] <= places).astype(np.float64)
     n_left = side.sum(axis=0)
     inner = np.einsum("ij,ij->j", side, G @ side)
     across = G.sum(axis=0) @ side
@@ -103,6 +102,22 @@ def _best_cut(X: Array, G: Array, features: int, least: int, rng: np.random.Rand
     score[(n_left < least) | (n - n_left < least)] = -np.inf
     best = int(score.argmax())
     return (int(columns[best]), float(places[best])) if np.isfinite(score[best]) else None
+
+
+def _varying(X: Array, some: Indices, features: int, rng: np.random.RandomState) -> tuple[Indices, Array, Array]:
+    """Random columns that vary among some rows, with their ranges; looked for a few at a time: there may be many."""
+    order = rng.permutation(X.shape[1])
+    found: list[tuple[Indices, Array, Array]] = []
+    for start in range(0, len(order), 4 * features):
+        columns = order[start : start + 4 * features]
+        part = X[np.ix_(some, columns)]
+        low, high = part.min(axis=0), part.max(axis=0)
+        vary = high > low
+        found.append((columns[vary], low[vary], high[vary]))
+        if sum(len(columns) for columns, _, _ in found) >= features:
+            break
+    columns, low, high = (np.concatenate(parts)[:features] for parts in zip(*found, strict=True))
+    return columns, low, high
 
 
 class OutputKernelTrees(FeatureRegressor):
