@@ -26,7 +26,6 @@ _MODULES = (
 )
 BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in _MODULES}
 from benchmarks import gram, iokr, leave_one_out, many_outputs, ridge
-from benchmarks.harness import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs, iokr)
