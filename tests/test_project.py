@@ -13,7 +13,8 @@ import ovk
 ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
-    *("solvers", "features", "online", "streams", "evaluation", "datasets", "plotting", "reproduce"),
+    *("solvers", "features", "online", "streams", "evaluation", "sessions", "datasets", "plotting"),
+    *("reproduce", "cli"),
 ]
 
 
@@ -40,6 +41,7 @@ WITHOUT_EXAMPLE = {
     "Row", "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput",
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
+    "Batch", "Fitted", "Predictions", "Prepared", "Progress", "Records",
 }  # fmt: skip
 
 
