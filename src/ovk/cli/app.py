@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from ovk import __version__
@@ -45,7 +46,9 @@ def options(
 def run(arguments: list[str] | None = None) -> None:
     """Run a command, and leave with its exit code."""
     try:
-        app(arguments, prog_name="ovk")
+        # Absurd numbers in a file make infinite errors: that is the right answer, and no reason to warn.
+        with np.errstate(over="ignore", invalid="ignore"):
+            app(arguments, prog_name="ovk")
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         sys.stderr.close()
