@@ -14,6 +14,9 @@ ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("curves", "kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
     *("solvers", "features", "online", "structured", "streams", "evaluation", "datasets", "plotting", "reproduce"),
+    *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
+    *("solvers", "features", "online", "streams", "evaluation", "sessions", "datasets", "plotting"),
+    *("reproduce", "cli"),
 ]
 
 
@@ -44,6 +47,7 @@ WITHOUT_EXAMPLE = {
     "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
     "Conformal",
     "Spectral",
+    "Batch", "Fitted", "Predictions", "Prepared", "Progress", "Records",
 }  # fmt: skip
 
 

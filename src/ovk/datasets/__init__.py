@@ -16,6 +16,7 @@ from ovk.datasets.multitask import make_multitask
 from ovk.datasets.networks import load_cora, load_dicty, load_yeast_kegg
 from ovk.datasets.power import load_french_load, load_household
 from ovk.datasets.spatial import load_california_gps, load_glad, load_jura
+from ovk.datasets.stream import make_stream
 from ovk.datasets.tabular import load_codrna, load_elec2, load_parkinsons, load_wine
 from ovk.datasets.vector_field import BumpField, make_vector_field
 
@@ -44,5 +45,6 @@ __all__ = [
     "load_yeast_kegg",
     "make_gene_network",
     "make_multitask",
+    "make_stream",
     "make_vector_field",
 ]

@@ -14,6 +14,7 @@ from ovk.evaluation.curves import LearnerErrors
 from ovk.evaluation.learners import OnlineLearner
 from ovk.evaluation.progressive import progressive
 from ovk.evaluation.race import Race
+from ovk.evaluation.recent import Recent
 from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import ProgressiveResult
 
@@ -28,6 +29,7 @@ __all__ = [
     "OnlineLearner",
     "ProgressiveResult",
     "Race",
+    "Recent",
     "RefittedRidge",
     "Regions",
     "Regret",

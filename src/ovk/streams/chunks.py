@@ -54,9 +54,9 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
     source : one of these
         - array or data frame (pandas, polars, pyarrow) of inputs, with `Y`;
         - array or data frame of inputs and outputs, with `targets`;
-        - path of a file, with `targets`: ``.csv`` or ``.tsv`` (a line of names in front; separated by comma, semicolon
-          or tab), ``.jsonl`` or ``.ndjson``, each also with ``.gz`` behind it, or ``.parquet``; only a chunk of it is
-          in memory at a time;
+        - path of a file, with `targets`: ``.csv`` or ``.tsv`` (a line of names in front; separated by comma, semicolon,
+          tab or bar), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, ``.xz`` or ``.bz2`` behind it, or
+          ``.parquet``; only a chunk of it is in memory at a time;
         - iterable of chunks: pairs (X, Y), or tables with `targets`. Small ones are passed on as they come.
     Y : (n, d) or (n,) array, frame or series of outputs, optional
     targets : name or number of the output's column, or a sequence of them

@@ -8,7 +8,6 @@ read, and leaves one code path whether pyarrow is installed or not.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import os
 from abc import abstractmethod
@@ -21,12 +20,16 @@ import numpy as np
 
 from ovk._validation import Array
 from ovk.streams.tables import Table, numbers
+from ovk.streams.text import COMPRESSED, open_text, readable, stem_suffix
 
 Row = tuple[list[Any], int]
 
+#: Most letters of a line; a longer one is taken for several, which cannot be read as rows.
+LONGEST = 1 << 23
+
 
 class TextTable(Table):
-    """A text file with a row a line, compressed by gzip if its name ends in ``.gz``."""
+    """A text file with a row a line, compressed or not."""
 
     n_rows = None
 
@@ -36,11 +39,7 @@ class TextTable(Table):
             self.names = self._header(file)
 
     def _open(self) -> TextIO:
-        # A byte order mark, as spreadsheets write it, is no part of the first name. Letters in another encoding
-        # do no harm in columns that are not asked for.
-        if self.path.suffix == ".gz":
-            return gzip.open(self.path, "rt", encoding="utf-8-sig", errors="replace", newline="")
-        return open(self.path, encoding="utf-8-sig", errors="replace", newline="")
+        return open_text(self.path)
 
     @abstractmethod
     def _header(self, file: TextIO) -> tuple[str, ...]:
@@ -64,20 +63,11 @@ class TextTable(Table):
 
 
 class CSV(TextTable):
-    """Comma-separated values (or semicolons, or tabs: whichever is most frequent in the first line), with a header."""
+    """Comma-separated values with a header; or semicolons, tabs, bars: whichever is most frequent in the first line."""
 
     def _header(self, file: TextIO) -> tuple[str, ...]:
-        first = file.readline()
-        self.delimiter = max(",;\t", key=first.count)
-        names = next(csv.reader([first], delimiter=self.delimiter), [])
-        if not any(names):
-            raise ValueError(f"{self.label} is empty: its first line must hold the names of the columns")
-        if all(map(_is_number, names)):
-            raise ValueError(
-                f"the first line of {self.label} must hold the names of the columns, got only numbers "
-                f"({first.strip()[:40]!r}): put a line of names in front"
-            )
-        return tuple(name.strip() for name in names)
+        names, self.delimiter = csv_header(file, self.label)
+        return names
 
     def _rows(self, file: TextIO, columns: list[int]) -> Iterator[Row]:
         reader = csv.reader(file, delimiter=self.delimiter)
@@ -97,6 +87,25 @@ class CSV(TextTable):
             raise ValueError(
                 f"line {reader.line_num} of {self.label} cannot be read ({error}): is a quote left open?"
             ) from error
+
+
+def csv_header(file: TextIO, label: str) -> tuple[tuple[str, ...], str]:
+    """Names of the columns and the separator, from the first line of a file."""
+    with readable(label):
+        first = file.readline(LONGEST)
+    delimiter = max(",;\t|", key=first.count)
+    try:
+        names = next(csv.reader([first], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise ValueError(f"the first line of {label} cannot be read ({error}): it must name the columns") from error
+    if not any(names):
+        raise ValueError(f"{label} is empty: its first line must hold the names of the columns")
+    if all(map(_is_number, names)):
+        raise ValueError(
+            f"the first line of {label} must hold the names of the columns, got only numbers "
+            f"({first.strip()[:40]!r}): put a line of names in front"
+        )
+    return tuple(name.strip() for name in names), delimiter
 
 
 class JSONLines(TextTable):
@@ -171,12 +180,11 @@ FORMATS: dict[str, type[TextTable] | type[Parquet]] = {
 def open_table(path: str | os.PathLike[str]) -> Table:
     """The table in a file, by the ending of its name."""
     path = Path(path)
-    stem = path.with_suffix("") if path.suffix == ".gz" else path
-    kind = FORMATS.get(stem.suffix.lower())
-    if kind is None or (kind is Parquet and path.suffix == ".gz"):
+    kind = FORMATS.get(stem_suffix(path))
+    if kind is None or (kind is Parquet and path.suffix.lower() in COMPRESSED):
         raise ValueError(
-            f"the name of a file must end in {', '.join(FORMATS)} (text also with .gz behind it), got {path.name!r}: "
-            "rename it, or give an iterator of chunks (X, Y)"
+            f"the name of a file must end in {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)} behind it), "
+            f"got {path.name!r}: rename it, or give an iterator of chunks (X, Y)"
         )
     return kind(path)
 

@@ -1,0 +1,59 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ovk import __version__
+from ovk.cli import datasets, demo, fit, inspect, predict, reproduce, stream
+from ovk.cli.errors import explain
+from ovk.cli.output import err
+
+app = typer.Typer(
+    name="ovk",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn functions with several outputs, with operator-valued kernels, from a file or a stream.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 unusable data, 4 unusable model file, 5 missing package, "
+    "130 interrupted. Set OVK_TRACEBACK to see where an error came from.",
+)
+
+for command in (demo, stream, fit, predict, inspect, datasets, reproduce):
+    app.command(command.NAME)(command.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ovk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run a command, and leave with its exit code."""
+    try:
+        # Absurd numbers in a file make infinite errors: that is the right answer, and no reason to warn.
+        with np.errstate(over="ignore", invalid="ignore"):
+            app(arguments, prog_name="ovk")
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        sys.stderr.close()
+        sys.exit(0)
+    except (Exception, KeyboardInterrupt) as error:
+        message, code = explain(error)
+        err.print(f"ovk: {message}", style="red", markup=False)
+        sys.exit(int(code))

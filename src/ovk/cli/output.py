@@ -1,0 +1,62 @@
+"""What commands print: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+#: Results.
+out = Console(soft_wrap=True, highlight=False)
+
+#: Progress, remarks and errors.
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> None:
+    """Print a table; the first `words` columns hold words, the others numbers."""
+    shown = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for k, name in enumerate(columns):
+        shown.add_column(name, justify="left" if k < words else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*row)
+    out.print(shown)
+
+
+def number(value: float) -> str:
+    """A number with four digits.
+
+    >>> number(0.123456), number(float("nan"))
+    ('0.1235', '-')
+    """
+    return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON object; what is not a number is null."""
+    print(json.dumps(plain(content), indent=2, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """Arrays, tuples and numbers of NumPy as JSON knows them.
+
+    >>> plain({"a": np.array([1.0, np.nan]), "b": np.int64(3)})
+    {'a': [1.0, None], 'b': 3}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

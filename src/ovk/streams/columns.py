@@ -1,0 +1,152 @@
+"""Inputs out of the columns of a table: numbers, categories, instants."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ovk._params import Parameters, cached
+from ovk.streams.calendar import NAMES, calendar
+from ovk.streams.cells import Read, is_missing, read_numbers
+from ovk.streams.instants import Clock, day_comes_first
+
+#: Part of the cells that must agree with a guess of what a column holds. The others are faults of their rows.
+AGREEMENT = 0.9
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+class Column(Parameters, ABC):
+    """A kind of column: how its cells become inputs."""
+
+    @abstractmethod
+    def sources(self) -> list[str]:
+        """Names of the columns of the table that it reads."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Names of the inputs that it makes."""
+
+    @abstractmethod
+    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+        """Inputs (n, number of names) out of a sequence of cells for each source."""
+
+
+class Number(Column):
+    """A column of numbers, with a decimal point or comma.
+
+    Examples
+    --------
+    >>> from ovk.streams.columns import Number
+    >>> Number("x").encode([["1.5", "?"]]).values.ravel()
+    array([1.5, nan])
+    """
+
+    def __init__(self, name: str, decimal: str = ".") -> None:
+        self.name = name
+        self.decimal = decimal
+
+    def sources(self) -> list[str]:
+        return [self.name]
+
+    def names(self) -> list[str]:
+        return [self.name]
+
+    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+        return read_numbers(cells[0], self.decimal)
+
+
+class Category(Column):
+    """A column of words: an indicator for each level; words that are not among the levels have none.
+
+    Examples
+    --------
+    >>> from ovk.streams.columns import Category
+    >>> Category("colour", ["red", "blue"]).encode([["blue", "green", "red"]]).values
+    array([[0., 1.],
+           [0., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(self, name: str, levels: Sequence[str]) -> None:
+        self.name = name
+        self.levels = levels
+
+    def sources(self) -> list[str]:
+        return [self.name]
+
+    def names(self) -> list[str]:
+        return [f"{self.name}={level}" for level in self.levels]
+
+    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+        place = {level: k for k, level in enumerate(self.levels)}
+        found = np.array([place.get(_word(cell), -1) for cell in cells[0]], dtype=np.int64)
+        values = (found[:, None] == np.arange(len(self.levels))).astype(np.float64)
+        return Read(values, np.zeros(len(found), dtype=bool))
+
+
+class Instant(Column):
+    """One column of instants, or a date and a time of day in two: place in the day, the week and the year.
+
+    Examples
+    --------
+    >>> from ovk.streams.columns import Instant
+    >>> Instant(["Date", "Time"]).encode([["16/12/2006"], ["03:00:00"]]).values[0, :2].round(3)
+    array([0.707, 0.707])
+    """
+
+    def __init__(self, columns: Sequence[str], day_first: bool = True) -> None:
+        self.columns = columns
+        self.day_first = day_first
+
+    def sources(self) -> list[str]:
+        return list(self.columns)
+
+    def names(self) -> list[str]:
+        return list(NAMES)
+
+    @cached
+    def _clock(self) -> Clock:
+        return Clock(bool(self.day_first))
+
+    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+        seconds, bad = self._clock().read(cells)
+        return Read(calendar(seconds[:, 0]), bad)
+
+
+def _word(cell: Any) -> str:
+    return cell.strip() if isinstance(cell, str) else str(cell)
+
+
+def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
+    """What a column holds, by its first cells: numbers, instants or categories. None if its words never repeat.
+
+    >>> guess("a", ["1", "2", "?"], 9), guess("b", ["2024-01-31", ""], 9), guess("c", ["x", "y", "x", "y"], 9)
+    (Number(name='a'), Instant(columns=['b']), Category(levels=['x', 'y'], name='c'))
+    """
+    present = [cell for cell in cells if not is_missing(cell)]
+    if not present:
+        return Number(name)
+    enough = AGREEMENT * len(present)
+    if len(present) - read_numbers(present).bad.sum() >= enough:
+        return Number(name)
+    commas = sum(isinstance(cell, str) and bool(_DECIMAL_COMMA.fullmatch(cell)) for cell in present)
+    if commas >= enough / 2 and len(present) - read_numbers(present, ",").bad.sum() >= enough:
+        return Number(name, ",")
+    column = instant([name], [present])
+    if len(present) - column.encode([present]).bad.sum() >= enough:
+        return column
+    counts = Counter(map(_word, present))
+    # The most frequent first, and in the order of the alphabet among equals: the same levels for the same rows.
+    levels = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
+    return Category(name, levels[:max_levels]) if levels else None
+
+
+def instant(names: Sequence[str], cells: Sequence[Sequence[Any]]) -> Instant:
+    """Instants in these columns, with the order of day and month told by their cells."""
+    return Instant(list(names), day_comes_first(cell for column in cells for cell in column))

@@ -1,0 +1,134 @@
+"""Instants out of dates and times of day, in seconds since 1970 by the clock on the wall.
+
+Time zones are left out on purpose: what repeats by day and by week does so by the local clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ovk._validation import Array
+from ovk.streams.cells import Mask, Read, is_missing
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAY = 86400.0
+_DATE = re.compile(r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})")
+_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][Mm])?(?:\s*(?:Z|UTC|[+-]\d{2}:?\d{2}))?")
+
+#: Texts remembered with their meaning: dates and times of day repeat.
+REMEMBERED = 100_000
+
+
+def day_comes_first(cells: Iterable[Any]) -> bool:
+    """Whether 1/2/2006 is in February: yes, unless a second number is above 12 and no first one.
+
+    >>> day_comes_first(["1/2/2006", "3/14/2006"]), day_comes_first(["1/2/2006", "16/12/2006"])
+    (False, True)
+    """
+    pairs = [(int(m[1]), int(m[3])) for m in map(_DATE.match, map(str, cells)) if m and len(m[1]) <= 2]
+    return any(first > 12 for first, _ in pairs) or not any(second > 12 for _, second in pairs)
+
+
+@lru_cache(maxsize=10_000)
+def _date(text: str, day_first: bool) -> float:
+    """Seconds at the beginning of a day."""
+    match = _DATE.fullmatch(text)
+    if match:
+        a, b, c = int(match[1]), int(match[3]), int(match[4])
+        if len(match[1]) > 2:
+            year, month, day = a, b, c
+        else:
+            day, month, year = (a, b, c) if day_first else (b, a, c)
+            year += (2000 if year < 70 else 1900) if len(match[4]) <= 2 else 0
+    elif text.isdecimal() and len(text) == 8:
+        year, month, day = int(text[:4]), int(text[4:6]), int(text[6:])
+    else:
+        raise ValueError(f"{text!r} is not a date")
+    return (date(year, month, day).toordinal() - _EPOCH) * _DAY
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _time_of_day(text: str) -> float:
+    """Seconds since midnight."""
+    match = _TIME.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a time of day")
+    hour, minute = int(match[1]), int(match[2])
+    second = float(match[3].replace(",", ".")) if match[3] else 0.0
+    if match[4]:
+        hour = hour % 12 + (12 if match[4].lower() == "pm" else 0)
+    if hour > 24 or minute > 59 or second >= 61:
+        raise ValueError(f"{text!r} is not a time of day")
+    return 3600.0 * hour + 60.0 * minute + second
+
+
+class Clock:
+    """Reads instants, and remembers the texts that it has met.
+
+    Parameters
+    ----------
+    day_first : whether 1/2/2006 is in February
+    """
+
+    def __init__(self, day_first: bool) -> None:
+        self._day_first = day_first
+        self._known: dict[Any, Any] = {}
+
+    def _one(self, cell: Any) -> float:
+        """Seconds of a date, of a time of day, or of both in one cell."""
+        if isinstance(cell, datetime):
+            return self._one(cell.date()) + self._one(cell.time())
+        if isinstance(cell, date):
+            return (cell.toordinal() - _EPOCH) * _DAY
+        if isinstance(cell, time):
+            return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
+        if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+            # Since 1970: seconds, or thousandths of them.
+            return float(cell) / (1000.0 if abs(cell) > 1e11 else 1.0)
+        text = str(cell).strip()
+        head, separator, tail = text.partition("T" if "T" in text[:11] else " ")
+        if ":" in head:
+            return _time_of_day(text)
+        seconds = _date(head, self._day_first)
+        return seconds + _time_of_day(tail.strip()) if separator else seconds
+
+    def read(self, columns: Sequence[Sequence[Any]]) -> Read:
+        """Instants of rows: the sum of what their columns say, so that a date and a time may stand apart.
+
+        >>> values, bad = Clock(day_first=True).read([["2/1/1970", "?", "x"], ["00:01:00", "00:02:00", "00:03:00"]])
+        >>> values.ravel(), bad
+        (array([86460.,    nan,    nan]), array([False, False,  True]))
+        """
+        n = len(columns[0])
+        seconds, bad = np.zeros(n), np.zeros(n, dtype=bool)
+        for cells in columns:
+            seconds += self._column(cells, bad)
+        seconds[bad] = np.nan
+        return Read(seconds[:, None], bad)
+
+    def _column(self, cells: Sequence[Any], bad: Mask) -> Array:
+        known = self._known
+        try:
+            values = [known.get(cell) for cell in cells]
+        except TypeError:  # lists, as JSON may hold
+            return self._column([str(cell) for cell in cells], bad)
+        for i, value in enumerate(values):
+            cell = cells[i]
+            if value is None and (value := known.get(cell)) is not None:
+                values[i] = value  # met further up in these cells
+            elif value is None:
+                try:
+                    values[i] = np.nan if is_missing(cell) else self._one(cell)
+                except (ValueError, OverflowError):
+                    values[i], bad[i] = np.nan, True
+                    continue
+                if len(known) >= REMEMBERED:
+                    known.clear()
+                known[cell] = values[i]
+        return np.array(values, dtype=np.float64)

@@ -1,0 +1,27 @@
+"""The command line, called as a function."""
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from ovk.cli import main
+
+
+@pytest.fixture
+def ovk(capsys):
+    """``ovk("stream", ...)`` gives the exit code, standard output and standard error; never a traceback."""
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        code = end.value.code or 0
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        assert "error of ovk" not in err
+        if code not in (0, 2):
+            assert err.startswith("ovk: ")
+            assert err.count("\n") == 1, "an error is one sentence"
+        return code, out, err
+
+    return call

@@ -1,0 +1,146 @@
+"""The other commands, and the door."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ovk as package
+from household import series
+from ovk import OLOK, save
+from ovk.cli import errors, main
+from ovk.persistence import load
+
+
+def test_version_and_help(ovk):
+    assert ovk("--version")[1] == f"ovk {package.__version__}\n"
+    code, out, _ = ovk("--help")
+    assert code == 0
+    for word in ("demo", "stream", "fit", "predict", "inspect", "datasets", "reproduce", "Exit codes"):
+        assert word in out
+    assert ovk("stream", "--help")[0] == 0
+    assert ovk("nonsense")[0] == 2
+
+
+def test_without_its_packages_it_says_what_to_install(tmp_path):
+    code = "import sys; sys.modules['typer'] = None; from ovk.cli import main; main([])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 5
+    assert found.stderr == "the command line needs typer: install it with  pip install 'ovk[cli]'\n"
+
+
+def test_shell_completion(ovk):
+    assert "--install-completion" in ovk("--help")[1]
+    from ovk.cli.reproduce import _complete
+
+    assert _complete("j") == ["jura"]
+
+
+def test_fit_then_predict(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
+    code, out, _ = ovk(
+        "fit", path, "--targets", "a,b", "--lags", "1", "--features", "x,word", "--save", model, "--json"
+    )
+    assert code == 0
+    found = json.loads(out)
+    assert all(mine < mean for mine, mean in zip(found["left_out_mse"], found["left_out_mse_of_mean"], strict=True))
+    code, out, _ = ovk("predict", model, path, "--level", 0.8)
+    rows = list(csv.DictReader(out.splitlines()))
+    assert len(rows) == 300
+    truth = list(csv.DictReader(path.read_text().splitlines()))
+    inside = [
+        float(row["b low"]) <= float(real["b"]) <= float(row["b high"])
+        for row, real in zip(rows, truth, strict=True)
+        if real["b"] != "?"
+    ]
+    assert np.mean(inside) > 0.6
+    code, out, _ = ovk("predict", model, path, "--json", "--out", tmp_path / "p.jsonl")
+    assert code == 0
+    first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
+    assert first["row"] == 1
+    assert first["a"]["low"] < first["a"]["prediction"] < first["a"]["high"]
+
+
+def test_a_stream_predicts_rows_it_has_not_learned(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 400), tmp_path / "m.ovk"
+    assert ovk("stream", path, "--targets", "a", "--features", "x,word", "--save", model, "--warm-up", 100)[0] == 0
+    before = model.read_bytes()
+    new = tmp_path / "new.csv"
+    new.write_text("word,x\nred,0.5\nblue,oops\npurple,?\n", encoding="utf-8")
+    code, out, err = ovk("predict", model, new)
+    assert code == 0
+    assert [row["row"] for row in csv.DictReader(out.splitlines())] == ["1", "3"]
+    assert "1 rows could not be read" in err
+    assert model.read_bytes() == before
+    code, _, err = ovk("predict", model, path, "--level", 2)
+    assert code == 2
+    new.write_text("x\n1\n", encoding="utf-8")
+    code, _, err = ovk("predict", model, new)
+    assert code == 3
+    assert "no column 'word' in new.csv" in err
+
+
+def test_a_table_with_many_rows_is_fitted_with_landmarks(ovk, tmp_path, monkeypatch):
+    monkeypatch.setattr("ovk.sessions.batch.EXACT", 100)
+    monkeypatch.setattr("ovk.sessions.batch.LANDMARKS", 30)
+    path, model = series(tmp_path / "t.csv", 400, missing=0.0), tmp_path / "m.ovk"
+    assert ovk("fit", path, "--targets", "a,b", "--lags", "1,2", "--save", model)[0] == 0
+    assert load(model).estimator.landmarks == 30
+
+
+def test_inspect(ovk, tmp_path):
+    model = OLOK().fit(np.arange(20.0)[:, None], np.arange(1.0, 21.0))
+    save(model, tmp_path / "m.ovk")
+    code, out, _ = ovk("inspect", tmp_path / "m.ovk")
+    assert code == 0
+    assert out.startswith("online.OLOK")
+    found = json.loads(ovk("inspect", tmp_path / "m.ovk", "--json")[1])
+    assert found["class"] == "online.OLOK"
+    assert any(array["shape"][0] == 20 for array in found["arrays"])
+    code, _, err = ovk("predict", tmp_path / "m.ovk", series(tmp_path / "t.csv", 50))
+    assert code == 4
+    assert "holds a OLOK" in err
+
+
+def test_datasets(ovk, tmp_path):
+    code, out, _ = ovk("datasets", "--data", tmp_path)
+    assert code == 0
+    assert "missing" in out
+    assert "offers it" in out
+    assert json.loads(ovk("datasets", "--data", tmp_path, "--json")[1])["wine"]["found"] is False
+
+
+def test_reproduce(ovk, tmp_path, monkeypatch):
+    monkeypatch.delenv("OVK_DATA", raising=False)
+    assert "jura" in ovk("reproduce")[1]
+    assert "jura" in json.loads(ovk("reproduce", "--json")[1])
+    assert ovk("reproduce", "nothing")[0] == 2
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", "jura", "--data", str(tmp_path)])
+    assert end.value.code == 1
+
+
+def test_demo(ovk, tmp_path):
+    code, out, _ = ovk("demo", "--rows", 600, "--out", tmp_path)
+    assert code == 0
+    assert "the same predictions" in out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "ovk demo" in page
+    assert "://" not in page
+    assert load(tmp_path / "demo.ovk").predict(np.zeros((1, 2))).shape == (1, 6)
+    found = json.loads(ovk("demo", "--rows", 600, "--out", tmp_path, "--json")[1])
+    assert found["same_predictions_after_loading"]
+
+
+def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
+    message, code = errors.explain(RuntimeError("boom"))
+    assert "this is an error of ovk" in message
+    assert code == 1
+    assert errors.explain(KeyboardInterrupt()) == ("interrupted", 130)
+    assert errors.explain(MemoryError())[1] == 3
+    monkeypatch.setenv("OVK_TRACEBACK", "1")
+    errors.explain(ValueError("x"))
+    assert "ValueError: x" in capsys.readouterr().err

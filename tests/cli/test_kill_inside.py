@@ -1,0 +1,66 @@
+"""The process ends at every single step of a checkpoint; what is on the disk always leads to the same end."""
+
+import itertools
+
+import pytest
+
+from household import series
+from ovk.persistence import atomic, load
+from ovk.sessions import Settings, learn
+from ovk.streams import open_records
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing behind it runs."""
+
+
+def run(path, folder, killed_at=None, monkeypatch=None):
+    """Learn to the end; the n-th step that touches the disk is the last one of a run."""
+    settings = Settings(["a", "b"], lags=[1, 2], model="olok", warm_up=100, block=50, every=200)
+    steps = itertools.count()
+
+    def counted(function):
+        def step(*arguments, **options):
+            if next(steps) == killed_at:
+                raise Killed
+            return function(*arguments, **options)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        for name in ("open", "replace", "fsync"):
+            patch.setattr(atomic.os, name, counted(getattr(atomic.os, name)))
+        # A killed process does not tidy up.
+        patch.setattr(atomic.os, "unlink", lambda path: None)
+        with open_records(path) as records:
+            learn(
+                records,
+                settings,
+                save_to=folder / "m.ovk",
+                resume=folder / "m.ovk",
+                predictions=folder / "parts",
+            )
+    return next(steps)
+
+
+def contents(folder):
+    parts = {p.name: p.read_bytes() for p in (folder / "parts").iterdir() if p.suffix == ".csv"}
+    return (folder / "m.ovk").read_bytes(), parts
+
+
+def test_every_step_of_every_checkpoint(tmp_path, monkeypatch):
+    path = series(tmp_path / "t.csv", 700)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    steps = run(path, whole, None, monkeypatch)
+    assert steps > 20
+    expected = contents(whole)
+    for step in range(0, steps, 3):
+        folder = tmp_path / f"step{step}"
+        folder.mkdir()
+        with pytest.raises(Killed):
+            run(path, folder, step, monkeypatch)
+        if (folder / "m.ovk").exists():
+            load(folder / "m.ovk")
+        run(path, folder, None, monkeypatch)
+        assert contents(folder) == expected

@@ -1,0 +1,178 @@
+"""ovk stream: what a user types, what comes back, and what is left after a kill."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from household import series
+from ovk import load
+from ovk.persistence import inspect
+from ovk.sessions import Session
+
+ASK = ["--targets", "a,b", "--lags", "1,2,3", "--time", "Date,Time", "--model", "olok", "--warm-up", "200"]
+
+
+def test_a_stream_is_learned_and_told(ovk, tmp_path):
+    path = series(tmp_path / "t.csv")
+    model, parts = tmp_path / "m.ovk", tmp_path / "parts"
+    code, out, _ = ovk(
+        "stream", path, *ASK, "--save", model, "--predictions", parts, "--checkpoint", 500, "--block", 100
+    )
+    assert code == 0
+    assert "1,500 rows read" in out
+    assert "last value" in out
+    assert "in 90% interval" in out
+    session = load(model)
+    assert isinstance(session, Session)
+    assert session.offset == 1500
+    assert {"word=red", "word=blue", "word=green", "x", "a lag 3"} < set(session.preparation.feature_names_)
+    assert sorted(p.name for p in parts.iterdir()) == [f"part-{k:06d}.csv" for k in range(session.parts)]
+    rows = [row for p in sorted(parts.iterdir()) for row in csv.DictReader(p.read_text().splitlines())]
+    assert [int(row["row"]) for row in rows] == list(range(201, 1501))
+    assert all(float(row["a low"]) <= float(row["a"]) <= float(row["a high"]) for row in rows[-100:])
+
+
+def test_json_for_machines(ovk, tmp_path):
+    code, out, _ = ovk("stream", series(tmp_path / "t.csv", 600), *ASK, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["rows"] == 600
+    assert found["outputs"] == ["a", "b"]
+    assert set(found["mse"]) == {"OLOK", "last value", "running mean"}
+    assert found["peak_memory_mb"] > 0
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "stdin", "csv.gz"])
+def test_every_form_of_a_table_gives_the_same(ovk, tmp_path, monkeypatch, kind):
+    path = series(tmp_path / "t.csv", 500)
+    reference = json.loads(ovk("stream", path, *ASK, "--json")[1])
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    if kind == "jsonl":
+        other = tmp_path / "t.jsonl"
+        other.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif kind == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        other = tmp_path / "t.parquet"
+        parquet.write_table(arrow.Table.from_pylist(rows), other, row_group_size=77)
+    elif kind == "csv.gz":
+        import gzip
+
+        other = tmp_path / "t.csv.gz"
+        other.write_bytes(gzip.compress(path.read_bytes()))
+    else:
+        import io
+
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+        other = "-"
+    assert json.loads(ovk("stream", other, *ASK, "--json")[1])["mse"] == reference["mse"]
+
+
+def test_faulty_rows_are_counted(ovk, tmp_path):
+    path = series(tmp_path / "t.csv", 600)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[300] = "too,short"
+    lines[400] = lines[400].replace(",", ",oops", 1).rsplit(",", 1)[0] + ",bad"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    code, out, _ = ovk("stream", path, *ASK)
+    assert code == 0
+    assert "2 rows could not be read" in out
+    assert "row 300: 2 fields where the first line names 6" in out
+
+
+def test_more_rows_later(ovk, tmp_path):
+    path = series(tmp_path / "t.csv", 900)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:701]), encoding="utf-8")
+    model = tmp_path / "m.ovk"
+    assert ovk("stream", path, *ASK, "--save", model)[0] == 0
+    path.write_text("".join(lines), encoding="utf-8")
+    code, out, _ = ovk("stream", path, "--resume", model)
+    assert code == 0
+    assert "900 rows read, 200 of them now" in out
+    assert load(model).race.n_rows == 900
+    code, out, _ = ovk("stream", path, "--resume", model)
+    assert code == 0
+    assert "0 of them now" in out
+
+
+def test_resuming_what_does_not_fit(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk"
+    assert ovk("stream", path, *ASK, "--save", model)[0] == 0
+    before = model.read_bytes()
+    code, _, err = ovk("stream", path, "--targets", "a", "--resume", model)
+    assert code == 3
+    assert "other settings" in err
+    assert "targets" in err
+    code, _, err = ovk("stream", series(tmp_path / "other.csv", 600, seed=1), "--resume", model)
+    assert code == 3
+    assert "not the file" in err
+    code, _, err = ovk("stream", series(tmp_path / "short.csv", 100), "--resume", model)
+    assert code == 3
+    assert "has only 100 rows" in err
+    code, _, err = ovk("stream", path, "--resume", tmp_path / "none.ovk")
+    assert code == 2
+    assert "--targets" in err
+    assert model.read_bytes() == before
+
+
+def test_predictions_of_others_are_left_alone(ovk, tmp_path):
+    path, parts = series(tmp_path / "t.csv", 500), tmp_path / "parts"
+    assert ovk("stream", path, *ASK, "--predictions", parts)[0] == 0
+    code, _, err = ovk("stream", path, *ASK, "--predictions", parts)
+    assert code == 3
+    assert "holds predictions already" in err
+
+
+def test_a_file_that_is_no_model_is_not_replaced(ovk, tmp_path):
+    path, precious = series(tmp_path / "t.csv", 500), tmp_path / "thesis.doc"
+    precious.write_text("years of work", encoding="utf-8")
+    code, _, err = ovk("stream", path, *ASK, "--save", precious)
+    assert code == 2
+    assert "not a model of ovk" in err
+    assert precious.read_text(encoding="utf-8") == "years of work"
+
+
+def command(path, model, parts, *more):
+    where = [*ASK, "--save", model, "--resume", model, "--predictions", parts, "--block", "50", "--checkpoint", "200"]
+    return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [path, *where, *more])]
+
+
+def test_killed_at_random_moments_and_resumed(tmp_path):
+    """SIGKILL whenever; the model and the predictions are those of a run that was left alone, bit by bit."""
+    path = series(tmp_path / "t.csv", 4000)
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run(command(path, tmp_path / "whole.ovk", tmp_path / "whole"), check=True, env=environment)
+    model, parts = tmp_path / "m.ovk", tmp_path / "parts"
+    rng = np.random.default_rng(0)
+    kills = 0
+    while True:
+        process = subprocess.Popen(command(path, model, parts), env=environment, stdout=subprocess.DEVNULL)
+        limit = None if kills >= 2 else float(rng.uniform(0.0, 0.4))
+        # Importing takes a second or more: the moments of interest come after a sign of life.
+        before = model.stat().st_mtime_ns if model.exists() else None
+        while process.poll() is None and (model.stat().st_mtime_ns if model.exists() else None) == before:
+            time.sleep(0.005)
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            inspect(model)  # never damaged
+            continue
+        assert process.returncode == 0
+        break
+    assert model.read_bytes() == (tmp_path / "whole.ovk").read_bytes()
+    names = sorted(p.name for p in (tmp_path / "whole").iterdir())
+    assert names == sorted(p.name for p in parts.iterdir())
+    for name in names:
+        assert (parts / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -1,0 +1,153 @@
+"""The report: what is in it, and that a browser shows it without asking anybody."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from ovk import OLOK, progressive
+from ovk.evaluation import Recent
+from ovk.plotting import report
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+
+def result(n=600, d=3, **options):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (n, 2))
+    Y = np.sin(X @ rng.standard_normal((2, d))) + 0.1 * rng.standard_normal((n, d))
+    Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
+    return progressive(OLOK(truncation=200), X, Y, warm_up=50, keep="all", **options)
+
+
+class Page(HTMLParser):
+    """Elements of a page, with what they point to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.sources, self.ids, self.open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append(tag)
+        self.sources += [values[name] for name in ("src", "href", "action") if name in values]
+        self.ids += [values["id"]] if "id" in values else []
+        if tag not in ("meta", "link", "img"):
+            self.open.append(tag)
+        if tag == "img":
+            assert values["alt"], "a picture that cannot be seen needs words"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, "elements are closed in order"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    summary = [("<b>x</b>", "input", 1.0, 0.0, 1.0), ("y0", "output", 0.7, 0.0, 1.0)]
+    return report(
+        result(), path, title="A <script>alert(1)</script> title", summary=summary, notes=["A note & more."],
+        settings={"lags": [1, 2], "kernel": None}, seconds=1.5,
+    )  # fmt: skip
+
+
+def test_everything_is_in_it_and_nothing_outside(page):
+    text = page.read_text(encoding="utf-8")
+    found = Page(text)
+    assert not found.open
+    assert found.ids == ["summary", "errors", "recent", "calibration", "structure", "growth", "data", "settings"]
+    assert found.tags.count("img") == 3 + 3 + 2 + 3 + 1
+    assert "script" not in found.tags
+    assert all(source.startswith("data:") for source in found.sources)
+    assert "&lt;script&gt;" in text
+    assert "&lt;b&gt;x&lt;/b&gt;" in text
+    assert "A note &amp; more." in text
+    for word in ("last value", "running mean", "ovk", "NumPy", "lags", "1, 2"):
+        assert word in text
+
+
+def test_results_that_kept_little(tmp_path):
+    text = report(result(300, 1), tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "There is one output." in text
+    X = np.linspace(0, 1, 50)[:, None]
+    plain = progressive(OLOK(), X, X, keep="none", baselines=[])
+    assert Page(report(plain, tmp_path / "p.html").read_text(encoding="utf-8")).ids[:2] == ["summary", "errors"]
+    empty = Recent.empty(1)
+    assert "calibration" not in Page(report(plain, tmp_path / "e.html", recent=empty).read_text(encoding="utf-8")).ids
+
+
+def test_an_output_that_is_never_seen(tmp_path):
+    X = np.linspace(0, 1, 80)[:, None]
+    Y = np.hstack([X, np.full_like(X, np.nan)])
+    found = progressive(OLOK(), X, Y, keep="all")
+    assert Page(report(found, tmp_path / "r.html").read_text(encoding="utf-8")).tags.count("img") > 5
+
+
+def test_no_rows_no_report(tmp_path):
+    empty = progressive(OLOK(), np.empty((0, 1)), np.empty((0, 1)))
+    with pytest.raises(ValueError, match="nothing to report"):
+        report(empty, tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+def visit(page, folder, width):
+    """Lines that the page put on the console, and addresses that it asked for."""
+    net, shot = folder / "net.json", folder / "shot.png"
+    command = [
+        BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+        f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", f"--log-net-log={net}",
+        "--net-log-capture-mode=Default", "--enable-logging=stderr", "--v=0", f"--screenshot={shot}", page.as_uri(),
+    ]  # fmt: skip
+    found = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert struct.unpack(">II", shot.read_bytes()[16:24]) == (width, 900)
+    text = net.read_text(encoding="utf-8").rstrip()
+    text = text if text.endswith("}") else text.rstrip(",") + "]}"
+    urls = {event["params"]["url"] for event in json.loads(text)["events"] if "url" in event.get("params", {})}
+    # The browser itself may look for updates; that is not the page.
+    ours = {url for url in urls if not re.match(r"(https?://[^/]*(google|gstatic|gvt1)[^/]*/|chrome)", url)}
+    return [line for line in found.stderr.splitlines() if "CONSOLE" in line], ours
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
+    console, urls = visit(page, tmp_path, width)
+    assert not console
+    assert {url.split(":", 1)[0] for url in urls} <= {"file", "data"}
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
+def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
+    bad = tmp_path / "bad.html"
+    bad.write_text("<script>console.error('no')</script><img src='http://127.0.0.1:9/x.png'>", encoding="utf-8")
+    console, urls = visit(bad, tmp_path, 500)
+    assert console
+    assert "http://127.0.0.1:9/x.png" in urls
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
+def test_nothing_sticks_out_on_a_phone(page, tmp_path):
+    """The browser itself measures the elements; the script is in a copy of the page, without its policy."""
+    script = (
+        "<script>addEventListener('load',()=>{const w=document.documentElement;document.title=JSON.stringify({"
+        "inner:innerWidth,scroll:w.scrollWidth,images:[...document.images].filter(i=>i.naturalWidth>0).length,"
+        "headings:[...document.querySelectorAll('h2')].map(h=>h.textContent)})})</script>"
+    )
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
+    copy = tmp_path / "copy.html"
+    copy.write_text(text.replace("</body>", script + "</body>"), encoding="utf-8")
+    command = [
+        BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=390,900",
+        f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", copy.as_uri(),
+    ]  # fmt: skip
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=180).stdout
+    found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&amp;", "&"))
+    assert found["scroll"] <= found["inner"]
+    assert found["images"] == 12
+    assert "Which outputs go together" in found["headings"]

@@ -1,0 +1,177 @@
+"""Inputs and outputs out of cells."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovk import load, save
+from ovk.streams import Batch, Lags, Preparation
+from ovk.streams.calendar import NAMES, calendar
+from ovk.streams.cells import read_numbers
+from ovk.streams.columns import Category, Instant, Number, guess
+from ovk.streams.instants import Clock
+
+
+def batch(*columns):
+    return Batch([list(column) for column in columns], list(range(1, len(columns[0]) + 1)), [])
+
+
+def test_spellings_of_nothing_and_of_numbers():
+    cells = ["1", " 2.5 ", "1e3", "-0", "", "NA", "n/a", "<NA>", "NaN", "null", "None", "?", None, True, 7]
+    values, bad = read_numbers(cells)
+    np.testing.assert_array_equal(values[:4, 0], [1, 2.5, 1000, 0])
+    assert np.isnan(values[4:13, 0]).all()
+    np.testing.assert_array_equal(values[13:, 0], [1, 7])
+    assert not bad.any()
+
+
+@pytest.mark.parametrize("cell", ["x", "1,5", "inf", "-Infinity", "1e999", [1], {"a": 1}, 10**400, "0x10"])
+def test_cells_that_are_no_number(cell):
+    values, bad = read_numbers(["1", cell])
+    assert bad.tolist() == [False, True]
+    assert np.isnan(values[1, 0])
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=6), st.floats(), st.integers(), st.booleans()), max_size=30))
+def test_any_cells_are_read_or_named(cells):
+    values, bad = read_numbers(cells)
+    assert values.shape == (len(cells), 1)
+    assert not np.isinf(values).any()
+    assert np.isnan(values[bad]).all()
+    if any(cell is not None for cell in cells):
+        guess("name", cells, 5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1", "2", "?", "3"], Number("a")),
+        (["1,5", "2,25", "3"], Number("a", ",")),
+        (["2006-12-16 17:24:00", "2006-12-17T01:00:00Z"], Instant(["a"])),
+        (["16/12/2006", "1/2/2007"], Instant(["a"])),
+        (["12/16/2006", "1/2/2007"], Instant(["a"], day_first=False)),
+        ([date(2020, 1, 1), datetime(2020, 1, 2, 3, 4)], Instant(["a"])),
+        (["red", "blue", "red", "blue", "green", "red"], Category("a", ["red", "blue"])),
+        (["", "NA", None], Number("a")),
+        ([True, False, True], Number("a")),
+    ],
+)
+def test_what_a_column_holds(cells, kind):
+    assert repr(guess("a", cells, 2)) == repr(kind)
+
+
+def test_words_that_never_repeat_are_no_input():
+    assert guess("id", ["a1", "b2", "c3"], 5) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-02", 86400.0),
+        ("1970-01-02 00:01", 86460.0),
+        ("1970-01-02T00:01:30.5", 86490.5),
+        ("02/01/1970 12:00:00 am", 86400.0),
+        ("2.1.70 1:00 PM", 86400 + 13 * 3600.0),
+        ("19700102", 86400.0),
+        (86400, 86400.0),
+        (1_700_000_000_000, 1_700_000_000.0),
+    ],
+)
+def test_instants(text, seconds):
+    values, bad = Clock(day_first=True).read([[text]])
+    assert values[0, 0] == seconds
+    assert not bad[0]
+
+
+@pytest.mark.parametrize("text", ["31/02/2006", "tomorrow", "25:00", "12:60:00", "2006-13-01", [1], "1/2/3/4"])
+def test_what_is_no_instant(text):
+    clock = Clock(day_first=True)
+    for _ in range(2):
+        assert clock.read([[text]]).bad[0]
+
+
+def test_the_calendar_repeats():
+    day = 86400.0
+    A = calendar(np.array([0.0, day, 7 * day]))
+    assert A.shape == (3, len(NAMES))
+    np.testing.assert_allclose(A[0, :6], A[1, :6], atol=1e-12)
+    np.testing.assert_allclose(A[0, 6:10], A[2, 6:10], atol=1e-12)
+    assert not calendar(np.array([np.nan])).any()
+
+
+@given(st.integers(0, 5), st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_lags_do_not_care_where_chunks_end(seed, sizes):
+    rng = np.random.default_rng(seed)
+    Y = rng.standard_normal((sum(sizes), 2))
+    Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
+    whole, parts = Lags((1, 3, 7)).take(Y), Lags((1, 3, 7))
+    pieces = [parts.take(part) for part in np.split(Y, np.cumsum(sizes)[:-1])]
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+    for t in range(len(Y)):
+        for k, lag in enumerate((1, 3, 7)):
+            for q in range(2):
+                past = Y[: max(t - lag + 1, 0), q]
+                known = past[~np.isnan(past)]
+                expected = known[-1] if len(known) else np.nan
+                np.testing.assert_equal(whole[t, 2 * k + q], expected)
+
+
+@pytest.mark.parametrize("lags", [(0,), (1, 1), (-1,), (1.5,)])
+def test_lags_that_make_no_sense(lags):
+    with pytest.raises(ValueError, match="lags must be"):
+        Lags(lags).take(np.zeros((3, 1)))
+
+
+def test_rows_with_faults_are_left_out_and_lags_pass_over_them():
+    first = batch(["1", "2", "3", "4"], ["10", "20", "30", "40"])
+    preparation = Preparation(["y"], lags=[1]).bind(["x", "y"], "t.csv").fit(first)
+    rows = preparation.take(batch(["1", "oops", "3", ""], ["10", "20", "bad", "40"]))
+    assert rows.rows == [1, 4]
+    assert rows.bad == [
+        (2, "'oops' in column 'x' cannot be read"),
+        (3, "'bad' in column 'y' cannot be read"),
+    ]
+    np.testing.assert_array_equal(rows.chunk.X, [[1, np.nan], [np.nan, 10]])
+    np.testing.assert_array_equal(rows.chunk.Y, [[10], [40]])
+
+
+def test_columns_of_another_file_may_stand_in_another_order(tmp_path):
+    first = batch(["1", "2"], ["a", "a"], ["5", "6"])
+    preparation = Preparation(["y"]).bind(["x", "w", "y"]).fit(first)
+    save(preparation, tmp_path / "p.ovk")
+    again = load(tmp_path / "p.ovk").bind(["w", "new", "x"], predict=True)
+    rows = again.take(batch(["a", "b"], ["?", "?"], ["7", "8"]))
+    np.testing.assert_array_equal(rows.chunk.X, [[7, 1], [8, 0]])
+    assert np.isnan(rows.chunk.Y).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"targets": ["z"]}, "there is no column 'z' in t.csv: its columns are"),
+        ({"targets": ["temprature"]}, "did you mean 'temperature'"),
+        ({"targets": ["y"], "features": ["y", "x"]}, "column 'y' is a target and a feature"),
+        ({"targets": ["y"], "time": ["y"]}, "column 'y' is a target and a feature"),
+        ({"targets": ["y", "y"]}, "'y' is asked for twice"),
+        ({"targets": []}, "at least one target"),
+        ({"targets": ["word"]}, "'word' of t.csv is a target but holds 'a' in row 1"),
+        ({"targets": ["y"], "time": ["word"]}, "row 1 of t.csv holds 'a' in 'word', which is not a time"),
+        ({"targets": ["y"], "features": []}, "gives no inputs"),
+        ({"targets": ["twice"]}, "stands 2 times"),
+    ],
+)
+def test_refusals_name_the_column_and_the_cure(arguments, message):
+    names = ["x", "y", "word", "temperature", "twice", "twice"]
+    rows = batch(["1", "2"], ["3", "4"], ["a", "a"], ["1", "2"], ["1", "2"], ["1", "2"])
+    with pytest.raises(ValueError, match=message):
+        Preparation(**arguments).bind(names, "t.csv").fit(rows)
+
+
+def test_unnamed_and_doubled_columns_are_left_out():
+    rows = batch(["0", "1"], ["1", "2"], ["1", "2"], ["3", "4"], ["q", "r"], ["5", "6"])
+    preparation = Preparation(["y"]).bind(["", "a", "a", "y", "id", "b"]).fit(rows)
+    assert preparation.feature_names_ == ["b"]
+    assert set(preparation.left_out_) == {"", "a", "id"}

@@ -1,0 +1,158 @@
+"""Files of the world: odd rows, encodings, compressions."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sys
+
+import pytest
+
+from ovk.streams import open_records
+
+
+def read(path, size=100, **options):
+    with open_records(path, **options) as records:
+        batches = list(records.batches(size))
+    rows = [row for batch in batches for row in zip(*batch.columns, strict=True)]
+    numbers = [number for batch in batches for number in batch.rows]
+    return records.names, rows, numbers, [fault for batch in batches for fault in batch.bad]
+
+
+TEXT = "name,x\nZürich,1\nGenève,2\n"
+ROWS = [("Zürich", "1"), ("Genève", "2")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
+def test_encodings(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes(TEXT.encode(encoding))
+    assert read(tmp_path / "t.csv")[:2] == (("name", "x"), ROWS)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+def test_compressions(tmp_path, ending, pack):
+    path = tmp_path / f"t.csv{ending}"
+    path.write_bytes(pack(TEXT.encode()))
+    assert read(path)[1] == ROWS
+    path.write_bytes(pack(b"name,x\n" + b"abcdefgh,1234\n" * 20000)[:-40])
+    with pytest.raises(ValueError, match="damaged, cut short, or not what its name says"):
+        read(path)
+    path.write_bytes(b"not packed at all")
+    with pytest.raises(ValueError, match="damaged"):
+        read(path)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators(tmp_path, separator):
+    (tmp_path / "t.txt").write_text(TEXT.replace(",", separator), encoding="utf-8")
+    assert read(tmp_path / "t.txt")[1] == ROWS
+
+
+def test_faulty_rows_are_named_and_the_others_read(tmp_path):
+    huge = "9" * 200_000
+    lines = ["a,b", "1,2", "3", "4,5,6", "", f"{huge},1", '"7\n8",9', "10,11"]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    for size in (1, 2, 3, 100):
+        _, rows, numbers, bad = read(tmp_path / "t.csv", size)
+        assert rows == [("1", "2"), ("7\n8", "9"), ("10", "11")]
+        assert numbers == [1, 6, 7]
+        assert [row for row, _ in bad] == [2, 3, 5]
+        assert bad[0][1] == "1 fields where the first line names 2"
+        assert "field" in bad[2][1]
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("ovk.streams.records.LONGEST", 1000)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n" + "x" * 5500 + "\n3,4\n", encoding="utf-8")
+    _, rows, _, bad = read(tmp_path / "t.csv")
+    assert rows == [("1", "2"), ("3", "4")]
+    assert len(bad) == 6
+
+
+def test_json_lines(tmp_path):
+    lines = ['{"a": 1, "b": "x"}', "", '{"b": "y", "c": 3}', "[1]", "{", "[" * 100_000, '{"a": 2.5, "b": null}']
+    (tmp_path / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    names, rows, numbers, bad = read(tmp_path / "t.jsonl", 2)
+    assert names == ("a", "b")
+    assert rows == [(1, "x"), (None, "y"), (2.5, None)]
+    assert numbers == [1, 3, 7]
+    assert [row for row, _ in bad] == [4, 5, 6]
+
+
+def test_parquet(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = arrow.table({"a": [1.0, 2.0, None, 4.0, 5.0], "b": list("vwxyz")})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+    for size in (1, 2, 3, 100):
+        _, rows, numbers, bad = read(tmp_path / "t.parquet", size)
+        assert rows == [(1.0, "v"), (2.0, "w"), (None, "x"), (4.0, "y"), (5.0, "z")]
+        assert numbers == [1, 2, 3, 4, 5]
+        assert not bad
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(ValueError, match="not a Parquet file"):
+        open_records(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("text", [TEXT, '{"name": "Zürich", "x": "1"}\n{"name": "Genève", "x": "2"}\n'])
+def test_standard_input_tells_its_format_by_the_first_letter(monkeypatch, text):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert read("-")[1] == ROWS
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("count", [0, 1, 5, 9, 10])
+def test_going_on_behind_rows_that_were_read(tmp_path, kind, count):
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.table({"a": list(range(10))}), path, row_group_size=3)
+    elif kind == "csv":
+        path.write_text("a\n" + "\n".join(map(str, range(10))), encoding="utf-8")
+    else:
+        path.write_text("\n".join(json.dumps({"a": i}) for i in range(10)), encoding="utf-8")
+    with open_records(path) as records:
+        records.skip(count, 4)
+        rest = [int(cell) for batch in records.batches(4) for cell in batch.columns[0]]
+    assert rest == list(range(count, 10))
+
+
+def test_a_file_that_is_too_short_to_go_on(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n2\n", encoding="utf-8")
+    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="has only 2 rows, but 5"):
+        records.skip(5, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"1,2\n3,4\n", "names of the columns"),
+        (b"a,\0b\n1,2\n", "not a text file"),
+        (b"\n\n", "is empty"),
+    ],
+)
+def test_what_is_no_table(tmp_path, content, message):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        open_records(tmp_path / "t.csv")
+    (tmp_path / "t.jsonl").write_bytes(content)
+    with pytest.raises(ValueError, match=r"must hold a JSON object|not a text file"):
+        open_records(tmp_path / "t.jsonl")
+
+
+def test_folders_pipes_and_wrong_formats(tmp_path):
+    for name in ("folder.csv", "folder.parquet"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(IsADirectoryError, match="is a folder"):
+            open_records(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        open_records(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match="csv, jsonl or parquet"):
+        open_records(tmp_path / "t.csv", "xml")
+    with pytest.raises(ValueError, match="file of its own"):
+        open_records("-", "parquet")
