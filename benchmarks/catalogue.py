@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from benchmarks import (
-    certified,
-    gram,
-    leave_one_out,
-    many_outputs,
-    online_click,
-    online_outputs,
-    online_peers,
-    ridge,
-)
+from importlib import import_module
+
 from benchmarks.harness import Benchmark
 
-_MODULES = (
-    gram,
-    ridge,
-    leave_one_out,
-    many_outputs,
-    online_click,
-    online_peers,
-    online_outputs,
-    certified,
-)
-BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in _MODULES}
-from benchmarks import gram, iokr, leave_one_out, many_outputs, ridge
-
-BENCHMARKS: dict[str, Benchmark] = {
-    module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs, iokr)
-}
+#: Modules, in the order in which they run.
+MODULES = """
+gram
+ridge
+leave_one_out
+many_outputs
+online_click
+online_peers
+online_outputs
+certified
+iokr
+""".split()
+BENCHMARKS: dict[str, Benchmark] = {}
+for _module in MODULES:
+    _found = import_module(f"benchmarks.{_module}").BENCHMARK
+    BENCHMARKS[_found.name] = _found
