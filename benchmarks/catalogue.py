@@ -7,17 +7,17 @@ from importlib import import_module
 from benchmarks.harness import Benchmark
 
 #: Modules, in the order in which they run.
-MODULES = """
-gram
-ridge
-leave_one_out
-many_outputs
-online_click
-online_peers
-online_outputs
-certified
-iokr
-""".split()
+MODULES = (
+    "gram",
+    "ridge",
+    "leave_one_out",
+    "many_outputs",
+    "online_click",
+    "online_peers",
+    "online_outputs",
+    "certified",
+    "iokr",
+)
 BENCHMARKS: dict[str, Benchmark] = {}
 for _module in MODULES:
     _found = import_module(f"benchmarks.{_module}").BENCHMARK

@@ -58,24 +58,24 @@ WINDOWS = (100, 500, 2000)
 
 def stated(n: int) -> list[Setting]:
     """The learners as the paper states them on n rows, the width chosen on the first tenth."""
-    schedules = {"0.1/sqrt(t)": InverseSqrt(0.1), "1/sqrt(t) from t = 10": InverseSqrt(1.0, start=10)}
+    printed, later = ("0.1/sqrt(t)", InverseSqrt(0.1)), ("1/sqrt(t) from t = 10", InverseSqrt(1.0, start=10))
     plain = [
         Setting(f"OLOK, alpha = 3, {name}", "OLOK", lambda mu, d, s=s: OLOK(coupled(mu, d), 3.0, s))  # type: ignore[misc]
-        for name, s in schedules.items()
+        for name, s in (printed, later)
     ]
-    return [*plain, *[_truncated(epsilon, n) for epsilon in EPSILONS]]
+    return [*plain, *[_truncated(epsilon, *printed, n) for epsilon in EPSILONS], _truncated(0.4, *later, n, drawn=True)]
 
 
-def _truncated(epsilon: float, n: int) -> Setting:
-    schedule, truncation = InverseSqrt(1.0, start=10), PaperWindow(epsilon)
+def _truncated(epsilon: float, name: str, schedule: InverseSqrt, n: int, drawn: bool = False) -> Setting:
+    truncation = PaperWindow(epsilon)
     eta = float(schedule.rate(np.array([1]))[0])
     last = int(truncation.size(np.array([n]), eta, 3.0)[0])
-    kept = f"t_0 = {truncation.first(eta, 3.0)}, " + (f"last {last} kept" if last < n else "nothing dropped")
+    kept = f"t_0 = {truncation.first(eta, 3.0):.3g}, " + (f"last {last} kept" if last < n else "nothing dropped")
     return Setting(
-        f"T-OLOK, alpha = 3, 1/sqrt(t) from t = 10, epsilon = {epsilon:g} ({kept})",
+        f"T-OLOK, alpha = 3, {name}, epsilon = {epsilon:g} ({kept})",
         "T-OLOK",
         lambda mu, d: OLOK(coupled(mu, d), 3.0, schedule, truncation=truncation),
-        drawn=epsilon == 0.4,
+        drawn,
     )
 
 
