@@ -5,14 +5,16 @@ from ovk._version import __version__
 from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import OLOK, OLOKClassifier
+from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier
 from ovk.persistence import load, save
 from ovk.structured import IOKR, LinkPredictor
 
 __all__ = [
     "IOKR",
+    "KAWV",
     "OKVAR",
     "OLOK",
+    "PKAWV",
     "Expansion",
     "FunctionalRidge",
     "FunctionalRidgeCV",
