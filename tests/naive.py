@@ -466,7 +466,7 @@ def wave_amplitude(K, w):
 # -------------------------------------------------------------------------------- regret of the forecaster
 
 
-def forecasts(phi, Y, alpha, project=None):
+def feature_forecasts(phi, Y, alpha, project=None):
     """The nonlinear ridge forecaster, from its definition: at each row a least-squares problem that holds the rows
     before it and the row itself with the label 0.
 
@@ -482,21 +482,6 @@ def forecasts(phi, Y, alpha, project=None):
         labels = np.concatenate([Y[:t].reshape(-1), np.zeros(d + basis.shape[1])])
         F[t] = phi[t] @ basis @ np.linalg.lstsq(rows, labels)[0]
     return F
-
-
-def kors(k, mu, beta, eps, uniforms):
-    """Indices that KORS keeps of the points of a scalar kernel matrix k, one point at a time."""
-    kept, weights = [], []
-    for t in range(len(k)):
-        S = np.diag(np.sqrt(weights)) if kept else np.zeros((0, 0))
-        b = S @ k[kept, t]
-        system = S @ k[np.ix_(kept, kept)] @ S + mu * np.eye(len(kept))
-        r = max(k[t, t] - b @ np.linalg.solve(system, b), 0.0)
-        p = min(beta * (1 + eps) * r / (r + mu), 1.0)
-        if uniforms[t] < p:
-            kept.append(t)
-            weights.append(1 / p)
-    return kept
 
 
 # ------------------------------------------------------------------------------------- intervals of streams
@@ -608,3 +593,62 @@ def joint_scores(R, form, decay=1.0):
         np.fill_diagonal(C, 1.0)
         scores.append(sqrt((r / s) @ np.linalg.inv(C) @ (r / s)))
     return scores
+
+
+# ---------------------------------------------------------------------------------------- second-order streams
+
+
+def forecasts(K, Y, alpha, shrink=True, dictionaries=None, exact=False, weight=None):
+    """Predictions (n, d) of the (nonlinear) ridge forecaster, a new solution for each row.
+
+    K : (n d, n d) gram of all points. dictionaries[t] : numbers of the points whose span f lies in at row t, None for
+    all. exact : what rows say about points that joined later counts. weight(t, s) : of row s in the prediction of t.
+    """
+    n, d = Y.shape
+    values, vectors = np.linalg.eigh(K)
+    psi = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(n, d, n * d)
+    projections = []
+    for t in range(n):
+        if dictionaries is None:
+            projections.append(np.eye(n * d))
+            continue
+        span = psi[dictionaries[t]].reshape(-1, n * d)
+        _, sizes, right = np.linalg.svd(span, full_matrices=False)
+        basis = right[sizes > 1e-7] if len(span) else span
+        projections.append(basis.T @ basis)
+    Z = np.zeros((n, d))
+    for t in range(n):
+        seen = [(s, q) for s in range(t) for q in range(d) if not np.isnan(Y[s, q])]
+        rows = np.array([projections[t if exact else s] @ psi[s, q] for s, q in seen]).reshape(-1, n * d)
+        w = np.array([1.0 if weight is None else weight(t, s) for s, _ in seen])
+        y = np.array([Y[s, q] for s, q in seen])
+        A, b = alpha * np.eye(n * d) + (rows.T * w) @ rows, rows.T @ (w * y)
+        own = psi[t] @ projections[t]
+        if shrink:
+            A += own.T @ own
+        Z[t] = own @ np.linalg.solve(A, b)
+    return Z
+
+
+def kors(K, mu, beta, eps, draws):
+    """Numbers of the points that KORS keeps, one point after the other."""
+    kept, weights = [], []
+    for t, u in enumerate(draws):
+        S = np.diag(weights)
+        b = S @ K[kept, t] if kept else np.zeros(0)
+        r = K[t, t] - (b @ np.linalg.solve(S @ K[np.ix_(kept, kept)] @ S + mu * np.eye(len(kept)), b) if kept else 0.0)
+        p = min(beta * (1 + eps) * r / (r + mu), 1.0)
+        if u < p:
+            kept.append(t)
+            weights.append(1 / p**0.5)
+    return kept
+
+
+def independent_points(K, tol):
+    """Numbers of the points that are not in the span of those kept before, to a part `tol` of k(x, x)."""
+    kept = []
+    for t in range(len(K)):
+        rest = K[t, t] - (K[t, kept] @ np.linalg.solve(K[np.ix_(kept, kept)], K[kept, t]) if kept else 0.0)
+        if rest > tol * K[t, t]:
+            kept.append(t)
+    return kept

@@ -9,7 +9,9 @@ from ovk.online.capacity import (
     sketched_effective_dimension,
 )
 from ovk.online.classifier import OLOKClassifier
+from ovk.online.kawv import KAWV
 from ovk.online.olok import OLOK
+from ovk.online.pkawv import PKAWV
 from ovk.online.regret_bounds import (
     kors_beta,
     kors_gap,
@@ -29,7 +31,9 @@ from ovk.online.suggest import (
 from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
 __all__ = [
+    "KAWV",
     "OLOK",
+    "PKAWV",
     "Bracket",
     "ErrorBound",
     "OLOKClassifier",
