@@ -466,7 +466,7 @@ def wave_amplitude(K, w):
 # -------------------------------------------------------------------------------- regret of the forecaster
 
 
-def forecasts(phi, Y, alpha, project=None):
+def feature_forecasts(phi, Y, alpha, project=None):
     """The nonlinear ridge forecaster, from its definition: at each row a least-squares problem that holds the rows
     before it and the row itself with the label 0.
 

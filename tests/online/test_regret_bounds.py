@@ -56,7 +56,7 @@ def test_the_exact_forecaster(kind, alpha):
     K = k(X)
 
     def forecast(Y):
-        return naive.forecasts(phi, Y, alpha)
+        return naive.feature_forecasts(phi, Y, alpha)
 
     Y = against(forecast, N) if kind == "adversarial" else labels(kind, X, rng)
     # Against the regularised best function, and against one that fits the labels closely.
@@ -77,7 +77,7 @@ def test_several_outputs(K):
     Y = rng.standard_normal((30, 2))
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
     loss, norm = best_in_hindsight(naive.gram(K, X), Y, alpha)
-    assert regret(naive.forecasts(phi, Y, alpha), Y, loss) <= regret_bound(K, X, alpha, norm=norm, largest=1.0)
+    assert regret(naive.feature_forecasts(phi, Y, alpha), Y, loss) <= regret_bound(K, X, alpha, norm=norm, largest=1.0)
 
 
 def dictionaries(K, kept):
@@ -109,7 +109,7 @@ def test_the_projected_forecaster(kind, mu):
     L, basis = dictionaries(K, kept)
 
     def forecast(Y):
-        return naive.forecasts(L[:, None], Y, alpha, basis)
+        return naive.feature_forecasts(L[:, None], Y, alpha, basis)
 
     Y = against(forecast, N) if kind == "adversarial" else labels(kind, X, rng)
     loss, norm = best_in_hindsight(K, Y, alpha)
@@ -128,7 +128,7 @@ def test_a_dictionary_known_beforehand_pays_once():
     worst = np.linalg.eigvalsh(K - phi @ phi.T)[-1]
     loss, norm = best_in_hindsight(K, Y, alpha)
     bounds = [projected_regret_bound(k, X, alpha, norm=norm, largest=1.0, gap=worst, growths=g) for g in (0, 15)]
-    assert regret(naive.forecasts(phi[:, None], Y, alpha), Y, loss) <= bounds[0] < bounds[1]
+    assert regret(naive.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bounds[0] < bounds[1]
 
 
 @pytest.mark.parametrize("kind", ["random", "smooth"])
@@ -144,7 +144,7 @@ def test_features_left_as_they_were_projected(kind):
     loss, norm = best_in_hindsight(K, Y, alpha)
     bound = spilled_regret_bound(phi, alpha, norm=norm, largest=1.0, spill=spill, loss=loss)
     assert spill > 0.1
-    assert regret(naive.forecasts(phi[:, None], Y, alpha), Y, loss) <= bound
+    assert regret(naive.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bound
 
 
 def test_a_taylor_map_spills_what_it_says():
