@@ -1,7 +1,18 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
-from ovk.reproduce import drug_retrieval, few_links, jura, label_ranking, label_sets, links, mtr, olok, parkinsons
-from ovk.reproduce import french_load, jura, mtr, olok, parkinsons, regret_rates
+from ovk.reproduce import (
+    drug_retrieval,
+    few_links,
+    french_load,
+    jura,
+    label_ranking,
+    label_sets,
+    links,
+    mtr,
+    olok,
+    parkinsons,
+    regret_rates,
+)
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -11,13 +22,11 @@ __all__ = [
     "drug_retrieval",
     "entry",
     "few_links",
+    "french_load",
     "jura",
     "label_ranking",
     "label_sets",
     "links",
-    "entry",
-    "french_load",
-    "jura",
     "mtr",
     "names",
     "olok",
