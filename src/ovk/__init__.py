@@ -2,7 +2,7 @@
 
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import FunctionalRidge, FunctionalRidgeCV, OVKRidge, OVKRidgeCV
+from ovk.batch import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLClassifier, MovKLCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
@@ -13,6 +13,9 @@ __all__ = [
     "Expansion",
     "FunctionalRidge",
     "FunctionalRidgeCV",
+    "MovKL",
+    "MovKLCV",
+    "MovKLClassifier",
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
