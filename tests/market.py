@@ -37,7 +37,7 @@ from ovk.operators import (
     Multiplication,
     Tree,
 )
-from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable
+from ovk.ovkernels import Combination, CurlFree, Diagonal, DivFree, Hadamard, Transformable
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs
 
 P = D = 3  # inputs and outputs
@@ -144,6 +144,11 @@ OVKERNELS = [
         (Gaussian(1.3) * Dense(B) + Linear() * Cluster("aab", 0.5, 0.1)) & Matern(1.5, 2.0) * MixedEffect(0.4, D),
     ),
     ("hadamard-transformable", Gaussian(2.0) * MixedEffect(0.4, D) & Transformable(Gaussian(1.0))),
+    (
+        "combination",
+        Combination([Gaussian(1.3) * Dense(B), Linear() * Dense(B), Linear() * Identity(D)], [0.5, 0, 2.0]),
+    ),
+    ("combination-blocks", Combination([CurlFree(Gaussian(1.4), P), Linear() * Dense(B)], [0.5, 2.0])),
     ("diagonal", Diagonal([Gaussian(1.0), Linear(), RationalQuadratic(1.0, 2.0)])),
     ("diagonal-one-kernel", Diagonal([Matern(2.5, 1.0)] * D)),
     ("transformable", Transformable(Gaussian(1.1))),
@@ -181,6 +186,8 @@ ROUTES = {
     "hadamard": _KRONECKER,
     "hadamard-of-sum": _COUPLED,
     "hadamard-transformable": _BLOCKS,
+    "combination": _COMMUTING,
+    "combination-blocks": _BLOCKS,
     "diagonal": _COMMUTING,
     "diagonal-one-kernel": _KRONECKER,
     **{

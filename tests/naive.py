@@ -803,3 +803,35 @@ def independent_points(K, tol):
         if rest > tol * K[t, t]:
             kept.append(t)
     return kept
+# -------------------------------------------------------------------------------------- multiple kernel learning
+
+
+def movkl(grams, Y, alpha, r, iterations):
+    """Weights, coefficients and objectives of the plain alternation, with every (n d, n d) matrix written out."""
+    M = len(grams)
+    d = np.full(M, 1.0 if r == np.inf else M ** (-1.0 / r))
+    objectives = []
+    for step in range(iterations):
+        K = sum(w * G for w, G in zip(d, grams, strict=True))
+        c = np.linalg.solve(K + alpha * np.eye(len(K)), Y.ravel())
+        norms = np.array([w * np.sqrt(max(c @ G @ c, 0.0)) for w, G in zip(d, grams, strict=True)])
+        residual = Y.ravel() - K @ c
+        objectives.append(residual @ residual + alpha * sum(f**2 / w for f, w in zip(norms, d, strict=True) if w > 0))
+        if step < iterations - 1 and r < np.inf:
+            total = sum(f ** (2 * r / (r + 1)) for f in norms) ** (1 / r)
+            d = np.array([f ** (2 / (r + 1)) / total for f in norms])
+    return d, c.reshape(Y.shape), norms, objectives
+
+
+def split_iteration_radius(blocks):
+    """Spectral radius of the seed's inner iteration for its system (15), the d x d matrices K_1(x, x), ..., given.
+
+    alpha_1 <- K_1^-1 (s - sum gamma_k), alpha_k <- alpha_1, gamma_k <- K_k alpha_k: alpha_1 is multiplied by
+    -K_1^-1 (K_2 + ... + K_{M+1}) in every round.
+    """
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(blocks[0], sum(blocks[1:])))).max())
+
+
+@block.register
+def _(K: ovkernels.Combination, x, z):
+    return sum(w * block(part, x, z) for w, part in zip(K.weights, K.kernels, strict=True))

@@ -3,6 +3,7 @@
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
 from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
+from ovk.batch import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLClassifier, MovKLCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier
@@ -19,6 +20,9 @@ __all__ = [
     "FunctionalRidge",
     "FunctionalRidgeCV",
     "LinkPredictor",
+    "MovKL",
+    "MovKLCV",
+    "MovKLClassifier",
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",

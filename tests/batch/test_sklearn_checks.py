@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ovk import FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV
+from ovk import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLClassifier, MovKLCV, OVKRidge, OVKRidgeCV
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
@@ -24,6 +25,9 @@ from ovk.operators import MixedEffect
         FunctionalRidgeCV(fit_intercept=True),
         OutputKernelRidge(),
         OutputKernelRidge(penalty="frobenius", fit_intercept=True),
+        MovKL(),
+        MovKLCV(alphas=[0.1, 1.0], fit_intercept=True),
+        MovKLClassifier(),
     ]
 )
 def test_sklearn_checks(estimator, check):

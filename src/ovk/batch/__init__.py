@@ -13,6 +13,9 @@ from ovk.batch.okvar import (
     stability_selection,
 )
 from ovk.batch.output_kernel import OutputKernelRidge
+from ovk.batch.kernel_grid import kernel_grid
+from ovk.batch.movkl import MovKL, MovKLCV
+from ovk.batch.movkl_classifier import MovKLClassifier
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
 from ovk.batch.tuning import TuningInfo, tune
@@ -31,4 +34,13 @@ __all__ = [
     "penalty_path",
     "rank_average",
     "stability_selection",
+__all__ = [
+    "FunctionalRidge",
+    "FunctionalRidgeCV",
+    "MovKL",
+    "MovKLCV",
+    "MovKLClassifier",
+    "OVKRidge",
+    "OVKRidgeCV",
+    "kernel_grid",
 ]

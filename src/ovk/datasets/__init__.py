@@ -7,6 +7,7 @@ or named by the variable ``OVK_DATA``, checks their sha256, and says where to ge
 from __future__ import annotations
 
 from ovk.datasets._home import DatasetCorrupt, DatasetNotFound, available
+from ovk.datasets.bci import amplitude_modulation, band_pass, load_bci, make_bci, prepare_bci
 from ovk.datasets.chemistry import load_pharma
 from ovk.datasets.dream3 import load_dream3
 from ovk.datasets.functional import load_canadian_weather, load_gait
@@ -25,7 +26,10 @@ __all__ = [
     "DatasetCorrupt",
     "DatasetNotFound",
     "GeneNetwork",
+    "amplitude_modulation",
     "available",
+    "band_pass",
+    "load_bci",
     "load_california_gps",
     "load_canadian_weather",
     "load_codrna",
@@ -44,7 +48,9 @@ __all__ = [
     "load_wine",
     "load_yeast_kegg",
     "make_gene_network",
+    "make_bci",
     "make_multitask",
     "make_stream",
     "make_vector_field",
+    "prepare_bci",
 ]

@@ -2,12 +2,14 @@
 
 from ovk.ovkernels.algebra import Hadamard, Scaled, Sum
 from ovk.ovkernels.base import OperatorKernel
+from ovk.ovkernels.combination import Combination
 from ovk.ovkernels.curl_free import CurlFree, DivFree
 from ovk.ovkernels.diagonal import Diagonal
 from ovk.ovkernels.separable import Separable, as_operator_kernel
 from ovk.ovkernels.transformable import Transformable
 
 __all__ = [
+    "Combination",
     "CurlFree",
     "Diagonal",
     "DivFree",

@@ -12,12 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ovk._validation import Array, positive, whole
 from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum, Observed, Rotated
-from ovk.operators.base import spectrum
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import CholeskyState
 from ovk.solvers.low_rank import LowRankPreconditioner
+from ovk.solvers.pencil import Pencil
 
 Map = Callable[[Array], Array]
+
+#: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.
+FEW = 8
+#: Share of the outputs that must have been observed for the complete system to be a good guide.
+MOSTLY = 0.5
 
 
 class Iterate(NamedTuple):
@@ -66,7 +71,8 @@ class ConjugateGradient(Solver):
     """Preconditioned conjugate gradient: no matrix larger than the scalar grams is ever formed.
 
     For a sum of separable kernels the preconditioner is the part of the system that falls apart in the eigenvectors
-    v_q of its dominant operator: (sum_k (v_q' T_k v_q) G_k + alpha I) for each q. For other grams it is a low-rank
+    v_q of its dominant operator: (sum_k (v_q' T_k v_q) G_k + alpha I) for each q, or, when that operator has many
+    eigenvalues, the same with the other operators replaced by their means (`Pencil`). For other grams it is a low-rank
     approximation by pivoted Cholesky.
 
     Parameters
@@ -97,7 +103,9 @@ class ConjugateGradient(Solver):
 
     def factor(self, gram: Gram) -> GradientState:
         if isinstance(gram, (Kronecker, KroneckerSum)):
-            return GradientState(gram, DominantOperator(gram))
+            return GradientState(gram, preconditioner(gram))
+        if isinstance(gram, Observed) and isinstance(gram.base, (Kronecker, KroneckerSum)) and _mostly_seen(gram):
+            return GradientState(gram, SeenPart(gram))
         if isinstance(gram, (DenseBlocks, Observed)):
             return GradientState(gram, LowRankPreconditioner(gram, whole(self.rank, "rank")))
         raise TypeError(f"ConjugateGradient has no preconditioner for a {type(gram).__name__}")
@@ -120,23 +128,49 @@ class ConjugateGradient(Solver):
         return Solution(found.X, info)
 
 
+def preconditioner(gram: Kronecker | KroneckerSum) -> Callable[[float], Map]:
+    """One for a sum of separable kernels."""
+    k = dominant(gram)
+    return Pencil(gram, k) if len(gram.terms[k][1].eigh().groups) > FEW else DominantOperator(gram, k)
+
+
+def dominant(gram: Kronecker | KroneckerSum) -> int:
+    """The term whose operator's spread weighs most, tr(G_k) |T_k - mean(T_k) I|."""
+    spread = []
+    for G, operator in gram.terms:
+        values = operator.eigh().values
+        spread.append(float(np.trace(G)) * float(np.linalg.norm(values - values.mean())))
+    return int(np.argmax(spread))
+
+
+def _mostly_seen(gram: Observed) -> bool:
+    return gram.shape[0] >= MOSTLY * gram.base.shape[0] * gram.base.output_dim
+
+
+class SeenPart:
+    """The preconditioner of the complete system, with nothing where nothing was observed."""
+
+    def __init__(self, gram: Observed) -> None:
+        assert isinstance(gram.base, (Kronecker, KroneckerSum))
+        self._gram = gram
+        self._complete = preconditioner(gram.base)
+
+    def __call__(self, alpha: float) -> Map:
+        inner, gram = self._complete(alpha), self._gram
+        return lambda R: inner(gram.spread(R))[gram.rows, gram.outputs][:, None]
+
+
 class DominantOperator:
     """The part of sum_k G_k (x) T_k + alpha I that falls apart in the eigenvectors of one operator.
 
-    That operator is the one whose spread weighs most, tr(G_k) |T_k - mean(T_k) I|: the eigenvectors of the others
-    matter less, and of them only the diagonal v_q' T_k v_q is kept.
+    The eigenvectors of the others matter less, and of them only the diagonal v_q' T_k v_q is kept.
     """
 
-    def __init__(self, gram: Kronecker | KroneckerSum) -> None:
+    def __init__(self, gram: Kronecker | KroneckerSum, dominant: int) -> None:
         grams = [G for G, _ in gram.terms]
-        operators = [operator.dense() for _, operator in gram.terms]
         d = gram.output_dim
-        spread = [
-            float(np.trace(G)) * float(np.linalg.norm(T - np.trace(T) / d * np.eye(d)))
-            for G, T in zip(grams, operators, strict=True)
-        ]
-        V = spectrum(operators[int(np.argmax(spread))], "the dominant operator").vectors
-        weights = np.stack([np.einsum("iq,ij,jq->q", V, T, V) for T in operators], axis=1)
+        V = gram.terms[dominant][1].eigh().vectors
+        weights = np.stack([np.einsum("qi,iq->q", operator.apply(V.T), V) for _, operator in gram.terms], axis=1)
         # Outputs with the same weights share a factorisation.
         order = np.lexsort(weights.round(12).T)
         V, weights = V[:, order], weights[order]

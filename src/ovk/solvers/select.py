@@ -44,7 +44,12 @@ def _(gram: Kronecker) -> Solver:
 
 @select.register
 def _(gram: KroneckerSum) -> Solver:
-    return ConjugateGradient() if decouple(gram) is None else Cholesky()
+    decoupled = decouple(gram)
+    if decoupled is None:
+        return ConjugateGradient()
+    # One operator with many eigenvalues beside multiples of the identity: the preconditioner is the solution.
+    several = sum(len(operator.eigh().groups) > 1 for _, operator in gram.terms) > 1
+    return Cholesky() if several or len(decoupled) <= MANY_EIGENVALUES else ConjugateGradient()
 
 
 @select.register

@@ -1,0 +1,63 @@
+"""A set of kernels to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk._validation import whole
+from ovk.kernels import Gaussian, Polynomial, ScalarKernel
+from ovk.kernels.algebra import Scaled
+from ovk.kernels.stationary import median_distance
+from ovk.operators import Identity, Integral, Multiplication, OutputOperator
+from ovk.ovkernels import Separable
+
+
+def kernel_grid(
+    X: Any,
+    *,
+    bandwidths: int | Sequence[float] = 5,
+    degrees: Sequence[int] = (1, 2, 3),
+    operators: Sequence[OutputOperator] | None = None,
+) -> list[Separable]:
+    """Gaussian kernels of several bandwidths and polynomial ones of several degrees, each with each operator.
+
+    By default the set of the MovKL paper, 24 kernels: 5 Gaussians, degrees 1 to 3, and as operators the identity,
+    multiplication by exp(-t^2) and the integral operator of exp(-|t - s|), time running from 0 to 1 or on the grid of
+    the estimator. So that weights can be compared, every scalar kernel is scaled to a mean of 1 on the diagonal.
+
+    Parameters
+    ----------
+    X : (n, p) inputs; what is taken from them is the median distance and the mean squared norm
+    bandwidths : how many Gaussians, at length scales from a quarter of the median distance to four times it, or the
+        length scales themselves
+    degrees : of the polynomial kernels
+    operators : output operators
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch import kernel_grid
+    >>> len(kernel_grid(np.random.default_rng(0).standard_normal((30, 4))))
+    24
+    """
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    if isinstance(bandwidths, (int, np.integer)):
+        count = whole(bandwidths, "bandwidths", least=0)
+        factors = 4.0 ** np.linspace(-1, 1, count) if count > 1 else np.ones(count)
+        lengths = median_distance(X) * factors
+    else:
+        lengths = np.asarray(bandwidths, dtype=np.float64)
+    scalars: list[ScalarKernel] = [Gaussian(float(length)) for length in lengths]
+    gamma = 1.0 / max(float((X**2).sum(axis=1).mean()), 1e-300)
+    for degree in degrees:
+        polynomial = Polynomial(whole(degree, "degree"), gamma=gamma)
+        scalars.append(Scaled(1.0 / float(polynomial.diag(X).mean()), polynomial))
+    if operators is None:
+        operators = [Identity(), Multiplication(Gaussian.from_mu(1.0)), Integral()]
+    if not scalars or not operators:
+        raise ValueError("kernel_grid needs at least one bandwidth or degree, and at least one operator")
+    return [Separable(scalar, operator) for operator in operators for scalar in scalars]

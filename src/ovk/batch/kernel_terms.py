@@ -1,0 +1,154 @@
+"""Many separable kernels on one sample: their grams, combined with any weights, and what each contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ovk._validation import Array
+from ovk.grams import Gram, Kronecker, KroneckerSum, Observed, Rotated
+from ovk.grams.base import Indices
+from ovk.grams.decouple import common_eigenvectors
+from ovk.ovkernels import Separable
+from ovk.ovkernels.combination import distinct, weighted_sum
+from ovk.solvers import Cholesky, ConjugateGradient, Solution, as_solver
+from ovk.solvers.cholesky import CholeskyState
+from ovk.solvers.conjugate_gradient import GradientState, preconditioner
+from ovk.solvers.intercept import solve_with_intercept
+from ovk.solvers.select import MANY_EIGENVALUES
+
+#: Iterations above which a preconditioner made for other weights is made anew.
+QUICK = 4
+#: Relative residual of a solution.
+EXACT = 1e-11
+
+
+class KernelTerms:
+    """Kernels k_s T_o on n points, each scalar gram and each operator once.
+
+    Parameters
+    ----------
+    kernels : resolved separable kernels
+    X : inputs
+    rows : (n,) square roots of sample weights, or None: the grams are scaled by them on both sides
+    """
+
+    def __init__(
+        self, kernels: Sequence[Separable], X: Any, rows: Array | None = None, *, centred: bool = False
+    ) -> None:
+        scalars, self.scalar_of = distinct([kernel.scalar for kernel in kernels])
+        self.operators, self.operator_of = distinct([kernel.operator for kernel in kernels])
+        self.grams: list[Array] = [scalar(X) for scalar in scalars]
+        if rows is not None:
+            self.grams = [rows[:, None] * G * rows for G in self.grams]
+        self._common: dict[tuple[int, ...], Any] = {}
+        self._guide: tuple[float, Any] | None = None
+
+    def restricted(self, rows: Indices) -> KernelTerms:
+        """The same kernels on some of the points (of grams that are not centred)."""
+        part = object.__new__(KernelTerms)
+        part.__dict__.update(self.__dict__)
+        part.grams, part._guide = [G[np.ix_(rows, rows)] for G in self.grams], None
+        return part
+
+    def centred(self, u: Array) -> KernelTerms:
+        """The same with grams projected on what is orthogonal to u, the column of an intercept that is not penalised.
+
+        With P = I - u u' / u'u the system (K + alpha I) C + u b' = Y, u'C = 0 is (P K P + alpha I) C = P Y.
+        """
+        part = object.__new__(KernelTerms)
+        part.__dict__.update(self.__dict__)
+        part.grams, part._guide = [_centred(G, u / np.linalg.norm(u)) for G in self.grams], None
+        return part
+
+    def terms(self, weights: Array) -> list[tuple[Array, Any]]:
+        """sum_k d_k G_k (x) T_k grouped by operator; operators without weight are left out."""
+        shares = self._shares(weights)
+        return [(weighted_sum(self.grams, shares[o]), self.operators[o]) for o in self.used(weights)]
+
+    def used(self, weights: Array) -> list[int]:
+        """Operators that have weight."""
+        return [o for o in range(len(self.operators)) if weights[self.operator_of == o].any()] or [0]
+
+    def gram(self, weights: Array) -> Kronecker | KroneckerSum:
+        """The gram of the combination."""
+        terms = self.terms(weights)
+        return Kronecker(*terms[0]) if len(terms) == 1 else KroneckerSum(terms)
+
+    def energies(self, C: Array) -> Array:
+        """e_k = sum_ij <c_i, K_k(x_i, x_j) c_j> for each kernel, (M,); |f_k|^2 = d_k^2 e_k.
+
+        One product C T C' for each operator; then every scalar gram is a sum over its entries.
+        """
+        inner = np.empty((len(self.operators), len(self.grams)))
+        for o, operator in enumerate(self.operators):
+            S = operator.apply(C) @ C.T
+            inner[o] = [float(np.vdot(G, S)) for G in self.grams]
+        return np.asarray(np.maximum(inner[self.operator_of, self.scalar_of], 0.0))
+
+    def solve(
+        self, weights: Array, Y: Array, alpha: float, solver: Any, start: Array | None = None, *, tol: float = EXACT
+    ) -> Solution:
+        """Coefficients of complete outputs: by a common rotation where there is one, else by the solver.
+
+        `tol` is the relative residual at which "auto" stops an iteration.
+        """
+        if solver == "auto":
+            rotated = self.rotated(weights)
+            if rotated is not None:
+                return Cholesky().solve(CholeskyState(rotated), Y, alpha)
+            if len(self.used(weights)) > 1:
+                return self._guided(weights, Y, alpha, start, tol)
+        gram = self.gram(weights)
+        chosen = as_solver(solver, gram)
+        return chosen.solve(chosen.factor(gram), Y, alpha, start)
+
+    def _guided(self, weights: Array, Y: Array, alpha: float, start: Array | None, tol: float) -> Solution:
+        """Conjugate gradients; the preconditioner of earlier weights serves for as long as it leads to quick solves."""
+        gram = self.gram(weights)
+        if self._guide is None or self._guide[0] != alpha:
+            self._guide = alpha, preconditioner(gram)
+        found = ConjugateGradient(tol=tol).solve(GradientState(gram, self._guide[1]), Y, alpha, start)
+        if found.info.iterations > QUICK:
+            self._guide = None
+        return found
+
+    def rotated(self, weights: Array, *, always: bool = False) -> Rotated | None:
+        """The combination as scalar problems, when the operators commute and that is the fast way (or `always`)."""
+        used = tuple(self.used(weights))
+        if used not in self._common:
+            self._common[used] = common_eigenvectors([self.operators[o].dense() for o in used])
+        if self._common[used] is None:
+            return None
+        values, vectors, groups = self._common[used]
+        different = sum(len(self.operators[o].eigh().groups) > 1 for o in used)
+        # One operator with many eigenvalues: one decomposition of its gram serves them all.
+        if not always and different <= 1 and len(groups) > MANY_EIGENVALUES:
+            return None
+        mixing = values[:, [group.start for group in groups]].T @ self._shares(weights)[list(used)]
+        return Rotated(self.grams, mixing, vectors, groups)
+
+    def _shares(self, weights: Array) -> Array:
+        """Weights by operator and scalar kernel."""
+        shares = np.zeros((len(self.operators), len(self.grams)))
+        np.add.at(shares, (self.operator_of, self.scalar_of), weights)
+        return shares
+
+    def solve_pairs(
+        self, weights: Array, pairs: tuple[Indices, Indices], y: Array, alpha: float, solver: Any, E: Array | None
+    ) -> tuple[Solution, Array | None]:
+        """Coefficients of observed pairs (point, output), and the intercept when its columns E are given."""
+        gram: Gram = Observed(self.gram(weights), *pairs)
+        chosen = as_solver(solver, gram)
+        state = chosen.factor(gram)
+        if E is None:
+            return chosen.solve(state, y, alpha), None
+        return solve_with_intercept(chosen, state, y, alpha, E)
+
+
+def _centred(G: Array, u: Array) -> Array:
+    """P G P with P = I - u u', |u| = 1."""
+    Gu = G @ u
+    return G - np.outer(Gu, u) - np.outer(u, Gu) + float(u @ Gu) * np.outer(u, u)

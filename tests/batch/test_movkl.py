@@ -1,0 +1,316 @@
+"""Multiple operator-valued kernel learning: against the plain alternation, and what must hold of its result."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+import naive
+import ovk
+from ovk import FunctionalRidge, MovKL, MovKLClassifier, MovKLCV
+from ovk.batch import kernel_grid
+from ovk.batch.alternation import combination_weights
+from ovk.curves import Grid
+from ovk.kernels import Gaussian, Linear, Periodic, Polynomial
+from ovk.operators import Dense, Identity, Integral, MixedEffect, Multiplication
+from ovk.ovkernels import CurlFree
+
+RNG = np.random.default_rng(0)
+T = np.linspace(0, 1, 9)
+X = RNG.uniform(-1, 1, (12, 2))
+Y = np.sin(4 * T + 2 * X[:, :1]) * X[:, 1:] + 0.1 * RNG.standard_normal((12, 9))
+NEW = RNG.uniform(-1, 1, (5, 2))
+SCALARS = [Gaussian(0.7), Gaussian(2.0), Polynomial(2)]
+OPERATORS = {
+    "one": [Integral()],
+    "commuting": [Identity(), Integral()],
+    "three": [Identity(), Multiplication(Gaussian.from_mu(1.0)), Integral()],
+    "singular": [Identity(), Multiplication(np.where(T > 0.5, 0.0, 1.0)), Integral(n_eigen=4)],
+}
+
+
+def kernels(name):
+    return [k * operator for operator in OPERATORS[name] for k in SCALARS]
+
+
+def dense_grams(model):
+    return [kernel.gram(X).dense() for kernel in model.kernel_.kernels]
+
+
+@pytest.mark.parametrize("r", [1.0, 1.5, 2.0, 4.0, np.inf])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_finds_the_optimum_of_the_plain_alternation(name, r):
+    model = MovKL(kernels(name), alpha=0.05, r=r, grid=T, tol=1e-7, max_iter=2000).fit(X, Y)
+    rounds = 400 if r == 1.0 else 200
+    weights, C, _, objectives = naive.movkl(dense_grams(model), Y * Grid(T).roots(), 0.05, r, rounds)
+    # With r = 1 the plain alternation is still on its way: the objective tells, and it is not below ours.
+    assert model.objective_ <= objectives[-1] * (1 + 1e-9)
+    assert_allclose(model.objective_, objectives[-1], rtol=1e-3 if r == 1.0 else 1e-8)
+    if r > 1:
+        assert_allclose(model.weights_, weights, atol=1e-4)
+        assert_allclose(model.dual_coef_, C, atol=2e-4 * np.abs(C).max())
+
+
+@pytest.mark.parametrize("solver", ["auto", "cg", "gauss-seidel"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_solver_equals_the_dense_solution_at_the_learned_weights(name, solver):
+    model = MovKL(kernels(name), alpha=0.3, grid=T, solver=solver, max_iter=4, tol=1e-30)
+    with pytest.warns(ConvergenceWarning, match="stopped after max_iter=4 iterations"):
+        model.fit(X, Y)
+    K = sum(w * G for w, G in zip(model.weights_, dense_grams(model), strict=True))
+    right = (Y * Grid(T).roots()).ravel()
+    assert_allclose(model.dual_coef_.ravel(), np.linalg.solve(K + 0.3 * np.eye(len(K)), right), atol=1e-8)
+
+
+def test_case_one_equals_case_two_when_the_operators_coincide(monkeypatch):
+    """The same operator behind two faces, so that nothing is grouped, against one operator."""
+    one = MovKL([k * Integral() for k in SCALARS], alpha=0.05, grid=T, tol=1e-10, max_iter=900).fit(X, Y)
+    matrix = Integral(grid=T).dense()
+    faces = [Integral(), Dense(matrix), Dense(matrix + 0.0)]
+    monkeypatch.setattr("ovk.batch.kernel_terms.common_eigenvectors", lambda matrices: None)
+    two = MovKL([k * face for k, face in zip(SCALARS, faces, strict=True)], 0.05, grid=T, tol=1e-10, max_iter=900)
+    two.fit(X, Y)
+    assert two.solver_info_.route == "ConjugateGradient"
+    assert one.solver_info_.route != "ConjugateGradient"
+    assert_allclose(two.weights_, one.weights_, atol=1e-6)
+    assert_allclose(two.predict(NEW), one.predict(NEW), atol=1e-8)
+
+
+@pytest.mark.parametrize("r", [1.0, 1.3, 2.0, 8.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_what_must_hold(r, intercept):
+    model = MovKL(kernels("three"), alpha=0.02, r=r, grid=T, fit_intercept=intercept).fit(X, Y)
+    assert (np.diff(model.history_[:, 0]) <= 1e-12 * model.objective_).all()
+    assert abs((model.weights_**r).sum() - 1.0) < 1e-10
+    assert (model.weights_ >= 0).all()
+    # f_k = d_k sum_i K_k(., x_i) c_i, and |f_k| is what is said
+    shares = model.predict(X, split=True) * Grid(T).roots()
+    for share, norm, weight, gram in zip(shares, model.kernel_norms_, model.weights_, dense_grams(model), strict=True):
+        c = model.dual_coef_.ravel()
+        assert_allclose(share.ravel(), weight * gram @ c, atol=1e-9)
+        assert_allclose(norm**2, weight**2 * c @ gram @ c, atol=1e-10)
+
+
+def test_with_r_inf_all_weights_are_one_and_f_is_ridge_regression():
+    model = MovKL(kernels("three"), alpha=0.02, r=np.inf, grid=T).fit(X, Y)
+    assert (model.weights_ == 1.0).all()
+    assert model.n_iter_ == 1
+    plain = FunctionalRidge(sum(kernels("three")), 0.02, grid=T).fit(X, Y)
+    assert_allclose(model.predict(NEW), plain.predict(NEW), atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_shares_add_up(intercept):
+    model = MovKL(kernels("three"), alpha=0.02, grid=T, fit_intercept=intercept).fit(X, Y)
+    shares = model.predict(NEW, split=True)
+    assert shares.shape == (9, 5, 9)
+    offset = model.intercept_ / Grid(T).roots() if intercept else 0.0
+    assert_allclose(shares.sum(axis=0) + offset, model.predict(NEW), atol=1e-10)
+
+
+def test_with_one_norm_the_useless_kernels_go():
+    Z = X @ RNG.standard_normal((2, 3))
+    model = MovKL([Linear() * Identity(), Gaussian(0.01) * Identity()], alpha=0.1, r=1.0).fit(X, Z)
+    assert model.weights_[1] < 1e-3
+    assert model.grid_ is None
+
+
+def test_a_kernel_that_was_dropped_too_early_comes_back(monkeypatch):
+    from ovk.batch import alternation
+
+    slow = MovKL(kernels("three"), alpha=0.02, r=1.0, grid=T, tol=1e-6, max_iter=2000).fit(X, Y)
+    monkeypatch.setattr(alternation, "DEAD", 0.2)
+    hasty = MovKL(kernels("three"), alpha=0.02, r=1.0, grid=T, tol=1e-6, max_iter=2000).fit(X, Y)
+    assert hasty.objective_ <= slow.objective_ * 1.2
+    assert (np.diff(hasty.history_[:, 0]) <= 1e-12 * hasty.objective_).all()
+
+
+def test_the_sampling_does_not_matter():
+    def curves(d):
+        t = np.linspace(0, 1, d)
+        Z = np.sin(4 * t + 2 * X[:, :1]) * X[:, 1:]
+        return MovKL(kernels("three"), alpha=0.05, grid=t, tol=1e-8, max_iter=500).fit(X, Z)
+
+    finest = curves(161)
+    for measure in (lambda m: m.predict(NEW, grid=np.linspace(0, 1, 11)), lambda m: m.weights_):
+        errors = [np.abs(measure(curves(d)) - measure(finest)).max() for d in (11, 21, 41)]
+        assert 3.0 < errors[0] / errors[1] < 5.5
+        assert 3.0 < errors[1] / errors[2] < 5.5
+
+
+# -------------------------------------------------------------------------------------------------- other outputs
+
+
+def test_sample_weights_are_repetitions():
+    weight = RNG.integers(1, 4, len(X)).astype(float)
+    twice = np.repeat(np.arange(len(X)), weight.astype(int))
+    for intercept in (False, True):
+        model = MovKL(kernels("three"), 0.05, grid=T, fit_intercept=intercept, tol=1e-9, max_iter=500)
+        expected = model.fit(X[twice], Y[twice]).predict(NEW)
+        assert_allclose(model.fit(X, Y, weight).predict(NEW), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_gaps(intercept):
+    seen = Y.copy()
+    seen[RNG.random(Y.shape) < 0.2] = np.nan
+    model = MovKL(kernels("three"), 0.05, grid=T, fit_intercept=intercept).fit(X, seen)
+    plain = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=intercept).fit(X, seen)
+    assert_allclose(model.predict(NEW), plain.predict(NEW), atol=1e-7)
+    assert (np.diff(model.history_[:, 0]) <= 1e-10 * model.objective_).all()
+
+
+def test_many_values_with_gaps_are_left_to_conjugate_gradients(monkeypatch):
+    seen = Y.copy()
+    seen[RNG.random(Y.shape) < 0.2] = np.nan
+    expected = MovKL(kernels("three"), 0.05, grid=T).fit(X, seen)
+    model = MovKL(kernels("three"), 0.05, grid=T, solver="cg").fit(X, seen)
+    assert model.solver_info_.route == "ConjugateGradient"
+    assert model.solver_info_.iterations < 40
+    assert_allclose(model.predict(NEW), expected.predict(NEW), atol=1e-7)
+
+
+def test_several_tasks():
+    tasks = np.column_stack([np.sin(X[:, 0]), np.sin(X[:, 0]) + 0.1, X[:, 1]])
+    model = MovKL([k * T for k in SCALARS for T in (Identity(), MixedEffect(0.8))], 0.01).fit(X, tasks)
+    assert model.grid_ is None
+    assert model.score(X, tasks) > 0.98
+    single = MovKL(alpha=0.01).fit(X, tasks[:, 0])
+    assert single.predict(NEW).shape == (5,)
+    assert single.predict(NEW, split=True).shape == (8, 5)
+
+
+def test_label_curves():
+    labels = (Y > 0.2).astype(int)
+    model = MovKLClassifier(alpha=0.01, grid=T).fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    assert model.predict(NEW).shape == (5, 9)
+    assert model.decision_function(NEW, grid=[0.5]).shape == (5, 1)
+    holes = labels.astype(float)
+    holes[0, :4] = np.nan
+    assert MovKLClassifier(alpha=0.01, grid=T).fit(X, holes).score(X, holes) > 0.9
+    with pytest.raises(ValueError, match="two classes, got 4"):
+        MovKLClassifier(grid=T).fit(X, labels + np.arange(9) // 8 * 3)
+
+
+# ---------------------------------------------------------------------------------------------- leaving curves out
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_left_out_curves_equal_refitting_with_the_same_weights(name, intercept):
+    model = MovKLCV(kernels(name), [0.05], grid=T, fit_intercept=intercept).fit(X, Y)
+    total = 0.0
+    for i in range(len(X)):
+        rest = np.arange(len(X)) != i
+        left = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=intercept).fit(X[rest], Y[rest])
+        total += float(Grid(T).inner(*[Y[i] - left.predict(X[i : i + 1])[0]] * 2))
+    assert_allclose(model.errors_[0], total, rtol=1e-7)
+
+
+def test_left_out_in_sets():
+    model = MovKLCV(kernels("three"), [0.05, 0.5], grid=T, folds=4).fit(X, Y)
+    kernel = MovKL(kernels("three"), 0.05, grid=T).fit(X, Y).kernel_
+    total = 0.0
+    for fold in range(4):
+        out = np.arange(len(X)) % 4 == fold
+        left = Y[out] - FunctionalRidge(kernel, 0.05, grid=T).fit(X[~out], Y[~out]).predict(X[out])
+        total += float(Grid(T).inner(left, left).sum())
+    assert_allclose(model.errors_[0], total, rtol=1e-3)
+    assert model.alpha_ == model.alphas_[model.errors_.argmin()]
+
+
+def test_left_out_curves_with_gaps():
+    seen = Y.copy()
+    seen[RNG.random(Y.shape) < 0.2] = np.nan
+    model = MovKLCV(kernels("three"), [0.05], grid=T).fit(X, seen)
+    total = 0.0
+    for i in range(len(X)):
+        rest = np.arange(len(X)) != i
+        left = FunctionalRidge(model.kernel_, 0.05, grid=T).fit(X[rest], seen[rest]).predict(X[i : i + 1])[0]
+        total += np.nansum((seen[i] - left) ** 2 * Grid(T).weights())
+    assert_allclose(model.errors_[0], total, rtol=1e-7)
+
+
+# ------------------------------------------------------------------------------------------------------ the seed's
+
+
+def test_the_seeds_set_of_kernels():
+    grid = kernel_grid(X)
+    assert len(grid) == 24
+    assert all(kernel.scalar.diag(X).mean() == pytest.approx(1.0) for kernel in grid)
+    assert {type(kernel.operator) for kernel in grid} == {Identity, Multiplication, Integral}
+    model = MovKL(grid, alpha=0.05, grid=T).fit(X, Y)
+    assert MovKL(alpha=0.05, grid=T).fit(X, Y).weights_.shape == (24,)
+    assert model.kernel_.kernels[-1].operator.grid is not None
+    assert [k.scalar.length_scale for k in kernel_grid(X, bandwidths=[0.5, 2.0], degrees=())[:2]] == [0.5, 2.0]
+    with pytest.raises(ValueError, match="at least one"):
+        kernel_grid(X, bandwidths=0, degrees=())
+
+
+def test_the_seeds_inner_iteration_diverges():
+    """System (15) by Gauss-Seidel multiplies the error by more than 1, whichever kernel comes first."""
+    d, alpha = 12, 0.05
+    grid = Grid.regular(d)
+    blocks = [np.eye(d) / 24.0] * 8
+    blocks += [Multiplication(Gaussian.from_mu(1.0), grid).dense() / 24.0] * 8
+    blocks += [Integral(grid=grid).dense() / 24.0] * 8
+    blocks.append(alpha * np.eye(d))
+    for first in (0, 8, 16, 24):
+        order = [blocks[first], *blocks[:first], *blocks[first + 1 :]]
+        assert naive.split_iteration_radius(order) > 1.0
+
+
+# ---------------------------------------------------------------------------------------------- bad input, saving
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (MovKL(r=0.5), r"r must be a number in \[1, inf\], got 0.5"),
+        (MovKL(alpha=0.0), "alpha must be a finite number > 0, got 0"),
+        (MovKL([]), "sequence of at least one kernel"),
+        (MovKL(Gaussian() * Identity()), "sequence of at least one kernel"),
+        (MovKL([CurlFree(Gaussian(1.0))]), "must be separable, k \\* T, got CurlFree"),
+        (MovKL(grid=T[:4]), "grid has 4 points but Y has 9 columns"),
+        (MovKL(tol=0.0), "tol must be"),
+        (MovKLCV(alphas=[]), "alphas must be a sequence of numbers > 0"),
+        (MovKLCV(folds=1), "folds must be a whole number >= 2"),
+    ],
+)
+def test_bad_input(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+
+
+def test_split_is_for_the_fitted_grid():
+    with pytest.raises(ValueError, match="shares on the fitted grid"):
+        MovKL(alpha=0.1, grid=T).fit(X, Y).predict(NEW, split=True, grid=T)
+
+
+def test_weights_of_large_and_small_norms():
+    for scale in (1e-200, 1.0, 1e200):
+        assert_allclose(combination_weights(scale * np.array([1.0, 2.0, 0.0]), 2.0) ** 2 @ np.ones(3), 1.0)
+
+
+def test_nothing_to_learn():
+    model = MovKL([Linear() * Identity()], alpha=1.0).fit(X, np.zeros((12, 2)))
+    assert np.array_equal(model.predict(NEW), np.zeros((5, 2)))
+
+
+@pytest.mark.parametrize("kind", [MovKL, MovKLCV, MovKLClassifier])
+def test_saving(kind, tmp_path):
+    given = {"alphas": [0.1, 1.0]} if kind is MovKLCV else {"alpha": 0.1}
+    model = kind(kernels("three"), **given, grid=T).fit(X, (Y > 0).astype(int) if kind is MovKLClassifier else Y)
+    ovk.save(model, tmp_path / "model")
+    again = ovk.load(tmp_path / "model")
+    assert np.array_equal(again.predict(NEW), model.predict(NEW))
+    assert np.array_equal(again.predict(NEW, grid=[0.3, 0.41]), model.predict(NEW, grid=[0.3, 0.41]))
+
+
+def test_closed_curves():
+    circle = Grid((np.arange(9) + 0.5) / 9, period=1.0)
+    operators = [Identity(), *(Integral(Periodic(Gaussian(s), 1.0)) for s in (0.1, 0.3))]
+    model = MovKLCV([k * T for k in SCALARS for T in operators], [0.01, 0.1], grid=circle).fit(X, Y)
+    assert model.solver_info_.route == "Cholesky"
+    assert model.predict(NEW, grid=[0.0, 1.0])[:, 0] == pytest.approx(model.predict(NEW, grid=[0.0, 1.0])[:, 1])
