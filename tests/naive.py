@@ -803,6 +803,8 @@ def independent_points(K, tol):
         if rest > tol * K[t, t]:
             kept.append(t)
     return kept
+
+
 # -------------------------------------------------------------------------------------- multiple kernel learning
 
 

@@ -2,8 +2,18 @@
 
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
-from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
-from ovk.batch import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLClassifier, MovKLCV, OVKRidge, OVKRidgeCV
+from ovk.batch import (
+    OKVAR,
+    FunctionalRidge,
+    FunctionalRidgeCV,
+    MovKL,
+    MovKLClassifier,
+    MovKLCV,
+    OutputKernelRidge,
+    OVKRidge,
+    OVKRidgeCV,
+    tune,
+)
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier

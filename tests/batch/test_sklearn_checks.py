@@ -3,8 +3,16 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ovk import FunctionalRidge, FunctionalRidgeCV, OutputKernelRidge, OVKRidge, OVKRidgeCV
-from ovk import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLClassifier, MovKLCV, OVKRidge, OVKRidgeCV
+from ovk import (
+    FunctionalRidge,
+    FunctionalRidgeCV,
+    MovKL,
+    MovKLClassifier,
+    MovKLCV,
+    OutputKernelRidge,
+    OVKRidge,
+    OVKRidgeCV,
+)
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
