@@ -2,6 +2,7 @@
 
 from ovk.plotting.display import Display
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
+from ovk.plotting.output_graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
 from ovk.plotting.progressive_error import ProgressiveErrorDisplay
@@ -9,6 +10,7 @@ from ovk.plotting.progressive_error import ProgressiveErrorDisplay
 __all__ = [
     "Display",
     "LeaveOneOutDisplay",
+    "OutputGraphDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",
     "ProgressiveErrorDisplay",
