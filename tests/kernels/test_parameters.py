@@ -71,3 +71,15 @@ def test_replace_leaves_the_original():
     changed = kernel.replace(left__length_scale=2.0)
     assert kernel.left.length_scale == 1.0
     assert changed.left.length_scale == 2.0
+
+
+@pytest.mark.parametrize("kernel", market.each(market.KERNELS))
+def test_gradient_products(kernel):
+    X = market.inputs(kernel, 7)
+    weights = np.random.default_rng(3).standard_normal((7, 7))
+    weights += weights.T
+    found = kernel.gradient_product(weights, X)
+    expected = {name: np.tensordot(change, weights, axes=2) for name, change in kernel.gradient(X).items()}
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-11, err_msg=name)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from ovk import OVKRidge, OVKRidgeCV
+from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
-from ovk.plotting import LeaveOneOutDisplay, OutputStructureDisplay, PredictionDisplay
+from ovk.plotting import LeaveOneOutDisplay, OutputGraphDisplay, OutputStructureDisplay, PredictionDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,33 @@ def test_output_structure_shows_the_correlation_of_the_operator(data):
     np.testing.assert_allclose(display.correlation, [[1.0, 0.5], [0.5, 1.0]])
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["a", "b"]
     assert "0.50" in [text.get_text() for text in display.ax_.texts]
+
+
+def test_learned_structure_as_a_matrix_and_as_a_graph(data):
+    X, Y = data
+    model = OutputKernelRidge(Gaussian(0.3)).fit(X, np.column_stack([Y, -Y[:, 0]]))
+    scale = np.sqrt(np.diagonal(model.T_))
+    expected = model.T_ / np.outer(scale, scale)
+    np.testing.assert_allclose(OutputStructureDisplay.from_estimator(model).correlation, expected, atol=1e-12)
+    graph = OutputGraphDisplay.from_estimator(model, names=["a", "b", "c"], threshold=0.5)
+    assert [edge[:2] for edge in graph.edges] == [(0, 2)]
+    assert graph.edges[0][2] == pytest.approx(expected[0, 2])
+    assert {"a", "b", "c"} <= {text.get_text() for text in graph.ax_.texts}
+    # Against each other: dashed, so that it can be told apart in grey.
+    assert graph.ax_.lines[0].get_linestyle() == "--"
+
+
+def test_outputs_that_go_together_stand_side_by_side():
+    T = np.eye(6)
+    T[0, 3] = T[3, 0] = 0.9
+    T[1, 5] = T[5, 1] = -0.8
+    place = OutputGraphDisplay.from_matrix(T, plot=False).positions()
+    np.testing.assert_allclose(np.linalg.norm(place, axis=1), 1.0)
+    for i, j in ((0, 3), (1, 5)):
+        np.testing.assert_allclose(np.linalg.norm(place[i] - place[j]), 1.0)
+    assert OutputGraphDisplay.from_matrix(np.eye(2)).edges == []
+    with pytest.raises(ValueError, match="threshold must be a number in"):
+        OutputGraphDisplay.from_matrix(T, threshold=2.0)
 
 
 def test_leave_one_out_marks_the_choice(data):

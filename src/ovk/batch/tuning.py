@@ -210,8 +210,8 @@ class Problem:
             found = Criterion(value, *split)
         slopes: dict[str, Array] = {}
         for (prefix, term), by_gram, by_operator in zip(terms, found.grams, found.operators, strict=True):
-            for name, change in term.scalar.gradient(self.X).items():
-                slopes[f"{prefix}kernel__{name}"] = np.tensordot(change, by_gram, axes=2)
+            for name, slope in term.scalar.gradient_product(by_gram, self.X).items():
+                slopes[f"{prefix}kernel__{name}"] = slope
             for name, change in term.operator.gradient().items():
                 slopes[f"{prefix}operator__{name}"] = np.tensordot(change, by_operator, axes=2)
         return found.value, slopes, found.noise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ovk._algebra import rule
 from ovk._validation import Array, positive
 from ovk.kernels.base import ScalarKernel, Slope
@@ -47,6 +49,12 @@ class Sum(ScalarKernel):
             **_prefixed("right", self.right.gradient(X, Z)),
         }
 
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        return {
+            **_prefixed("left", self.left.gradient_product(weights, X)),
+            **_prefixed("right", self.right.gradient_product(weights, X)),
+        }
+
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         return self.left.slopes(X, Z) + self.right.slopes(X, Z)
 
@@ -80,6 +88,12 @@ class Product(ScalarKernel):
         return {
             **{k: v * right for k, v in _prefixed("left", self.left.gradient(X, Z)).items()},
             **{k: v * left for k, v in _prefixed("right", self.right.gradient(X, Z)).items()},
+        }
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        return {
+            **_prefixed("left", self.left.gradient_product(weights * self.right(X), X)),
+            **_prefixed("right", self.right.gradient_product(weights * self.left(X), X)),
         }
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
@@ -122,6 +136,10 @@ class Scaled(ScalarKernel):
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
         inner = _prefixed("kernel", self.kernel.gradient(X, Z))
         return {"factor": self.kernel(X, Z), **{k: self._factor() * v for k, v in inner.items()}}
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        inner = _prefixed("kernel", self.kernel.gradient_product(self._factor() * weights, X))
+        return {"factor": np.tensordot(weights, self.kernel(X), axes=2), **inner}
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         return [Slope(A, B, self._factor() * metric) for A, B, metric in self.kernel.slopes(X, Z)]

@@ -66,6 +66,14 @@ class ScalarKernel(Algebra, Parameters, ABC):
         """
         return {}
 
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        """sum_ij weights_ij dk(x_i, x_j) for every hyper-parameter, in its shape: `weights`, (n, n), is symmetric.
+
+        What the gradient of a criterion needs. A kernel with many parameters, such as a length scale for each input,
+        computes it without holding a matrix for each of them.
+        """
+        return {name: np.tensordot(change, weights, axes=2) for name, change in self.gradient(X).items()}
+
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         """The derivative in the first input, as terms that can be contracted without forming (n, m, p) numbers."""
         raise NotDifferentiable(

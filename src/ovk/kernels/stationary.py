@@ -114,6 +114,19 @@ class Stationary(ScalarKernel):
         difference = X.T[:, :, None] - Z.T[:, None, :]
         return {**others, "length_scale": -2.0 * difference**2 / scale[:, None, None] ** 3 * first}
 
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        scale = self.scale(X.shape[1])
+        if not isinstance(scale, np.ndarray):
+            return super().gradient_product(weights, X)
+        s = self.scaled_distances(X)
+        W = weights * self.profile(s, 1)
+        X = np.asarray(X, dtype=np.float64)
+        X = X - X.mean(axis=0)
+        # sum_ij W_ij (x_i - x_j)^2 = 2 sum_i x_i^2 sum_j W_ij - 2 x'Wx for each input
+        spread = 2.0 * (W.sum(axis=1) @ X**2 - np.einsum("ia,ia->a", X, W @ X))
+        others = {name: np.tensordot(change, weights, axes=2) for name, change in self.shape_gradient(s).items()}
+        return {**others, "length_scale": -2.0 * spread / scale**3}
+
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         # grad_x phi(|x - z|^2 / l^2) = 2 phi' (x - z) / l^2
         first = 2.0 * self.profile(self.scaled_distances(X, Z), 1)

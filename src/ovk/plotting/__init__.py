@@ -4,6 +4,7 @@ from ovk.plotting.calibration import CalibrationDisplay
 from ovk.plotting.display import Display
 from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
+from ovk.plotting.output_graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
 from ovk.plotting.progressive_error import ProgressiveErrorDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "Display",
     "IntervalDisplay",
     "LeaveOneOutDisplay",
+    "OutputGraphDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",
     "ProgressiveErrorDisplay",
