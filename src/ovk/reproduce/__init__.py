@@ -1,6 +1,19 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
-from ovk.reproduce import jura, mtr, olok, parkinsons
+from ovk.reproduce import dream3, jura, mtr, olok, parkinsons
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
-__all__ = ["Entry", "Result", "Row", "entry", "jura", "mtr", "names", "olok", "parkinsons", "reproduction", "run"]
+__all__ = [
+    "Entry",
+    "Result",
+    "Row",
+    "dream3",
+    "entry",
+    "jura",
+    "mtr",
+    "names",
+    "olok",
+    "parkinsons",
+    "reproduction",
+    "run",
+]

@@ -101,8 +101,8 @@ def stability_selection(
     Returns
     -------
     Network whose scores are shares of the subsamples. With q edges named of p possible ones and a threshold above one
-    half, the expected number of wrong ones among the chosen is at most q^2 / ((2 threshold - 1) p), if those that do not
-    act are interchangeable (Meinshausen and Buhlmann 2010).
+    half, the expected number of wrong ones among the chosen is at most q^2 / ((2 threshold - 1) p), if those that do
+    not act are interchangeable (Meinshausen and Buhlmann 2010).
 
     Examples
     --------
