@@ -837,3 +837,34 @@ def split_iteration_radius(blocks):
 @block.register
 def _(K: ovkernels.Combination, x, z):
     return sum(w * block(part, x, z) for w, part in zip(K.weights, K.kernels, strict=True))
+# --------------------------------------------------------------------------------------------- vector autoregression
+
+
+class OKVARObjective:
+    """|Y - W F - E theta + decay O|^2 + alpha <C, K C>, minimised over theta and decay >= 0 one output at a time."""
+
+    def __init__(self, model, regression):
+        d = regression.Y.shape[1]
+        blocks = [[block(model.kernel_, x, z) for z in regression.Z] for x in regression.Z]
+        self.K = np.block(blocks)
+        self.W = np.eye(len(regression.Y)) if regression.W is None else regression.W.toarray()
+        self.regression, self.alpha, self.d = regression, model.alpha, d
+
+    def __call__(self, C):
+        F = (self.K @ C.reshape(-1)).reshape(C.shape)
+        total = self.alpha * float((C * F).sum())
+        for q in range(self.d):
+            rest = self.regression.Y[:, q] - self.W @ F[:, q]
+            errors = [self._error(self.regression.E, rest)[0]]
+            if self.regression.O is not None:
+                error, last = self._error(np.column_stack([self.regression.E, -self.regression.O[:, q]]), rest)
+                errors += [error] if last >= 0 else []
+            total += min(errors)
+        return total
+
+    @staticmethod
+    def _error(columns, rest):
+        if columns.shape[1] == 0:
+            return float(rest @ rest), 0.0
+        theta = np.linalg.lstsq(columns, rest, rcond=None)[0]
+        return float(((rest - columns @ theta) ** 2).sum()), theta[-1]

@@ -116,6 +116,7 @@ def make_gene_network(
     noise: float = 0.05,
     duration: float = 200.0,
     half_life: tuple[float, float] = (5.0, 50.0),
+    protein_half_life: tuple[float, float] | None = None,
     initial_proteins: Literal["same", "independent"] = "same",
     random_state: RandomState = None,
     return_X_y: bool = False,
@@ -138,8 +139,8 @@ def make_gene_network(
         Standard deviation of the noise.
     duration : float
         Time of the last point; the points are equally spaced from 0.
-    half_life : (shortest, longest)
-        Half-lives of mRNA and protein, drawn uniformly.
+    half_life, protein_half_life : (shortest, longest)
+        Half-lives of mRNA and of protein, drawn uniformly; those of protein are like those of mRNA by default.
     initial_proteins : {"same", "independent"}
         Proteins start at the level of their mRNA, or at random levels of their own.
     random_state : int, Generator, RandomState or None
@@ -166,7 +167,7 @@ def make_gene_network(
         raise ValueError(f"initial_proteins must be 'same' or 'independent', got {initial_proteins!r}")
     rng = as_generator(random_state)
     signs = _random_signs(rng, n, n_edges) if adjacency is None else _given_signs(rng, adjacency, n, n_edges)
-    network = _draw(rng, signs, half_life)
+    network = _draw(rng, signs, half_life, half_life if protein_half_life is None else protein_half_life)
     mrna = rng.uniform(size=(count, n))
     proteins = mrna if initial_proteins == "same" else rng.uniform(size=(count, n))
     times = np.linspace(0.0, span, length)
@@ -228,11 +229,17 @@ def _given_signs(rng: np.random.Generator, adjacency: Any, n: int, n_edges: int 
     return signs * np.where(rng.uniform(size=(n, n)) < 0.6, 1.0, -1.0)
 
 
-def _draw(rng: np.random.Generator, signs: Array, half_life: tuple[float, float]) -> GeneNetwork:
-    n = len(signs)
-    short, long = (positive(value, "half_life") for value in half_life)
+def _rates(rng: np.random.Generator, n: int, half_life: tuple[float, float], name: str) -> Array:
+    short, long = (positive(value, name) for value in half_life)
     if short > long:
-        raise ValueError(f"half_life must be (shortest, longest), got {half_life!r}")
+        raise ValueError(f"{name} must be (shortest, longest), got {half_life!r}")
+    return np.asarray(np.log(2.0) / rng.uniform(short, long, size=n))
+
+
+def _draw(
+    rng: np.random.Generator, signs: Array, mrna: tuple[float, float], protein: tuple[float, float]
+) -> GeneNetwork:
+    n = len(signs)
     effects = signs * rng.uniform(0.4, 1.0, size=(n, n))
     # A gene that is mostly repressed has to be on without its regulators, one that is mostly activated off.
     pull = effects.sum(axis=0)
@@ -243,6 +250,6 @@ def _draw(rng: np.random.Generator, signs: Array, half_life: tuple[float, float]
         basal,
         rng.uniform(0.2, 0.8, size=(n, n)),
         rng.uniform(1.0, 4.0, size=(n, n)),
-        np.log(2.0) / rng.uniform(short, long, size=n),
-        np.log(2.0) / rng.uniform(short, long, size=n),
+        _rates(rng, n, mrna, "half_life"),
+        _rates(rng, n, protein, "protein_half_life"),
     )

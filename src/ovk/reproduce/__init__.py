@@ -13,6 +13,7 @@ from ovk.reproduce import (
     parkinsons,
     regret_rates,
 )
+from ovk.reproduce import dream3, jura, mtr, olok, parkinsons
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -27,6 +28,9 @@ __all__ = [
     "label_ranking",
     "label_sets",
     "links",
+    "dream3",
+    "entry",
+    "jura",
     "mtr",
     "names",
     "olok",

@@ -21,6 +21,8 @@ from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
 #: Observed numbers up to which a system without structure is solved by a Cholesky factorisation (a matrix of 200 MB).
 DENSE_LIMIT = 5000
+#: Rows from which a gram of low rank is looked for, and how exact it has to be.
+MANY, NEGLIGIBLE = 500, 1e-9
 
 
 class ClosedForm:
@@ -62,11 +64,13 @@ class ClosedForm:
                 break
         return C
 
-    def _spectra(self, B: Array) -> tuple[Eigenpairs, Array, Array]:
+    def _spectra(self, B: Array, alpha: float) -> tuple[Eigenpairs, Array, Array]:
         """Eigenvectors of W G W', and eigenvalues and eigenvectors of B."""
         if self._pairs is None:
             assert isinstance(self.coupling, Decomposable)
-            self._pairs = eigenpairs(self.regression.integrated(self.coupling.G))
+            # What is dropped of a gram of low rank changes the solution by a part of NEGLIGIBLE.
+            G = self.regression.integrated(self.coupling.G)
+            self._pairs = eigenpairs(G, NEGLIGIBLE * alpha if len(G) >= MANY else 0.0)
         if _is_multiple_of_identity(B):
             return self._pairs, np.diagonal(B), np.eye(len(B))
         found = spectrum(B, "the operator")
@@ -75,27 +79,34 @@ class ClosedForm:
     def freedom(self, B: Array, alpha: float) -> float:
         """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""
         if self._separable:
-            pairs, t, _ = self._spectra(B)
+            pairs, t, _ = self._spectra(B, alpha)
             return float((t[:, None] * pairs.g / (t[:, None] * pairs.g + alpha)).sum())
         values = np.maximum(np.linalg.eigvalsh(self._observed(B)), 0.0)
         return float((values / (values + alpha)).sum())
 
     def _decoupled(self, B: Array, alpha: float, decay: Array | None) -> Array:
         """One scalar problem for each eigenvector of B, all of them in the eigenvectors of W G W'."""
-        (Q, g, _), t, V = self._spectra(B)
-        own, Y = self.regression.O, self.regression.Y
+        pairs, t, V = self._spectra(B, alpha)
+        own, Y, E = self.regression.O, self.regression.Y, self.regression.E
         if decay is not None and own is not None:
             Y, own = Y + decay * own, None
-        Y, E = Q.T @ (Y @ V), Q.T @ self.regression.E
-        O = None if own is None else Q.T @ own  # noqa: E741
+        Y = Y @ V
+        d, e = Y.shape[1], E.shape[1]
         D = np.empty_like(Y)
-        for q in range(len(B)):
-            weights = 1.0 / (t[q] * g + alpha)
-            columns = E if O is None else np.column_stack([E, -O[:, q]])
-            D[:, q], coefficients = _profiled(Y[:, q], columns, weights)
-            if O is not None and coefficients[-1] < 0:
-                D[:, q], _ = _profiled(Y[:, q], E, weights)
-        return self.regression.back(Q @ (D @ V.T))
+        shared = bool((t == t[0]).all())
+        columns = np.column_stack([E, Y] if own is None else [E, Y, -own])
+        solved = pairs.solve(columns, float(t[0]), alpha) if shared else np.empty(0)
+        for q in range(d):
+            if not shared:
+                used = np.column_stack([E, Y[:, q]])
+                D[:, q], _ = _profiled(used, pairs.solve(used, float(t[q]), alpha))
+                continue
+            places = [*range(e), *([] if own is None else [e + d + q]), e + q]
+            D[:, q], theta = _profiled(columns[:, places], solved[:, places])
+            if own is not None and theta[-1] < 0:
+                places.remove(e + d + q)
+                D[:, q], _ = _profiled(columns[:, places], solved[:, places])
+        return self.regression.back(D @ V.T)
 
     def _observed(self, B: Array) -> Array:
         """W K W' on the observed entries."""
@@ -139,10 +150,11 @@ def _is_multiple_of_identity(B: Array) -> bool:
     return np.array_equal(B, B[0, 0] * np.eye(len(B)))
 
 
-def _profiled(y: Array, E: Array, weights: Array) -> tuple[Array, Array]:
-    """D = S (y - E theta) with E' D = 0, S = diag(weights)."""
-    theta = _least_squares((E.T * weights) @ E, (E.T * weights) @ y)
-    return weights * (y - E @ theta), theta
+def _profiled(columns: Array, solved: Array) -> tuple[Array, Array]:
+    """S (y - E theta) orthogonal to E, from [E, y] and S [E, y]; and theta."""
+    E, SE, Sy = columns[:, :-1], solved[:, :-1], solved[:, -1]
+    theta = _least_squares(E.T @ SE, E.T @ Sy)
+    return Sy - SE @ theta, theta
 
 
 def _least_squares(A: Array, b: Array) -> Array:

@@ -24,8 +24,8 @@ class NetworkInference(FittedDynamics):
     operator_: Array | None
 
     @abstractmethod
-    def _twin(self, inputs: Array) -> NetworkInference:
-        """A model with the same settings and targets, learned on other inputs."""
+    def _twin(self, regression: Regression) -> NetworkInference:
+        """A model with the same settings, learned on something else."""
 
     @abstractmethod
     def _regression(self, series: list[Series]) -> Regression:
@@ -92,8 +92,8 @@ class NetworkInference(FittedDynamics):
         threshold : edges with a larger score
         top_k : that many edges, the strongest
         fdr : edges at that false discovery rate, by Benjamini and Hochberg
-            p-values come from fits in which the inputs of each series were turned round in time by a random stretch,
-            and series exchanged: that breaks all action and keeps the shape of the curves. Scores are pooled.
+            p-values come from fits to targets on which only their own past acts (see `targets_without_action`);
+            scores of all pairs are pooled.
         aggregate, balance, mask_by_operator : as in `edge_scores`
         n_permutations : fits for `fdr`
         random_state : int, Generator or None, for `fdr`
@@ -116,22 +116,39 @@ class NetworkInference(FittedDynamics):
         scores = []
         with ProgressBar("fitting without action", count) as bar:
             for _ in range(count):
-                twin = self._twin(turned(regression, rng))
+                twin = self._twin(regression.with_targets(targets_without_action(regression, rng)))
                 scores.append(twin._edge_scores(twin._standard_jacobian(twin.X_fit_), *options))
                 bar.update()
         return np.array(scores)
 
 
-def turned(regression: Regression, rng: np.random.Generator) -> Array:
-    """The inputs, those of each series turned round in time by a random stretch, and series of one length exchanged."""
-    Z = regression.Z.copy()
+def targets_without_action(regression: Regression, rng: np.random.Generator) -> Array:
+    """Targets that each variable might have had if only its own past acted on it.
+
+    What its own past explains, plus the rest of another series, turned round in time by a random stretch and with a
+    random sign: the shape of the rest is kept, and what it owes to other variables is not.
+    """
+    Y, d = regression.Y, regression.Y.shape[1]
+    own = regression.left(regression.Z[:, :d]) if regression.O is None else regression.O
+    result = np.full_like(Y, np.nan)
     members = [np.flatnonzero(regression.groups == group) for group in np.unique(regression.groups)]
-    sources = list(range(len(members)))
+    for q in range(d):
+        seen = ~np.isnan(Y[:, q])
+        columns = np.column_stack([regression.E, own[:, q]])
+        explained = columns @ np.linalg.lstsq(columns[seen], Y[seen, q], rcond=None)[0]
+        rest = np.where(seen, Y[:, q] - explained, 0.0)
+        for rows, source in zip(members, _exchanged(members, rng), strict=True):
+            shift = int(rng.integers(len(rows)))
+            result[rows, q] = explained[rows] + rng.choice([-1.0, 1.0]) * np.roll(rest[source], shift)
+        result[~seen, q] = np.nan
+    return result
+
+
+def _exchanged(members: list[Any], rng: np.random.Generator) -> list[Any]:
+    """The series, those of one length exchanged at random."""
+    result = list(members)
     for length in {len(rows) for rows in members}:
         same = [k for k, rows in enumerate(members) if len(rows) == length]
         for k, other in zip(same, rng.permutation(same), strict=True):
-            sources[k] = int(other)
-    for rows, source in zip(members, sources, strict=True):
-        shift = int(rng.integers(1, len(rows))) if len(rows) > 1 else 0
-        Z[rows] = np.roll(regression.Z[members[source]], shift, axis=0)
-    return Z
+            result[k] = members[other]
+    return result

@@ -277,10 +277,10 @@ class OKVAR(NetworkInference):
         has_operator = self.learn_operator or isinstance(self.kernel_, Separable)
         self.operator_ = fit.B if has_operator else None
 
-    def _twin(self, inputs: Array) -> Self:
+    def _twin(self, regression: Regression) -> Self:
         twin: Self = clone(self)
         twin.mean_, twin.scale_, twin.step_ = self.mean_, self.scale_, self.step_
-        steps, fit = twin._learn(self._regression(self.series_).with_inputs(inputs))
+        steps, fit = twin._learn(regression)
         twin._store(steps, fit)
         return twin
 

@@ -58,9 +58,10 @@ class Regression:
         """W G W' of a scalar gram."""
         return G if self.W is None else np.asarray(self.W @ (self.W @ G).T)
 
-    def with_inputs(self, Z: Array) -> Regression:
-        """The same targets on other inputs."""
-        return Regression(Z, self.Y, self.W, self.E, self.O, self.groups)
+    def with_targets(self, Y: Array) -> Regression:
+        """Other targets on the same inputs; what decays moves with them in an integral."""
+        moves = self.O is not None and self.W is not None
+        return Regression(self.Z, Y, self.W, self.E, self.left(np.nan_to_num(Y)) if moves else self.O, self.groups)
 
 
 def windows(values: Array, lag: int) -> Array:

@@ -1,0 +1,129 @@
+"""OKVAR agrees with what it generalises, with finite differences, and with its own definition done slowly."""
+
+import numpy as np
+import pytest
+
+import naive
+from ovk import OKVAR, OVKRidge
+from ovk.datasets import make_gene_network
+from ovk.kernels import Gaussian, Linear, Matern, Polynomial
+from ovk.operators import Dense, Identity, MixedEffect
+from ovk.ovkernels import Diagonal, Transformable
+from ovk.penalties import L1, L1L2
+
+KERNELS = [
+    Gaussian(1.5) * Identity(),
+    Gaussian(1.5) * MixedEffect(0.5),
+    Transformable(Gaussian(1.0)),
+    Gaussian(1.5) * MixedEffect(0.5) & Transformable(Gaussian(1.0)),
+    Linear() * Identity() + 0.5 * Matern(2.5, 1.0) * MixedEffect(0.3),
+    Polynomial(2) * Identity(),
+    Diagonal([Gaussian(1.0), Linear(), Gaussian(2.0)]),
+]
+TARGETS = ["next", "increment", "integral"]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_gene_network(3, 2, 9, noise=0.02, random_state=0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_without_penalty_it_is_ridge_regression(kernel, made):
+    model = OKVAR(kernel, 0.3, standardize=False).fit(made.series)
+    ridge = OVKRidge(kernel, 0.3, fit_intercept=True).fit(made.data, made.target)
+    np.testing.assert_allclose(model.predict(made.data), ridge.predict(made.data), atol=1e-9)
+    np.testing.assert_allclose(model.dual_coef_, ridge.dual_coef_, atol=1e-8)
+    plain = OKVAR(kernel, 0.3, standardize=False, fit_intercept=False).fit(made.series)
+    np.testing.assert_allclose(
+        plain.predict(made.data), OVKRidge(kernel, 0.3).fit(made.data, made.target).predict(made.data)
+    )
+
+
+def test_holes_are_those_of_ridge_regression(made):
+    series = [one.copy() for one in made.series]
+    series[0][4, 1] = np.nan
+    X, Y = (np.concatenate([one[part] for one in series]) for part in (slice(-1), slice(1, None)))
+    known = ~np.isnan(X).any(axis=1)
+    kernel = Gaussian(1.5) * MixedEffect(0.5)
+    model = OKVAR(kernel, 0.3, standardize=False).fit(series)
+    ridge = OVKRidge(kernel, 0.3, fit_intercept=True).fit(X[known], Y[known])
+    np.testing.assert_allclose(model.predict(made.data), ridge.predict(made.data), atol=1e-9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("penalty", [None, L1(0.01)])
+def test_jacobians_equal_finite_differences(kernel, target, penalty, made):
+    model = OKVAR(kernel, 0.5, penalty, target=target, tol=0.1).fit(made.series, times=made.times)
+    X, step = made.data[:4], 1e-5
+    slopes = [(model.drift(X + step * e) - model.drift(X - step * e)) / (2 * step) for e in np.eye(3)]
+    np.testing.assert_allclose(model.jacobian(X), np.stack(slopes, axis=-1), atol=1e-7)
+
+
+def test_jacobians_with_lags_equal_finite_differences(made):
+    model = OKVAR(Gaussian(2.0), 0.5, lag=2).fit(made.series)
+    X, step = np.hstack([made.data[1:5], made.data[:4]]), 1e-5
+    slopes = [(model.drift(X + step * e) - model.drift(X - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(model.jacobian(X), np.stack(slopes, axis=-1), atol=1e-7)
+
+
+@pytest.mark.parametrize("penalty", [L1(0.02), L1L2(0.05)])
+@pytest.mark.parametrize("target", ["next", "integral"])
+@pytest.mark.parametrize("kernel", [KERNELS[1], KERNELS[3]], ids=str)
+def test_sparse_coefficients_minimise_the_objective(kernel, target, penalty, made):
+    # An integral is badly conditioned: many steps for few digits.
+    tol = 1e-5 if target == "next" else 1e-3
+    model = OKVAR(kernel, 0.3, penalty, target=target, tol=tol).fit(made.series)
+    regression = model.regression(made.series)
+    smooth = naive.OKVARObjective(model, regression)
+    best = smooth(model.dual_coef_) + penalty.value(model.dual_coef_)
+    np.testing.assert_allclose(best, model.objective_[-1], rtol=1e-8)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(10):
+            other = model.dual_coef_ + size * rng.standard_normal(model.dual_coef_.shape)
+            assert smooth(other) + penalty.value(other) >= best * (1 - tol)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kernel", KERNELS[:4], ids=str)
+def test_closed_forms_minimise_the_objective(kernel, target, made):
+    model = OKVAR(kernel, 0.3, target=target).fit(made.series)
+    smooth = naive.OKVARObjective(model, model.regression(made.series))
+    best = smooth(model.dual_coef_)
+    np.testing.assert_allclose(best, model.objective_[-1], rtol=1e-8)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert smooth(model.dual_coef_ + 0.01 * rng.standard_normal(model.dual_coef_.shape)) >= best * (1 - 1e-9)
+
+
+def test_coupled_decaying_outputs_agree_in_turns_and_at_once(made, monkeypatch):
+    kernel = Gaussian(1.5) * Dense(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]]))
+    at_once = OKVAR(kernel, 0.3, target="integral").fit(made.series)
+    monkeypatch.setattr("ovk.batch.okvar.closed_form.DENSE_LIMIT", 0)
+    in_turns = OKVAR(kernel, 0.3, target="integral").fit(made.series)
+    np.testing.assert_allclose(in_turns.objective_[-1], at_once.objective_[-1], rtol=1e-3)
+    np.testing.assert_allclose(in_turns.drift(made.data), at_once.drift(made.data), atol=1e-2)
+
+
+@pytest.mark.parametrize("kernel", [KERNELS[0], KERNELS[3]], ids=str)
+@pytest.mark.parametrize("penalty", [None, L1(0.05)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_learning_the_operator_never_raises_the_objective(kernel, penalty, target, made):
+    model = OKVAR(kernel, 0.1, penalty, True, operator_weight=0.05, target=target, tol=0.01).fit(made.series)
+    assert len(model.objective_) >= 3
+    assert (np.diff(model.objective_) <= 1e-9 * model.objective_[0]).all()
+    assert np.linalg.eigvalsh(model.operator_)[0] >= -1e-10
+    np.testing.assert_allclose(model.operator_, model.operator_.T)
+    X, step = made.data[:3], 1e-5
+    slopes = [(model.drift(X + step * e) - model.drift(X - step * e)) / (2 * step) for e in np.eye(3)]
+    np.testing.assert_allclose(model.jacobian(X), np.stack(slopes, axis=-1), atol=1e-7)
+
+
+def test_a_learned_operator_beats_the_one_it_started_from(made):
+    kernel = Gaussian(1.5) * Identity()
+    fixed = OKVAR(kernel, 0.3).fit(made.series)
+    learned = OKVAR(kernel, 0.3, learn_operator=True, operator_weight=0.1).fit(made.series)
+    assert learned.objective_[-1] < fixed.objective_[-1] + 0.1 * 3
+    assert not np.array_equal(learned.operator_, np.eye(3))
