@@ -837,6 +837,8 @@ def split_iteration_radius(blocks):
 @block.register
 def _(K: ovkernels.Combination, x, z):
     return sum(w * block(part, x, z) for w, part in zip(K.weights, K.kernels, strict=True))
+
+
 # --------------------------------------------------------------------------------------------- vector autoregression
 
 

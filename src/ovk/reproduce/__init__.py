@@ -1,6 +1,7 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
 from ovk.reproduce import (
+    dream3,
     drug_retrieval,
     few_links,
     french_load,
@@ -13,13 +14,13 @@ from ovk.reproduce import (
     parkinsons,
     regret_rates,
 )
-from ovk.reproduce import dream3, jura, mtr, olok, parkinsons
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
     "Entry",
     "Result",
     "Row",
+    "dream3",
     "drug_retrieval",
     "entry",
     "few_links",
@@ -28,9 +29,6 @@ __all__ = [
     "label_ranking",
     "label_sets",
     "links",
-    "dream3",
-    "entry",
-    "jura",
     "mtr",
     "names",
     "olok",
