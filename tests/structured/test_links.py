@@ -121,6 +121,22 @@ def test_several_kernels_are_averaged():
     np.testing.assert_allclose(one.score_pairs(every), two.score_pairs(every), atol=1e-9)
 
 
+def test_known_nodes_may_stay_where_the_graph_has_them():
+    model = LinkPredictor(K, "adjacency", alpha=0.1, centre=False, observed=True).fit(X, A, known=KNOWN)
+    e, V = np.linalg.eigh(A[np.ix_(KNOWN, KNOWN)])
+    np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, (V * np.maximum(e, 0)) @ V.T, atol=1e-9)
+    expected = model.embed(X[NEW]) @ model.embedding_.T
+    np.testing.assert_allclose(model.score_known(X[NEW]), expected)
+    scores = np.zeros((36, 36))
+    scores[np.ix_(NEW, KNOWN)] = expected
+    scores[np.ix_(NEW, NEW)] = model.score_pairs(X[NEW])
+    assert model.evaluate(X, A, NEW) == link_aucs(A, scores, NEW)
+    plain = model.set_params(observed=False)
+    np.testing.assert_allclose(plain.score_known(X[NEW]), plain.score_pairs(X[NEW], X[KNOWN]), atol=1e-12)
+    with pytest.raises(ValueError, match="learned from"):
+        model.evaluate(X, A, ~NEW)
+
+
 def test_alpha_by_leave_one_out_and_a_kernel_matrix_of_the_graph():
     KY = Diffusion(A[np.ix_(KNOWN, KNOWN)], 1.0)(range(27))
     ready = LinkPredictor(K, KY, alpha=[0.01, 0.1, 1.0, 10.0]).fit(X, A, known=KNOWN)
@@ -172,7 +188,7 @@ def test_saved_and_loaded(settings, tmp_path):
         ({}, A[:5, :5], None, "5 nodes but X has 36"),
         ({}, A, [1, 1], "once"),
         ({}, A, [40], "known must hold"),
-        ({"graph_kernel": "heat"}, A, None, "diffusion"),
+        ({"graph_kernel": "heat"}, A, None, "adjacency.*diffusion"),
         ({"graph_kernel": np.eye(5)}, A, None, "over the known"),
         ({"graph_kernel": -np.eye(36)}, A, None, "positive semi-definite"),
         ({"kernel": []}, A, None, "at least one kernel"),

@@ -36,7 +36,13 @@ class Problem:
     X: Array
     truth: Array
     known: Any
-    _eigen: dict[bool, tuple[Array, Array]] = field(default_factory=dict)
+    _kept: dict[Any, Any] = field(default_factory=dict)
+
+    def keep(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once: settings of a method share their decompositions."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     @cached_property
     def links(self) -> Array:
@@ -52,11 +58,18 @@ class Problem:
 
     def graph_kernel(self, beta: float, normalised: bool) -> Array:
         """Diffusion kernel of the known nodes; the eigenvectors of the Laplacian are kept for other betas."""
-        if normalised not in self._eigen:
-            A, _ = as_adjacency(self.links)
-            self._eigen[normalised] = np.linalg.eigh(laplacian(A, normalised=normalised).toarray())
-        e, V = self._eigen[normalised]
-        return np.asarray((V * np.exp(-beta * e)) @ V.T)
+        A, _ = as_adjacency(self.links)
+        e, V = self.keep(
+            ("laplacian", normalised), lambda: np.linalg.eigh(laplacian(A, normalised=normalised).toarray())
+        )
+        kernel: Array = self.keep(("diffusion", beta, normalised), lambda: (V * np.exp(-beta * e)) @ V.T)
+        return kernel
+
+    def inputs(self, *, centred: bool) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the known nodes' kernel."""
+        K, inner = self.centred if centred else self.K, np.ix_(self.known, self.known)
+        e, Q = self.keep(("inputs", centred), lambda: np.linalg.eigh(K[inner]))
+        return np.maximum(e, 0.0), Q
 
     @cached_property
     def centred(self) -> Array:
@@ -75,14 +88,33 @@ class Problem:
 
 
 Scores = Callable[..., Array]
-DIFFUSION = [(1.0, False), (2.0, False), (3.0, True), (6.0, True)]
+COMPONENTS = [5, 20, 100]
+#: Graph kernels of IOKR: time of the diffusion and whether its Laplacian is normalised (None: the links themselves),
+#: and whether features are centred.
+GRAPHS = {
+    "diffusion, beta 2, centred": ((2.0, False), True),
+    "normalised diffusion, beta 6, centred": ((6.0, True), True),
+    "normalised diffusion, beta 3": ((3.0, True), False),
+    "adjacency": (None, False),
+}
+DIFFUSION = [(2.0, False), (6.0, True)]
 
 
-def iokr(problem: Problem, alpha: float, diffusion: tuple[float, bool], cosine: bool) -> Array:
-    """`LinkPredictor`."""
-    model = LinkPredictor(Precomputed(problem.K), problem.graph_kernel(*diffusion), alpha=alpha, cosine=cosine)
-    model.fit(np.asarray(problem.known)[:, None], problem.links)
-    return model.score_pairs(np.arange(len(problem.K))[:, None])
+def iokr(problem: Problem, alpha: float, graph: str, cosine: bool, observed: bool) -> Array:
+    """`LinkPredictor`, with one of the graph kernels in `GRAPHS`."""
+
+    def fitted() -> LinkPredictor:
+        diffusion, centre = GRAPHS[graph]
+        features: Any = "adjacency" if diffusion is None else problem.graph_kernel(*diffusion)
+        model = LinkPredictor(Precomputed(problem.K), features, alpha=alpha, centre=centre)
+        return model.fit(np.asarray(problem.known)[:, None], problem.links)
+
+    model = problem.keep(("iokr", alpha, graph), fitted)
+    H = problem.keep(("embedded", alpha, graph), lambda: model.embed(np.arange(len(problem.K))[:, None]))
+    known = model.embedding_ if observed else H[problem.known]
+    scores = cosines(H) if cosine else np.asarray(H @ H.T)
+    scores[:, problem.known] = cosines(H, known) if cosine else H @ known.T
+    return scores
 
 
 def naive(problem: Problem) -> Array:
@@ -96,20 +128,22 @@ def kernel_cca(problem: Problem, ridge: float, components: int, diffusion: tuple
     Directions a in the inputs that correlate most with the graph: singular vectors of
     (K + r I)^-1 K G (G + r I)^-1, both kernels centred, r = ridge n. Pairs are scored by their cosine there.
     """
-    K = problem.centred
-    inner = K[np.ix_(problem.known, problem.known)]
-    G = problem.graph_kernel(*diffusion)
-    mean = G.mean(axis=0)
-    G = G - mean - mean[:, None] + mean.mean()
-    n = len(inner)
-    x, P = np.linalg.eigh(inner)
-    g, R = np.linalg.eigh(G)
-    x, g = np.maximum(x, 0.0), np.maximum(g, 0.0)
-    r_x, r_g = ridge * x.sum(), ridge * g.sum()
-    U, s, _ = np.linalg.svd((x / (x + r_x))[:, None] * (P.T @ R) * (g / (g + r_g)))
-    count = min(components, n)
-    directions = P @ (U[:, :count] * s[:count] / (x + r_x)[:, None])
-    return cosines(K[:, problem.known] @ directions)
+    x, P = problem.inputs(centred=True)
+
+    def directions() -> Array:
+        G = problem.graph_kernel(*diffusion)
+        mean = G.mean(axis=0)
+        g, R = np.linalg.eigh(G - mean - mean[:, None] + mean.mean())
+        g = np.maximum(g, 0.0)
+        r_x, r_g = ridge * x.sum(), ridge * g.sum()
+        M = (x / (x + r_x))[:, None] * (P.T @ R) * (g / (g + r_g))
+        count = min(COMPONENTS[-1], len(M))
+        squares, U = eigh(M @ M.T, subset_by_index=[len(M) - count, len(M) - 1])
+        weights = np.sqrt(np.maximum(squares, 0.0)) / (x + r_x)[:, None]
+        return np.asarray(P @ (U * weights))[:, ::-1]
+
+    found = problem.keep(("cca", ridge, diffusion), directions)
+    return cosines(problem.centred[:, problem.known] @ found[:, :components])
 
 
 def metric_learning(problem: Problem, ridge: float, components: int) -> Array:
@@ -117,16 +151,20 @@ def metric_learning(problem: Problem, ridge: float, components: int) -> Array:
 
     The smallest solutions of (K L K + ridge K) a = mu K K a, centred; pairs are scored by minus their distance.
     """
-    K = problem.centred
-    x, P = np.linalg.eigh(K[np.ix_(problem.known, problem.known)])
-    keep = x > 1e-8 * x[-1]
-    x, P = x[keep], P[:, keep]
+    x, P = problem.inputs(centred=True)
+    rank = x > 1e-8 * x[-1]
+    x, P = x[rank], P[:, rank]
     L = laplacian(as_adjacency(problem.links)[0], normalised=False)
-    # With b = diag(x) P'a the problem is (P'LP + ridge / x) b = mu b.
-    M = P.T @ (L @ P)
-    M[np.diag_indices_from(M)] += ridge * x.mean() * len(x) / x
-    _, B = eigh(M, subset_by_index=[0, min(components, len(x)) - 1])
-    places = K[:, problem.known] @ (P @ (B / x[:, None]))
+
+    def directions() -> Array:
+        # With b = diag(x) P'a the problem is (P'LP + ridge / x) b = mu b.
+        M = P.T @ (L @ P)
+        M[np.diag_indices_from(M)] += ridge * x.sum() / x
+        _, B = eigh(M, subset_by_index=[0, min(COMPONENTS[-1], len(x)) - 1])
+        return np.asarray(P @ (B / x[:, None]))
+
+    found = problem.keep(("metric", ridge), directions)
+    places = problem.centred[:, problem.known] @ found[:, :components]
     square = np.einsum("ij,ij->i", places, places)
     return np.asarray(2.0 * places @ places.T - square - square[:, None])
 
@@ -137,8 +175,8 @@ def local(problem: Problem, ridge: float) -> Array:
     There is none for a new node, so pairs of two new ones are scored by the mean agreement of the known nodes'
     classifiers on both.
     """
-    inner = problem.K[np.ix_(problem.known, problem.known)]
-    C = np.linalg.solve(inner + ridge * np.eye(len(inner)), problem.links - problem.links.mean())
+    e, Q = problem.inputs(centred=False)
+    C = (Q / (e + ridge)) @ (Q.T @ (problem.links - problem.links.mean()))
     found = problem.K[:, problem.known] @ C
     scores = np.asarray(found @ found.T)
     scores[:, problem.known] = found
@@ -148,7 +186,7 @@ def local(problem: Problem, ridge: float) -> Array:
 
 def pairwise(problem: Problem, ridge: float) -> Array:
     """Ridge regression of links under the Kronecker kernel of pairs, k((u, v), (u', v')) = k(u, u') k(v, v')."""
-    e, Q = np.linalg.eigh(problem.K[np.ix_(problem.known, problem.known)])
+    e, Q = problem.inputs(centred=False)
     C = Q @ ((Q.T @ problem.links @ Q) / (np.multiply.outer(e, e) + ridge)) @ Q.T
     cross = problem.K[:, problem.known]
     return np.asarray(cross @ C @ cross.T)
@@ -167,8 +205,7 @@ def kernel_matrix_regression(problem: Problem, ridge: float, diffusion: tuple[fl
 
     The minimiser of |G - K B K|^2 + 2 ridge tr(K B) is B = K^-1 (G - ridge K^-1) K^-1.
     """
-    inner = problem.K[np.ix_(problem.known, problem.known)]
-    e, Q = np.linalg.eigh(inner)
+    e, Q = problem.inputs(centred=False)
     e = np.maximum(e, 1e-3 * e.mean())
     M = Q.T @ problem.graph_kernel(*diffusion) @ Q
     M[np.diag_indices_from(M)] -= ridge / e
@@ -176,11 +213,14 @@ def kernel_matrix_regression(problem: Problem, ridge: float, diffusion: tuple[fl
     return np.asarray(cross @ M @ cross.T)
 
 
-def cosines(F: Array) -> Array:
+def cosines(F: Array, G: Array | None = None) -> Array:
     """Cosines between rows."""
-    norms = np.linalg.norm(F, axis=1, keepdims=True)
-    unit = np.divide(F, norms, out=np.zeros_like(F), where=norms > 0)
-    return np.asarray(unit @ unit.T)
+
+    def unit(H: Array) -> Array:
+        norms = np.linalg.norm(H, axis=1, keepdims=True)
+        return np.asarray(np.divide(H, norms, out=np.zeros_like(H), where=norms > 0))
+
+    return np.asarray(unit(F) @ unit(F if G is None else G).T)
 
 
 @dataclass(frozen=True)
@@ -214,16 +254,18 @@ class Method:
 
 
 METHODS = [
-    Method("IOKR-ridge", iokr, {"alpha": [1.0, 10.0, 100.0], "diffusion": DIFFUSION, "cosine": [False, True]}),
-    Method("naive similarity", naive, {}),
     Method(
-        "kernel CCA", kernel_cca, {"ridge": [1e-4, 1e-3, 1e-2], "components": [20, 100], "diffusion": DIFFUSION[1::2]}
+        "IOKR-ridge",
+        iokr,
+        {"alpha": [0.3, 3.0, 30.0], "graph": list(GRAPHS), "cosine": [False, True], "observed": [False, True]},
     ),
-    Method("kernel metric learning", metric_learning, {"ridge": [1e-3, 1e-2, 1e-1, 1.0], "components": [20, 100]}),
+    Method("naive similarity", naive, {}),
+    Method("kernel CCA", kernel_cca, {"ridge": [1e-4, 1e-3, 1e-2], "components": COMPONENTS, "diffusion": DIFFUSION}),
+    Method("kernel metric learning", metric_learning, {"ridge": [1e-3, 1e-2, 1e-1, 1.0], "components": COMPONENTS}),
     Method("local", local, {"ridge": [0.1, 1.0, 10.0, 100.0]}),
     Method("Kronecker ridge", pairwise, {"ridge": [0.1, 1.0, 10.0, 100.0, 1000.0]}),
-    Method("OK3 + extra-trees", trees, {"diffusion": DIFFUSION[1::2], "leaf": [2, 6]}, {"estimators": 10}),
+    Method("OK3 + extra-trees", trees, {"diffusion": DIFFUSION, "leaf": [2, 6]}, {"estimators": 10}),
 ]
 PKMR = Method(
-    "kernel matrix regression", kernel_matrix_regression, {"ridge": [0.0, 1e-3, 1e-2], "diffusion": DIFFUSION[1::2]}
+    "kernel matrix regression", kernel_matrix_regression, {"ridge": [0.0, 1e-3, 1e-2], "diffusion": DIFFUSION}
 )

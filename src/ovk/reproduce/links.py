@@ -115,8 +115,8 @@ def links(data_home: str | Path | None = None, networks: Sequence[str] = tuple(N
         remarks=[
             f"{folds} folds over nodes. Settings of every method are chosen by AUC-ROC with a quarter of the known "
             "nodes of the first fold held out, and kept for the other folds.",
-            "IOKR-ridge scores by the cosine of h(u) and h(u') or their inner product, whichever the held-out nodes "
-            "prefer, with features measured from their mean.",
+            "IOKR-ridge chooses among diffusion kernels and the links themselves, cosine and inner product, and "
+            "known nodes where their inputs or where the graph puts them.",
             "The local method has no classifier for a new node; its pairs of two new nodes go through the known ones.",
             "Yeast KEGG warns: of a node with an empty kernel row nothing is known, and all methods are near chance.",
         ],

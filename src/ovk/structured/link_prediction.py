@@ -36,7 +36,9 @@ class LinkPredictor(Parameters):
     ----------
     kernel : scalar kernel of the nodes' inputs, or a list of them to be averaged; default ``Gaussian()``
         For ready kernel matrices, `Precomputed(matrix)`, with the nodes' numbers as inputs.
-    graph_kernel : "diffusion", "regularised_laplacian", or an (l, l) kernel matrix of the known nodes
+    graph_kernel : "diffusion", "regularised_laplacian", "adjacency", or an (l, l) kernel matrix of the known nodes
+        "adjacency" is the positive part of the matrix of links, the kernel nearest to it: for dense graphs, where who
+        has how many links matters more than who is near whom.
     beta : float >= 0
         Of the graph kernel: how far similarity spreads.
     alpha : float, or a sequence of floats to choose from by leave-one-out
@@ -48,6 +50,9 @@ class LinkPredictor(Parameters):
     cosine : bool
         Score a pair by the cosine of h(u) and h(u') rather than their inner product, so that nodes that are easy to
         predict are not linked to everything.
+    observed : bool
+        In pairs of a new and a known node, place the known one where the graph has it, phi(u'), rather than where its
+        inputs put it, h(u').
     alpha_graph, n_neighbors : as for `IOKR`
         Penalty that uses nodes whose inputs are known and whose links are not.
 
@@ -86,6 +91,7 @@ class LinkPredictor(Parameters):
         normalised: bool = False,
         centre: bool = True,
         cosine: bool = False,
+        observed: bool = False,
         alpha_graph: float = 0.0,
         n_neighbors: int = 10,
     ) -> None:
@@ -96,6 +102,7 @@ class LinkPredictor(Parameters):
         self.normalised = normalised
         self.centre = centre
         self.cosine = cosine
+        self.observed = observed
         self.alpha_graph = alpha_graph
         self.n_neighbors = n_neighbors
 
@@ -137,7 +144,7 @@ class LinkPredictor(Parameters):
         model.fit(X[rows], features, unlabelled=X[others] if len(others) else None)
         self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
         self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
-        self.threshold_ = self._threshold(X[rows])
+        self.__dict__.pop("_memo", None)
 
     def _kernel(self) -> ScalarKernel:
         if not isinstance(self.kernel, (list, tuple)):
@@ -150,7 +157,10 @@ class LinkPredictor(Parameters):
 
     def _features(self, A: sparse.csr_array) -> Array:
         """phi of the known nodes as rows, with phi phi' the graph kernel."""
-        if isinstance(self.graph_kernel, str):
+        if isinstance(self.graph_kernel, str) and self.graph_kernel == "adjacency":
+            e, V = np.linalg.eigh(A.toarray())
+            K = (V * np.maximum(e, 0.0)) @ V.T
+        elif isinstance(self.graph_kernel, str):
             K = node_kernel(self.graph_kernel, A, self.beta, self.normalised)(range(A.shape[0]))
         else:
             K = np.asarray(self.graph_kernel, dtype=np.float64)
@@ -164,13 +174,19 @@ class LinkPredictor(Parameters):
             K = K - mean - mean[:, None] + mean.mean()
         return _factor(K)
 
-    def _threshold(self, X: Any) -> float:
-        there = self.adjacency_
-        rows = np.unique(np.linspace(0, there.shape[0] - 1, THRESHOLD_NODES).astype(np.intp))
-        embedded = self._scaled(self._left_out(X)[rows])
-        pairs = np.triu_indices(len(rows), 1)
-        scores = embedded @ embedded.T
-        return best_threshold(there[rows][:, rows].toarray()[pairs] != 0, scores[pairs])
+    @property
+    def threshold_(self) -> float:
+        """The score above which a pair is called a link; found when it is first asked for."""
+        check_is_fitted(self)
+        memo = self.__dict__.setdefault("_memo", {})
+        key = f"threshold, cosine={self.cosine}"
+        if key not in memo:
+            rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, THRESHOLD_NODES).astype(np.intp))
+            embedded = self._scaled(self._left_out(self.X_known_)[rows])
+            pairs = np.triu_indices(len(rows), 1)
+            there = self.adjacency_[rows][:, rows].toarray()[pairs] != 0
+            memo[key] = best_threshold(there, (embedded @ embedded.T)[pairs])
+        return float(memo[key])
 
     def _left_out(self, X: Any) -> Array:
         """h of each known node, learned without it (and without the graph penalty, which moves it little).
@@ -202,6 +218,14 @@ class LinkPredictor(Parameters):
         """
         left = self._scaled(self.embed(X))
         return np.asarray(left @ (left if Z is None else self._scaled(self.embed(Z))).T)
+
+    def score_known(self, X: Any) -> Array:
+        """Scores of all pairs of a new node in X and a known node, (m, l)."""
+        return np.asarray(self._scaled(self.embed(X)) @ self._known().T)
+
+    def _known(self) -> Array:
+        """Where the known nodes are, for scores."""
+        return self._scaled(self.embedding_ if self.observed else self.embed(self.X_known_))
 
     def _scaled(self, H: Array) -> Array:
         """What is multiplied to give scores."""
@@ -238,7 +262,7 @@ class LinkPredictor(Parameters):
             found.add_nodes_from(known)
             i, j = sparse.triu(self.adjacency_, 1).coords
             found.add_edges_from((known[a], known[b]) for a, b in zip(i, j, strict=True))
-            scores = new @ self._scaled(self.embed(self.X_known_)).T
+            scores = new @ self._known().T
             self._add(found, labels, known, scores, np.ones(scores.shape, dtype=bool))
         return found
 
@@ -251,11 +275,18 @@ class LinkPredictor(Parameters):
 
         Parameters
         ----------
-        X : (n, p) inputs of all nodes
+        X : (n, p) inputs of all nodes, the known ones in the order in which they were learned from
         graph : the true links among them
         new : (n,) booleans, True for nodes that were not learned from
         """
-        return link_aucs(as_adjacency(graph)[0], self.score_pairs(X), new)
+        mask = np.asarray(new, dtype=bool)
+        if np.count_nonzero(~mask) != len(self.embedding_):
+            raise ValueError(
+                f"new must leave the {len(self.embedding_)} nodes that were learned from, got {np.count_nonzero(~mask)}"
+            )
+        scores = self.score_pairs(X)
+        scores[np.ix_(mask, ~mask)] = self.score_known(np.asarray(X)[mask] if not sparse.issparse(X) else X[mask])
+        return link_aucs(as_adjacency(graph)[0], scores, mask)
 
 
 def _known_rows(known: Any, n: int) -> npt.NDArray[np.intp]:

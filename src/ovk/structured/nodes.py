@@ -269,5 +269,5 @@ _NAMES: dict[str, type[Diffusion] | type[RegularisedLaplacian]] = {
 def node_kernel(name: str, graph: Any, beta: float, normalised: bool) -> NodeKernel:
     """The kernel of that name on the nodes of a graph."""
     if name not in _NAMES:
-        raise ValueError(f"graph_kernel must be one of {sorted(_NAMES)} or a matrix, got {name!r}")
+        raise ValueError(f"graph_kernel must be one of {sorted([*_NAMES, 'adjacency'])} or a matrix, got {name!r}")
     return _NAMES[name](graph, beta, normalised)

@@ -1,0 +1,109 @@
+"""The rivals in link prediction are what they say they are, and all of them find links."""
+
+import numpy as np
+import pytest
+
+from ovk.datasets import load_pharma, load_yeast_kegg
+from ovk.reproduce import entry
+from ovk.reproduce.drug_retrieval import ranks, windows
+from ovk.reproduce.label_ranking import by_iokr, by_scores, ranked, tau
+from ovk.reproduce.label_sets import best_of, measures
+from ovk.reproduce.link_methods import METHODS, PKMR, Problem, cosines, local, metric_learning, pairwise
+from ovk.reproduce.links import KINDS, Network, cross_validated, gaussian, kegg, rare
+
+rng = np.random.default_rng(0)
+X = np.concatenate([rng.standard_normal((14, 3)) * 0.5 + centre for centre in np.eye(3) * 3])
+GROUP = np.repeat(np.arange(3), 14)
+A = np.triu((GROUP[:, None] == GROUP) & (rng.random((42, 42)) < 0.5), 1).astype(float)
+A = A + A.T
+KNOWN = np.flatnonzero(np.arange(42) % 4 > 0)
+
+
+def problem():
+    return Problem(gaussian(X), X, A, KNOWN)
+
+
+@pytest.mark.parametrize("method", [*METHODS, PKMR], ids=lambda method: method.name)
+def test_every_method_finds_links(method):
+    toy = problem()
+    found = toy.aucs(method.scores(toy, **method.choose(toy), **method.quick))
+    assert found["roc new-known"] > 0.65
+    assert found["roc new-new"] > 0.65
+
+
+def test_pairwise_ridge_is_ridge_on_pairs():
+    p = problem()
+    inner = p.K[np.ix_(KNOWN, KNOWN)]
+    c = np.linalg.solve(np.kron(inner, inner) + 0.5 * np.eye(len(KNOWN) ** 2), p.links.ravel())
+    expected = np.einsum("ia,ab,jb->ij", p.K[:, KNOWN], c.reshape(len(KNOWN), -1), p.K[:, KNOWN])
+    np.testing.assert_allclose(pairwise(p, 0.5), expected, atol=1e-8)
+
+
+def test_the_local_method_has_a_model_for_each_known_node():
+    p = problem()
+    inner = p.K[np.ix_(KNOWN, KNOWN)]
+    target = p.links[:, 3] - p.links.mean()
+    expected = p.K[:, KNOWN] @ np.linalg.solve(inner + np.eye(len(KNOWN)), target)
+    new = p.new
+    np.testing.assert_allclose(local(p, 1.0)[new, KNOWN[3]], expected[new], atol=1e-9)
+
+
+def test_metric_learning_puts_linked_nodes_near():
+    scores = metric_learning(problem(), 0.1, 20)
+    assert np.allclose(np.diagonal(scores), 0.0, atol=1e-8)
+    assert scores[A > 0].mean() > scores[A == 0].mean()
+
+
+def test_kernel_matrix_regression_is_the_minimiser():
+    p = Problem(gaussian(X[:8]) + np.eye(8), X[:8], A[:8, :8], np.arange(6))
+    K, G, ridge = p.K[:6, :6], p.graph_kernel(1.0, False), 0.01
+    found = PKMR.scores(p, ridge=ridge, diffusion=(1.0, False))[:6, :6]
+    np.testing.assert_allclose(found, G - ridge * np.linalg.inv(K), atol=1e-8)
+
+
+def test_a_setting_is_chosen_on_known_nodes_alone():
+    p = problem()
+    hidden = Problem(p.K, p.X, np.where(p.new[:, None] | p.new, 7.0, A), KNOWN)
+    method = METHODS[0]
+    assert method.choose(p) == method.choose(hidden)
+
+
+def test_folds_and_kinds():
+    found = cross_validated(Network("toy", gaussian(X), X, A), METHODS[:2], folds=3)
+    assert {name: part.shape for name, part in found.items()} == dict.fromkeys(
+        ("IOKR-ridge", "naive similarity"), (3, len(KINDS))
+    )
+    assert found["IOKR-ridge"][:, 0].mean() > 0.75
+
+
+def test_helpers():
+    np.testing.assert_allclose(cosines(np.array([[2.0, 0.0], [0.0, 0.0]])), [[1, 0], [0, 0]])
+    np.testing.assert_allclose(rare(np.array([[1, 1], [1, 0]])), [[0, np.log(2)], [0, 0]])
+    assert best_of(np.array([[0.3, 0.12]]), np.array([[1, 0]])) == pytest.approx(0.15)
+    assert measures(np.array([[1, 0]]), np.array([[1, 0]])) == dict.fromkeys(
+        ("micro F1", "Jaccard", "whole set right"), 1.0
+    )
+    pools = [np.array([4, 7, 9])]
+    assert ranks([np.array([0.5, 0.9, 0.5])], pools, [7]) == [1.0]
+    assert ranks([np.array([0.5, 0.9, 0.5])], pools, [9]) == [2.5]
+
+
+def test_rankings_are_learned():
+    places = rng.standard_normal((60, 2))
+    truth = ranked(np.column_stack([places[:, 0], places[:, 1], -places[:, 0], np.zeros(60)]))
+    for method in (by_iokr, by_scores):
+        assert tau(truth[40:], method(places[:40], truth[:40], places[40:])) > 0.6
+
+
+def test_they_are_registered():
+    for name in ("links", "few_links", "drug_retrieval", "label_sets", "label_ranking"):
+        assert entry(name).name == name
+
+
+def test_the_real_data_have_the_form_that_is_expected(need):
+    need(load_yeast_kegg)
+    [network] = kegg(None)
+    np.testing.assert_allclose(network.X @ network.X.T, network.K, atol=1e-8)
+    drugs = need(load_pharma)
+    pools = windows(drugs.data, [0, 5])
+    assert all(query in pool for query, pool in zip([0, 5], pools, strict=True))
