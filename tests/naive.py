@@ -5,8 +5,8 @@ Nothing here is imported from the code under test but class names, and nothing h
 
 import re
 from functools import singledispatch
-from itertools import combinations
-from math import comb, exp, sqrt
+from itertools import combinations, product
+from math import comb, exp, factorial, prod, sqrt
 
 import numpy as np
 from scipy.special import gamma, kv
@@ -439,3 +439,84 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
 def squared_norm(K, kept):
     """|f|^2 of f = sum K(x_i, .) a_i."""
     return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)
+
+
+# -------------------------------------------------------------------------------------------- feature maps
+
+
+def taylor_features(x, length_scale, degree, centre):
+    """exp(-|u|^2 / 2) u^a / sqrt(a!) for each multi-index a of degree at most `degree`: {a: value}."""
+    u = (np.asarray(x) - centre) / length_scale
+    return {
+        a: exp(-_dot(u, u) / 2) * prod(t**k / sqrt(factorial(k)) for t, k in zip(u, a, strict=True))
+        for a in product(range(degree + 1), repeat=len(u))
+        if sum(a) <= degree
+    }
+
+
+def wave_amplitude(K, w):
+    """A(w) with K(x, z) = E cos(w . (x - z)) A(w), for kernels of unit variance, written out for each."""
+    if isinstance(K, ovkernels.CurlFree):
+        return np.outer(w, w) * K.kernel.length_scale**2
+    if isinstance(K, ovkernels.DivFree):
+        return (_dot(w, w) * np.eye(len(w)) - np.outer(w, w)) * K.kernel.length_scale**2
+    return operator(K.operator)
+
+
+# ---------------------------------------------------------------------------------------- second-order streams
+
+
+def forecasts(K, Y, alpha, shrink=True, dictionaries=None, exact=False, weight=None):
+    """Predictions (n, d) of the (nonlinear) ridge forecaster, a new solution for each row.
+
+    K : (n d, n d) gram of all points. dictionaries[t] : numbers of the points whose span f lies in at row t, None for
+    all. exact : what rows say about points that joined later counts. weight(t, s) : of row s in the prediction of t.
+    """
+    n, d = Y.shape
+    values, vectors = np.linalg.eigh(K)
+    psi = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(n, d, n * d)
+    projections = []
+    for t in range(n):
+        if dictionaries is None:
+            projections.append(np.eye(n * d))
+            continue
+        span = psi[dictionaries[t]].reshape(-1, n * d)
+        _, sizes, right = np.linalg.svd(span, full_matrices=False)
+        basis = right[sizes > 1e-7] if len(span) else span
+        projections.append(basis.T @ basis)
+    Z = np.zeros((n, d))
+    for t in range(n):
+        seen = [(s, q) for s in range(t) for q in range(d) if not np.isnan(Y[s, q])]
+        rows = np.array([projections[t if exact else s] @ psi[s, q] for s, q in seen]).reshape(-1, n * d)
+        w = np.array([1.0 if weight is None else weight(t, s) for s, _ in seen])
+        y = np.array([Y[s, q] for s, q in seen])
+        A, b = alpha * np.eye(n * d) + (rows.T * w) @ rows, rows.T @ (w * y)
+        own = psi[t] @ projections[t]
+        if shrink:
+            A += own.T @ own
+        Z[t] = own @ np.linalg.solve(A, b)
+    return Z
+
+
+def kors(K, mu, beta, eps, draws):
+    """Numbers of the points that KORS keeps, one point after the other."""
+    kept, weights = [], []
+    for t, u in enumerate(draws):
+        S = np.diag(weights)
+        b = S @ K[kept, t] if kept else np.zeros(0)
+        r = K[t, t] - (b @ np.linalg.solve(S @ K[np.ix_(kept, kept)] @ S + mu * np.eye(len(kept)), b) if kept else 0.0)
+        p = min(beta * (1 + eps) * r / (r + mu), 1.0)
+        if u < p:
+            kept.append(t)
+            weights.append(1 / p**0.5)
+    return kept
+
+
+def independent_points(K, tol):
+    """Numbers of the points that are not in the span of those kept before, to a part `tol` of k(x, x)."""
+    kept = []
+    for t in range(len(K)):
+        rest = K[t, t] - (K[t, kept] @ np.linalg.solve(K[np.ix_(kept, kept)], K[kept, t]) if kept else 0.0)
+        if rest > tol * K[t, t]:
+            kept.append(t)
+    return kept

@@ -40,6 +40,7 @@ WITHOUT_EXAMPLE = {
     "Contents", "Decoupled", "Display", "Entry", "Gram", "OperatorKernel", "OutputOperator", "Result", "Rotated",
     "Row", "ScalarKernel", "SingularSystem", "Solution", "Solver", "SolverInfo", "Spectrum", "Stacked", "ByOutput",
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
+    "Selection", "FeaturePlan", "StreamFeatures", "Dictionary", "FixedFeatures",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
     "Batch", "Fitted", "Predictions", "Prepared", "Progress", "Records",
 }  # fmt: skip

@@ -5,11 +5,13 @@ from ovk._version import __version__
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import OLOK, OLOKClassifier
+from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier
 from ovk.persistence import load, save
 
 __all__ = [
+    "KAWV",
     "OLOK",
+    "PKAWV",
     "Expansion",
     "OLOKClassifier",
     "OVKRidge",

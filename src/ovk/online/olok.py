@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
-from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
 from ovk._validation import Array, in_interval, positive, whole
-from ovk.batch.targets import check_targets
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
 from ovk.losses import Loss, as_loss
 from ovk.online.blocks import Block, Mask, Task, block_norms, windowed_matmat
 from ovk.online.certificate import Errors, droppable, leaving, propagate
+from ovk.online.rows import Rows, checked_rows
 from ovk.online.steps import Progress, Steps, take_steps
 from ovk.online.support import Support
 from ovk.online.truncation import ByAge, Tolerance, as_truncation
@@ -29,15 +28,6 @@ Times = npt.NDArray[np.int64]
 
 #: Rows computed together. Certified truncation happens where a multiple of it is reached, however the rows arrive.
 BLOCK = 128
-
-
-class Rows(NamedTuple):
-    """Checked rows: inputs (n, p), outputs (n, d), which rows are valid, and whether y was one-dimensional."""
-
-    X: Array
-    Y: Array
-    valid: Mask
-    single: bool
 
 
 class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
@@ -240,35 +230,18 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
         """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
-        skip = self.on_invalid == "skip"
-        X = validate_data(
-            self, X, reset=first, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=int(first)
-        )
-        valid = np.isfinite(X).all(axis=1)
         loss = as_loss(self.loss)
-        if loss.unsupervised:
-            y = np.zeros(len(X))
-        if y is not None:
-            if not isinstance(y, np.ndarray) or y.dtype != np.float64:
-                y = check_array(
-                    y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", ensure_min_samples=0
-                )
-            check_consistent_length(X, y)
-            finite = ~np.isinf(y).any(axis=tuple(range(1, y.ndim)))
-            if skip:
-                valid &= finite
-                y = np.where(valid.reshape(-1, *[1] * (y.ndim - 1)), y, np.nan)
-            elif not finite.all():
-                raise ValueError(_refusal("y", finite, "infinity"))
-        if not skip and not valid.all():
-            raise ValueError(_refusal("X", valid, "NaN or infinity"))
-        if whole and not valid.any():
-            raise ValueError("no row is without NaN or infinity: there is nothing to learn from")
-        targets = check_targets(y, X.shape[0], None, None, X, part=not whole)
-        if not first and targets.d != self.support_.A.shape[2]:
-            raise ValueError(f"y has {targets.d} outputs but the model has learned {self.support_.A.shape[2]}")
-        loss.check(targets.Y)
-        return Rows(X, targets.Y, valid, targets.single)
+        rows = checked_rows(
+            self,
+            X,
+            y,
+            outputs=None if first else self.support_.A.shape[2],
+            on_invalid=self.on_invalid,
+            whole=whole,
+            unsupervised=loss.unsupervised,
+        )
+        loss.check(rows.Y)
+        return rows
 
     def _begin(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
@@ -450,8 +423,3 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         front = 0 if edge is None else int(np.searchsorted(support.time, edge[-2], side="right"))
         seen = None if edge is None else support.time[None, :front] > edge[:-1, None]
         return [windowed_matmat(gram, seen, support.A[:, k]) for k in sets]
-
-
-def _refusal(name: str, fine: Mask, what: str) -> str:
-    row = int(fine.argmin())
-    return f"{name} must hold finite numbers, but row {row} holds {what}: remove it, or use on_invalid='skip'"

@@ -1,0 +1,235 @@
+"""Nystrom features whose dictionary grows along a stream.
+
+Adding the point z to whitened features phi = L^-1 k_D:  l = phi(z), delta = k(z, z) - l'l, and the new feature is
+(k(z, x) - l' phi(x)) / sqrt(delta). Those that were there stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk._params import Registered, equal
+from ovk._validation import Array
+from ovk.features.nystrom import DEPENDENT
+from ovk.features.selection.base import Chooser, Neighbours, Selection
+from ovk.features.selection.given import Given
+from ovk.kernels import ScalarKernel
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.solvers.triangular import whitened_rows
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass
+class Dictionary(Registered):
+    """Points chosen from a stream, and their whitened features.
+
+    With a scalar kernel a point gives one feature; with an operator-valued one up to d, for d rows an input: row
+    i d + q belongs to output q of input i, and the points are chosen by the scalar kernel tr K(x, z) / d.
+
+    Attributes
+    ----------
+    kernel : scalar kernel, or operator-valued kernel
+    per : rows an input: 1, or the number of outputs d
+    points : (N, p) the points chosen
+    keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-8) of those before
+    L : (m, m) Cholesky factor of the gram of those
+    chooser : what the selection remembers
+    budget : most points, None for no limit
+    """
+
+    kernel: Any
+    per: int
+    points: Array
+    keep: Indices
+    L: Array
+    chooser: Chooser
+    budget: int | None = None
+
+    @classmethod
+    def begin(cls, kernel: Any, selection: Selection, p: int, per: int, budget: int | None) -> Self:
+        """For inputs with p features."""
+        empty = np.empty((0, p)), np.empty(0, dtype=np.intp), np.empty((0, 0))
+        new = cls(kernel, per, *empty, selection.begin(), budget)
+        if isinstance(selection, Given):
+            points = selection.checked(p)
+            new._add_all(points if budget is None else points[:budget])
+        return new
+
+    @classmethod
+    def chosen(cls, kernel: Any, X: Any, selection: Selection, budget: int | None, random_state: Any) -> Self:
+        """What `selection` makes of all inputs X."""
+        X = np.asarray(X, dtype=np.float64)
+        K = kernel
+        if not isinstance(kernel, ScalarKernel):
+            K = as_operator_kernel(kernel)
+            K = K.kernel if isinstance(K, Separable) else K
+        K = K.resolve(X) if isinstance(K, ScalarKernel) else K
+        per = 1 if isinstance(K, ScalarKernel) else K.gram(X[:1]).output_dim
+        found = cls.begin(K, selection, X.shape[1], per, budget)
+        draws = np.random.default_rng(random_state).random(len(X))
+        for start in range(0, len(X), 256):
+            rows = slice(start, start + 256)
+            for _ in found.take(X[rows], draws[rows]):
+                pass
+        return found
+
+    @property
+    def m(self) -> int:
+        """Number of features."""
+        return len(self.L)
+
+    def transform(self, X: Array) -> Array:
+        """Features, (n per, m)."""
+        return self._features(self._gram(X, self.points))
+
+    def prior(self, X: Array) -> Array:
+        """K(x, x), (n, per, per)."""
+        if isinstance(self.kernel, OperatorKernel):
+            return self.kernel.diagonal_blocks(X)
+        diagonal: Array = self.kernel.diag(X)[:, None, None]
+        return diagonal
+
+    def take(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
+        """Go through a block of inputs, each of which may join before its own features are made.
+
+        Yields slices of rows with their features, (rows per, m): all rows at once, with 0 where a feature came later
+        than the row; with `split`, the rows between one growth of the dictionary and the next.
+        """
+        done = start = 0
+        while start < len(X):
+            rest = X[start:]
+            grown = _Block(self, rest, draws[start:], done - start)
+            stop = grown.first
+            if stop is None or not split:
+                yield slice(start, len(X)), grown.all()
+                return
+            if stop > 0:
+                yield slice(start, start + stop), grown.before()
+            grown.one()
+            start += stop
+            done = start + 1
+
+    def same(self, other: Any) -> bool:
+        """Whether two dictionaries give the same features."""
+        return (
+            isinstance(other, Dictionary)
+            and equal(self.kernel, other.kernel)
+            and np.array_equal(self.points, other.points)
+            and np.array_equal(self.keep, other.keep)
+        )
+
+    def _gram(self, X: Array, Z: Array) -> Array:
+        """(n per, N per)."""
+        if isinstance(self.kernel, ScalarKernel):
+            return self.kernel(X, Z)
+        if len(Z) == 0 or len(X) == 0:
+            return np.zeros((len(X) * self.per, len(Z) * self.per))
+        dense: Array = self.kernel.gram(X, Z).dense()
+        return dense
+
+    def _features(self, gram: Array) -> Array:
+        kept = gram if len(self.keep) == gram.shape[1] else np.ascontiguousarray(gram[:, self.keep])
+        return whitened_rows(self.L, kept)
+
+    def _add_all(self, points: Array) -> None:
+        gram = self._gram(points, points)
+        for entry in range(len(gram)):
+            row = gram[entry, self.keep]
+            l = whitened_rows(self.L, row[None])[0]  # noqa: E741
+            delta = float(gram[entry, entry] - l @ l)
+            if delta > DEPENDENT * gram[entry, entry]:
+                self._extend(entry, l, delta)
+        self.points = points
+
+    def _extend(self, entry: int, l: Array, delta: float) -> None:  # noqa: E741
+        m = self.m
+        L = np.zeros((m + 1, m + 1))
+        L[:m, :m], L[m, :m], L[m, m] = self.L, l, delta**0.5
+        self.L, self.keep = L, np.append(self.keep, entry)
+
+    def _room(self) -> bool:
+        return self.budget is None or len(self.points) < self.budget
+
+
+class _Block:
+    """A block of inputs on its way through a dictionary."""
+
+    def __init__(self, dictionary: Dictionary, X: Array, draws: Array, start: int) -> None:
+        self.d, self.X = dictionary, X
+        gram = dictionary._gram(X, dictionary.points)
+        self.start = max(start, 0)
+        self.first: int | None = None
+        self.columns: dict[int, Array] = {}
+        self.Phi = dictionary._features(gram)
+        if dictionary._room():
+            N, b, per = len(dictionary.points), len(X), dictionary.per
+            if per == 1:
+                cross, diagonal = gram.T, dictionary.kernel.diag(X)
+            else:
+                cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
+                diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+            self.judge = dictionary.chooser.judge(Neighbours(cross, diagonal, self._trace, draws))
+            self.first = self.judge.first(self.start)
+
+    def _column(self, j: int) -> Array:
+        """K(x_i, x_j), (b per, per)."""
+        if j not in self.columns:
+            self.columns = {j: self.d._gram(self.X, self.X[j : j + 1])}
+        return self.columns[j]
+
+    def _trace(self, j: int) -> Array:
+        per = self.d.per
+        column = self._column(j)
+        if per == 1:
+            return column[:, 0]
+        trace: Array = np.einsum("bqq->b", column.reshape(-1, per, per)) / per
+        return trace
+
+    def before(self) -> Array:
+        """Features of the rows before the first that joins."""
+        assert self.first is not None
+        return self.Phi[: self.first * self.d.per]
+
+    def one(self) -> None:
+        """Let the first row that wants to join do so."""
+        assert self.first is not None
+        self._join(self.first, [])
+
+    def all(self) -> Array:
+        """Let all rows join that want to; features of all rows, 0 where a feature came later than the row."""
+        new: list[Array] = []
+        j = self.first
+        while j is not None and self.d._room():
+            self._join(j, new)
+            j = self.judge.first(j + 1)
+        if not new:
+            return self.Phi
+        return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
+
+    def _join(self, j: int, new: list[Array]) -> None:
+        d, per = self.d, self.d.per
+        column, number, m = self._column(j), len(d.points), d.m
+        for q in range(per):
+            row = j * per + q
+            # phi(z) of the features so far, those made in this block among them.
+            l = np.concatenate([self.Phi[row], [feature[row] for feature in new]])  # noqa: E741
+            size = float(column[row, q])
+            delta = size - float(l @ l)
+            if delta <= DEPENDENT * size:
+                continue
+            old = self.Phi.shape[1]
+            feature = column[:, q] - self.Phi @ l[:old]
+            if new:
+                feature -= np.column_stack(new) @ l[old:]
+            feature /= delta**0.5
+            feature[: j * per] = 0.0
+            new.append(feature)
+            d._extend(number * per + q, l, delta)
+        if self.judge.join(j, d.m > m):
+            d.points = np.concatenate([d.points, self.X[j : j + 1]])
