@@ -484,21 +484,6 @@ def feature_forecasts(phi, Y, alpha, project=None):
     return F
 
 
-def kors(k, mu, beta, eps, uniforms):
-    """Indices that KORS keeps of the points of a scalar kernel matrix k, one point at a time."""
-    kept, weights = [], []
-    for t in range(len(k)):
-        S = np.diag(np.sqrt(weights)) if kept else np.zeros((0, 0))
-        b = S @ k[kept, t]
-        system = S @ k[np.ix_(kept, kept)] @ S + mu * np.eye(len(kept))
-        r = max(k[t, t] - b @ np.linalg.solve(system, b), 0.0)
-        p = min(beta * (1 + eps) * r / (r + mu), 1.0)
-        if uniforms[t] < p:
-            kept.append(t)
-            weights.append(1 / p)
-    return kept
-
-
 # ---------------------------------------------------------------------------------------------- output structure
 
 

@@ -13,9 +13,7 @@ import ovk
 ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("curves", "kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
-    *("solvers", "features", "online", "structured", "streams", "evaluation", "datasets", "plotting", "reproduce"),
-    *("kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
-    *("solvers", "features", "online", "streams", "evaluation", "sessions", "datasets", "plotting"),
+    *("solvers", "features", "online", "structured", "streams", "evaluation", "sessions", "datasets", "plotting"),
     *("reproduce", "cli"),
 ]
 
@@ -46,8 +44,7 @@ WITHOUT_EXAMPLE = {
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
     "Minimum", "ProximalInfo", "Basis", "CurveOperator",
     "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
-    "Conformal",
-    "Spectral",
+    "Conformal", "Spectral",
     "Batch", "Fitted", "Predictions", "Prepared", "Progress", "Records",
 }  # fmt: skip
 

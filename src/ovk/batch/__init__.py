@@ -1,6 +1,9 @@
 """Learning from a batch."""
 
 from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
+from ovk.batch.kernel_grid import kernel_grid
+from ovk.batch.movkl import MovKL, MovKLCV
+from ovk.batch.movkl_classifier import MovKLClassifier
 from ovk.batch.okvar import (
     OKVAR,
     Network,
@@ -13,34 +16,29 @@ from ovk.batch.okvar import (
     stability_selection,
 )
 from ovk.batch.output_kernel import OutputKernelRidge
-from ovk.batch.kernel_grid import kernel_grid
-from ovk.batch.movkl import MovKL, MovKLCV
-from ovk.batch.movkl_classifier import MovKLClassifier
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
 from ovk.batch.tuning import TuningInfo, tune
 
-__all__ = ["FunctionalRidge", "FunctionalRidgeCV", "OVKRidge", "OVKRidgeCV"]
-__all__ = ["OVKRidge", "OVKRidgeCV", "OutputKernelRidge", "TuningInfo", "tune"]
 __all__ = [
     "OKVAR",
-    "Network",
-    "OVKRidge",
-    "OVKRidgeCV",
-    "best_okvar",
-    "consensus",
-    "leave_one_series_out",
-    "parent_probabilities",
-    "penalty_path",
-    "rank_average",
-    "stability_selection",
-__all__ = [
     "FunctionalRidge",
     "FunctionalRidgeCV",
     "MovKL",
     "MovKLCV",
     "MovKLClassifier",
+    "Network",
     "OVKRidge",
     "OVKRidgeCV",
+    "OutputKernelRidge",
+    "TuningInfo",
+    "best_okvar",
+    "consensus",
     "kernel_grid",
+    "leave_one_series_out",
+    "parent_probabilities",
+    "penalty_path",
+    "rank_average",
+    "stability_selection",
+    "tune",
 ]

@@ -158,19 +158,26 @@ class MovKL(CurveOutputs):
         self.n_iter_ = len(learned.log)
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, *, grid: Any = None, split: bool = False
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        task: Any = None,
+        grid: Any = None,
+        split: bool = False,
     ) -> Any:
         """Predict the outputs.
 
         Parameters
         ----------
-        X, return_std, return_cov, grid : as in `FunctionalRidge.predict`
+        X, return_std, return_cov, task, grid : as in `FunctionalRidge.predict`
         split : bool
             Return the share of each kernel, (M, n, d), instead. The shares and the intercept add up to the prediction.
         """
         if not split:
-            return super().predict(X, return_std, return_cov, grid=grid)
-        if return_std or return_cov or grid is not None:
+            return super().predict(X, return_std, return_cov, task=task, grid=grid)
+        if return_std or return_cov or grid is not None or task is not None:
             raise ValueError("split=True returns shares on the fitted grid, without bands: ask for one at a time")
         C = self.expansion_.C
         X = self._check_inputs(X, reset=False)
