@@ -5,6 +5,7 @@ from ovk.online.classifier import OLOKClassifier
 from ovk.online.kawv import KAWV
 from ovk.online.olok import OLOK
 from ovk.online.pkawv import PKAWV
+from ovk.online.pkawv_classifier import PKAWVClassifier
 from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "PKAWV",
     "ErrorBound",
     "OLOKClassifier",
+    "PKAWVClassifier",
     "PaperWindow",
     "Tolerance",
     "Truncation",
