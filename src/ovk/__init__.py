@@ -16,7 +16,7 @@ from ovk.batch import (
 )
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier
+from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier, PKAWVClassifier
 from ovk.persistence import load, save
 from ovk.structured import IOKR, LinkPredictor
 
@@ -37,6 +37,7 @@ __all__ = [
     "OVKRidge",
     "OVKRidgeCV",
     "OutputKernelRidge",
+    "PKAWVClassifier",
     "__version__",
     "curves",
     "features",

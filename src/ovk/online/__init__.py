@@ -28,6 +28,7 @@ from ovk.online.suggest import (
     suggest_from_capacity,
     taylor_degree,
 )
+from ovk.online.pkawv_classifier import PKAWVClassifier
 from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Bracket",
     "ErrorBound",
     "OLOKClassifier",
+    "PKAWVClassifier",
     "PaperWindow",
     "Suggestion",
     "Tolerance",
