@@ -12,6 +12,7 @@ from ovk.online.classifier import OLOKClassifier
 from ovk.online.kawv import KAWV
 from ovk.online.olok import OLOK
 from ovk.online.pkawv import PKAWV
+from ovk.online.pkawv_classifier import PKAWVClassifier
 from ovk.online.regret_bounds import (
     kors_beta,
     kors_gap,
@@ -28,7 +29,6 @@ from ovk.online.suggest import (
     suggest_from_capacity,
     taylor_degree,
 )
-from ovk.online.pkawv_classifier import PKAWVClassifier
 from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
 __all__ = [
