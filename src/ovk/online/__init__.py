@@ -12,6 +12,7 @@ from ovk.online.classifier import OLOKClassifier
 from ovk.online.kawv import KAWV
 from ovk.online.olok import OLOK
 from ovk.online.pkawv import PKAWV
+from ovk.online.pkawv_classifier import PKAWVClassifier
 from ovk.online.regret_bounds import (
     kors_beta,
     kors_gap,
@@ -37,6 +38,7 @@ __all__ = [
     "Bracket",
     "ErrorBound",
     "OLOKClassifier",
+    "PKAWVClassifier",
     "PaperWindow",
     "Suggestion",
     "Tolerance",

@@ -83,7 +83,7 @@ class PKAWV(SecondOrder):
     >>> Y = np.sin(X) + [[0.0, 0.2]] + 0.1 * rng.standard_normal((2000, 2))
     >>> model = PKAWV(Gaussian(1.0) * MixedEffect(0.5), alpha=0.1, features=Nystrom(KORS(mu=1e-3)), random_state=0)
     >>> progressive = model.predict_then_learn(X, Y)
-    >>> round(float(np.mean((progressive[-1000:] - Y[-1000:]) ** 2)), 3), len(model.support_) < 30
+    >>> round(float(np.mean((progressive[-1000:] - Y[-1000:]) ** 2)), 3), len(model.support_) < 100
     (0.01, True)
     """
 
