@@ -143,3 +143,35 @@ def test_not_beginning_anew_helps():
     X, y = two_moons(1000)
     errors = [np.mean(np.sign(makers()[name]().predict_then_learn(X, y)) != y) for name in ("con", "pros")]
     assert errors[0] < errors[1]
+
+
+# ------------------------------------------------------------------------------------------------- pipelines
+
+
+@pytest.mark.parametrize("name", ["bayesian", "river", "fourier", "nystroem"])
+def test_pipelines_learn_and_never_see_their_own_label(name):
+    if name in ("bayesian", "river"):
+        pytest.importorskip("river", reason="this peer comes with the extra river")
+    from benchmarks.rivals import pipelines
+
+    make = {
+        "bayesian": pipelines.river_bayesian,
+        "river": lambda: pipelines.river_features(0.5, 50, 0.3),
+        "fourier": lambda: pipelines.sklearn_fourier(1.0, 50, 1e-3),
+        "nystroem": lambda: pipelines.sklearn_nystroem(1.0, 20, 1e-3),
+    }[name]
+    X, y = two_moons(400)
+    other = y.copy()
+    other[300:] *= -1
+    a, b = (make().predict_then_learn(X, labels) for labels in (y, other))
+    assert_allclose(a[:301], b[:301], atol=1e-12)
+    assert np.mean(np.sign(a[200:]) != y[200:]) < 0.35
+
+
+def test_scales_find_the_inputs_that_matter():
+    from benchmarks.codrna import relevances
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    scales = relevances(X, np.sign(np.sin(2 * X[:, 1])))
+    assert scales[1] < 0.5 * min(scales[0], scales[2])

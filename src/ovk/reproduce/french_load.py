@@ -131,7 +131,9 @@ def _interval_row(name: str, regions: Regions, Y: Array, locked: Array) -> Row:
         d = Y.shape[1]
         ball = 0.5 * d * np.log(np.pi) - gammaln(0.5 * d + 1)
         log_det = np.linalg.slogdet(regions.scatter[later][finite])[1]
-        volume = ball + d * np.log(regions.radius[later][finite, 0]) + 0.5 * log_det
+        with np.errstate(divide="ignore"):
+            radius = np.log(np.maximum(regions.radius[later][finite, 0], 0.0))
+        volume = ball + d * radius + 0.5 * log_det
         part = 100 * np.mean(np.exp((volume - np.log(loads).sum(axis=1)) / d))
     text = f"mean width {part:.1f}% of the load, {np.mean(~finite):.1%} of days without bounds"
     if locked.any():
