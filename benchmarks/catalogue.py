@@ -23,7 +23,6 @@ for _module in MODULES:
     _found = import_module(f"benchmarks.{_module}").BENCHMARK
     BENCHMARKS[_found.name] = _found
 from benchmarks import codrna, gram, leave_one_out, many_outputs, ridge
-from benchmarks.harness import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs, codrna)
