@@ -1,6 +1,19 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
-from ovk.reproduce import jura, mtr, olok, parkinsons
+from ovk.reproduce import jura, movkl, mtr, olok, parkinsons
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
-__all__ = ["Entry", "Result", "Row", "entry", "jura", "mtr", "names", "olok", "parkinsons", "reproduction", "run"]
+__all__ = [
+    "Entry",
+    "Result",
+    "Row",
+    "entry",
+    "jura",
+    "movkl",
+    "mtr",
+    "names",
+    "olok",
+    "parkinsons",
+    "reproduction",
+    "run",
+]
