@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from benchmarks import gram, leave_one_out, many_outputs, movkl, ridge
 from benchmarks.harness import Benchmark
 
 #: Modules, in the order in which they run.
@@ -26,4 +27,5 @@ from benchmarks import codrna, gram, leave_one_out, many_outputs, ridge
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs, codrna)
+    module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs, movkl)
 }

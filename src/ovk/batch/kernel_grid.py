@@ -9,6 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from ovk._validation import whole
+from ovk.batch.curve_outputs import bind_grid
+from ovk.curves import Grid
 from ovk.kernels import Gaussian, Polynomial, ScalarKernel
 from ovk.kernels.algebra import Scaled
 from ovk.kernels.stationary import median_distance
@@ -22,6 +24,7 @@ def kernel_grid(
     bandwidths: int | Sequence[float] = 5,
     degrees: Sequence[int] = (1, 2, 3),
     operators: Sequence[OutputOperator] | None = None,
+    equal_trace: Grid | int | None = None,
 ) -> list[Separable]:
     """Gaussian kernels of several bandwidths and polynomial ones of several degrees, each with each operator.
 
@@ -36,6 +39,10 @@ def kernel_grid(
         length scales themselves
     degrees : of the polynomial kernels
     operators : output operators
+    equal_trace : `Grid` or number of outputs, optional
+        Scale every operator to the trace of the identity there. As it is, the integral operator is at most 0.74 times
+        the identity, so with r = 1 and the same scalar kernel it can never have weight beside it; with equal traces it
+        spends on smooth curves what the identity spreads over all.
 
     Examples
     --------
@@ -60,4 +67,14 @@ def kernel_grid(
         operators = [Identity(), Multiplication(Gaussian.from_mu(1.0)), Integral()]
     if not scalars or not operators:
         raise ValueError("kernel_grid needs at least one bandwidth or degree, and at least one operator")
-    return [Separable(scalar, operator) for operator in operators for scalar in scalars]
+    if equal_trace is None:
+        return [Separable(scalar, operator) for operator in operators for scalar in scalars]
+    outputs = whole(equal_trace, "equal_trace") if isinstance(equal_trace, (int, np.integer)) else len(equal_trace)
+    result = []
+    for operator in operators:
+        placed = bind_grid(operator, equal_trace) if isinstance(equal_trace, Grid) else operator
+        trace = float(placed.resolve(outputs).eigh().values.sum())
+        if trace <= 0:
+            raise ValueError(f"{operator!r} has the trace 0: it cannot be scaled")
+        result += [Separable(Scaled(outputs / trace, scalar), placed) for scalar in scalars]
+    return result

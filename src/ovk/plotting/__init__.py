@@ -3,6 +3,8 @@
 from ovk.plotting.calibration import CalibrationDisplay
 from ovk.plotting.display import Display
 from ovk.plotting.intervals import IntervalDisplay
+from ovk.plotting.functional import FunctionalPredictionDisplay
+from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.output_graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
@@ -19,6 +21,8 @@ __all__ = [
     "CalibrationDisplay",
     "Display",
     "IntervalDisplay",
+    "FunctionalPredictionDisplay",
+    "KernelWeightsDisplay",
     "LeaveOneOutDisplay",
     "OutputGraphDisplay",
     "OutputStructureDisplay",

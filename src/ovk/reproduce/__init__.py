@@ -14,6 +14,7 @@ from ovk.reproduce import (
     parkinsons,
     regret_rates,
 )
+from ovk.reproduce import jura, movkl, mtr, olok, parkinsons
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -29,6 +30,9 @@ __all__ = [
     "label_ranking",
     "label_sets",
     "links",
+    "entry",
+    "jura",
+    "movkl",
     "mtr",
     "names",
     "olok",

@@ -1,0 +1,51 @@
+"""Displays of curves and of learned weights."""
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from ovk import FunctionalRidge, MovKL
+from ovk.kernels import Gaussian, Linear
+from ovk.operators import Identity, Integral
+from ovk.plotting import FunctionalPredictionDisplay, KernelWeightsDisplay
+
+T = np.linspace(0, 1, 12)
+X = np.linspace(-1, 1, 15)[:, None]
+Y = np.sin(3 * T + X)
+
+
+@pytest.fixture(autouse=True)
+def _no_open_figures():
+    yield
+    plt.close("all")
+
+
+def test_curves_with_bands():
+    model = FunctionalRidge(alpha=0.01, grid=T).fit(X, Y)
+    display = FunctionalPredictionDisplay.from_estimator(model, X[:5], Y[:5], names=list("abcde"))
+    mean, std = model.predict(X[:5], return_std=True)
+    np.testing.assert_allclose(display.mean, mean)
+    np.testing.assert_allclose(display.std, std)
+    assert [axes.get_title() for axes in display.axes_[:5]] == list("abcde")
+    assert not display.axes_[5].get_visible()
+    assert len(display.axes_[0].lines) == 2
+    assert len(display.axes_[0].collections) == 1
+    bare = FunctionalPredictionDisplay.from_estimator(model, X[:2], band=False)
+    assert bare.std is None
+    assert len(bare.axes_[0].lines) == 1
+
+
+def test_curves_need_a_grid():
+    with pytest.raises(ValueError, match="without a grid"):
+        FunctionalPredictionDisplay.from_estimator(FunctionalRidge().fit(X, Y[:, 0]), X)
+
+
+def test_weights_by_operator_and_scalar_kernel():
+    kernels = [Gaussian(0.5) * Identity(), Linear() * Identity(), 2.0 * Linear() * Integral(n_eigen=3)]
+    model = MovKL(kernels, 0.1, grid=T).fit(X, Y)
+    display = KernelWeightsDisplay.from_estimator(model)
+    assert display.operators == ["Identity", "Integral 3"]
+    assert display.scalars == ["Gaussian 0.5", "Linear", "Linear"]
+    np.testing.assert_allclose(display.weights[0, :2], model.weights_[:2])
+    assert np.isnan(display.weights[1, 0])
+    assert len(display.ax_.texts) == 3
