@@ -2,8 +2,8 @@
 
 from ovk.plotting.calibration import CalibrationDisplay
 from ovk.plotting.display import Display
-from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.functional import FunctionalPredictionDisplay
+from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.output_graph import OutputGraphDisplay
@@ -20,8 +20,8 @@ from ovk.plotting.task_graph import TaskGraphDisplay
 __all__ = [
     "CalibrationDisplay",
     "Display",
-    "IntervalDisplay",
     "FunctionalPredictionDisplay",
+    "IntervalDisplay",
     "KernelWeightsDisplay",
     "LeaveOneOutDisplay",
     "OutputGraphDisplay",

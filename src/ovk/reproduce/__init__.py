@@ -9,12 +9,12 @@ from ovk.reproduce import (
     label_ranking,
     label_sets,
     links,
+    movkl,
     mtr,
     olok,
     parkinsons,
     regret_rates,
 )
-from ovk.reproduce import jura, movkl, mtr, olok, parkinsons
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -30,8 +30,6 @@ __all__ = [
     "label_ranking",
     "label_sets",
     "links",
-    "entry",
-    "jura",
     "movkl",
     "mtr",
     "names",
