@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from ovk import reproduce
+from ovk import OVKRidge, reproduce, tune
 from ovk.datasets import load_jura, load_mtr, load_parkinsons
-from ovk.reproduce import jura
+from ovk.kernels import Gaussian, Matern
+from ovk.operators import MixedEffect
+from ovk.ovkernels import Separable
+from ovk.reproduce import jura, mtr
+from ovk.reproduce.multitask_gp import multitask_gp
 
 
 @pytest.mark.parametrize("logarithms", [False, True])
@@ -24,11 +28,55 @@ def test_jura_coupling_beats_cadmium_alone_by_15_percent(need, monkeypatch, loga
     assert error(coupled=True) <= 0.85 * error(coupled=False)
 
 
-def test_mtr_operator_by_leave_one_out_does_not_lose_more_than_one_percent(need):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_jura_tuned_by_evidence(need):
+    bunch = need(load_jura)
+    truth = bunch.target_validation[:, list(bunch.target_names).index("Cd")]
+    # A single start and few steps, to be quick.
+    X, Y, n, back = jura.places(bunch, logarithms=True)
+    model = tune(OVKRidge(Matern(0.5, 0.3)), X, Y, rank=1, restarts=1, max_iter=15)
+    alone = tune(OVKRidge(Matern(0.5, 0.3)), X[:n], Y[:n, 2:], rank=1, restarts=1, max_iter=15)
+    error, apart = (np.abs(back(m.predict(X[n:])[:, -1]) - truth).mean() for m in (model, alone))
+    assert error <= 0.42
+    assert error <= 0.8 * apart
+
+
+def test_mtr_complete_and_partly_observed(need):
     need(load_mtr, "andro")
-    result = reproduce.run("mtr")
-    assert len(result.rows) == 2 * 8 + 1
-    assert result["mean change by coupling in percent"] <= 1.0
+    result = reproduce.run("mtr", sets=("andro",), folds=3, observed=(1.0, 0.3), peers=False)
+    names = [mtr.APART, mtr.COUPLED, mtr.LEARNED, mtr.TUNED, mtr.STACKED]
+    errors = [result[f"andro, {name}"] for name in names]
+    assert max(errors) < 0.8
+    ranks = [result[f"average rank, {name}"] for name in names]
+    assert sorted(ranks) == [1, 2, 3, 4, 5]
+    assert np.argmin(errors) == np.argmin(ranks)
+    assert result[f"andro, {mtr.APART}"] < result[f"andro, {mtr.APART}, 30% observed"]
+
+
+def test_left_out_predictions_of_partly_observed_outputs():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 2))
+    kernel = Separable(Gaussian(1.0), MixedEffect(0.5, 2))
+    whole = mtr.left_out(kernel, np.array([0.3, 0.5]), X, Y)
+    holes = np.where(np.arange(24).reshape(12, 2) == 23, np.nan, Y)
+    partly = mtr.left_out(kernel, np.array([0.3, 0.5]), X, holes)
+    assert np.isnan(partly[-1, 1])
+    for i in (0, 5):
+        keep = np.arange(12) != i
+        model = OVKRidge(kernel, [0.3, 0.5])
+        np.testing.assert_allclose(model.fit(X[keep], Y[keep]).predict(X[[i]])[0], whole[i], rtol=1e-8)
+        np.testing.assert_allclose(model.fit(X[keep], holes[keep]).predict(X[[i]])[0], partly[i], rtol=1e-8)
+
+
+def test_the_peer_learns_what_ours_learns():
+    pytest.importorskip("gpytorch", reason="this peer comes with the extra bench")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (40, 1))
+    task = np.arange(40) % 2
+    y = np.where(task == 0, 1.0, -1.0) * np.sin(2 * X[:, 0]) + 0.05 * rng.standard_normal(40)
+    new = np.linspace(-1.5, 1.5, 9)[:, None]
+    found = multitask_gp(X, task, y, new, np.ones(9, dtype=int), d=2, rank=1, nu=1.5, ard=False)
+    np.testing.assert_allclose(found, -np.sin(2 * new[:, 0]), atol=0.3)
 
 
 def test_parkinsons_reports_shuffled_and_grouped(need):

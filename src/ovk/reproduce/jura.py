@@ -6,7 +6,7 @@ Cadmium is expensive to measure, nickel and zinc are cheap. It is to be predicte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk._validation import Array
-from ovk.batch import OVKRidgeCV
+from ovk.batch import OVKRidge, OVKRidgeCV, tune
 from ovk.datasets import load_jura
 from ovk.kernels import Matern
 from ovk.operators import Dense
 from ovk.ovkernels import OperatorKernel, Separable, Sum
+from ovk.reproduce.multitask_gp import STEPS, installed, multitask_gp
 from ovk.reproduce.registry import Result, Row, reproduction
 
 METALS = ("Ni", "Zn", "Cd")
@@ -60,8 +61,17 @@ def candidates(shrinkage: Sequence[float]) -> list[Candidate]:
     return [Candidate(*pair, *rest) for pair in combinations(LENGTHS, 2) for rest in product(SHARES, shrinkage)]
 
 
-def predict_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Array, str]:
-    """Cadmium at the validation places, everything chosen by leave-one-entry-out on the samples."""
+class Places(NamedTuple):
+    """All 359 places with standardised metals, the last 100 without cadmium, and the way back to cadmium itself."""
+
+    X: Array
+    Y: Array
+    n: int
+    back: Callable[[Array], Array]
+
+
+def places(bunch: Any, *, logarithms: bool) -> Places:
+    """What is known for predicting cadmium at the validation places."""
     X = np.concatenate([bunch.data, bunch.data_validation])
     Y = np.concatenate([_measurements(bunch, ""), _measurements(bunch, "_validation")])
     n = len(bunch.data)
@@ -69,7 +79,36 @@ def predict_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Arr
     if logarithms:
         Y = np.log(Y)
     centre, spread = np.nanmean(Y, axis=0), np.nanstd(Y, axis=0)
-    Y = (Y - centre) / spread
+
+    def back(cadmium: Array) -> Array:
+        values: Array = cadmium * spread[2] + centre[2]
+        return np.exp(values) if logarithms else values
+
+    return Places(X, (Y - centre) / spread, n, back)
+
+
+def tuned_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Array, str]:
+    """The same with one exponential kernel, its length, the operator and the noise levels found by the evidence."""
+    X, Y, n, back = places(bunch, logarithms=logarithms)
+    rows, metals = (slice(None), [0, 1, 2]) if coupled else (slice(n), [2])
+    start = OVKRidge(Matern(0.5, 0.3))
+    model = tune(start, X[rows], Y[rows][:, metals], rank=1, restarts=2, random_state=0)
+    noise = ", ".join(f"{level:.2g}" for level in np.atleast_1d(model.alpha_))
+    setting = f"length {model.kernel_.kernel.length_scale:.2g} km, noise variances {noise}"
+    return back(model.predict(X[n:])[:, -1]), setting
+
+
+def gp_cadmium(bunch: Any, *, logarithms: bool) -> Array:
+    """The same by GPyTorch's multitask Gaussian process with the same kernel."""
+    X, Y, n, back = places(bunch, logarithms=logarithms)
+    points, metals = np.nonzero(~np.isnan(Y))
+    new, cadmium = X[n:], np.full(len(X) - n, 2)
+    return back(multitask_gp(X[points], metals, Y[points, metals], new, cadmium, d=3, rank=1, nu=0.5, ard=False))
+
+
+def predict_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Array, str]:
+    """Cadmium at the validation places, everything chosen by leave-one-entry-out on the samples."""
+    X, Y, n, back = places(bunch, logarithms=logarithms)
     # Alone, cadmium has the correlation 1 with itself: the same kernels without the other metals.
     rows, metals = (slice(None), [0, 1, 2]) if coupled else (slice(n), [2])
     correlation = np.atleast_2d(np.corrcoef(Y[:n, metals].T))
@@ -81,26 +120,31 @@ def predict_cadmium(bunch: Any, *, logarithms: bool, coupled: bool) -> tuple[Arr
         leave_out="entry",
         scored_outputs=[len(metals) - 1],
     ).fit(X[rows], Y[rows][:, metals])
-    prediction = model.predict(X[n:])[:, -1] * spread[2] + centre[2]
+    prediction = back(model.predict(X[n:])[:, -1])
     chosen = choice[int(model.errors_.min(axis=(1, 2)).argmin())]
-    return np.exp(prediction) if logarithms else prediction, f"{chosen}, alpha {model.alpha_:g}"
+    return prediction, f"{chosen}, alpha {model.alpha_:g}"
 
 
 @reproduction("jura", "Goovaerts 1997; LMC 0.46 and GPAR 0.41 as in Requeima et al. 2019")
-def jura(data_home: str | Path | None = None) -> Result:
+def jura(data_home: str | Path | None = None, peers: bool = True) -> Result:
     """Mean absolute error of cadmium, coupled and independent, on raw values and on logarithms."""
     bunch = load_jura(data_home=data_home)
     truth = _measurements(bunch, "_validation")[:, 2]
     rows = []
-    error: dict[tuple[str, bool], float] = {}
+    error: dict[bool, float] = {}
     for scale, logarithms in (("raw values", False), ("logarithms", True)):
-        for coupled in (False, True):
-            prediction, setting = predict_cadmium(bunch, logarithms=logarithms, coupled=coupled)
-            mae = float(np.abs(prediction - truth).mean())
-            error[scale, coupled] = mae
-            rows.append(Row(f"{'coupled' if coupled else 'independent'}, {scale}", mae, setting=setting))
-        change = error[scale, True] / error[scale, False] - 1
-        rows.append(Row(f"change by coupling in percent, {scale}", 100 * change))
+        for how, predict in (("", predict_cadmium), (", tuned by evidence", tuned_cadmium)):
+            for coupled in (False, True):
+                prediction, setting = predict(bunch, logarithms=logarithms, coupled=coupled)
+                error[coupled] = float(np.abs(prediction - truth).mean())
+                name = f"{'coupled' if coupled else 'independent'}, {scale}{how}"
+                rows.append(Row(name, error[coupled], setting=setting))
+            change = error[True] / error[False] - 1
+            rows.append(Row(f"change by coupling in percent, {scale}{how}", 100 * change))
+        if peers and installed():
+            mae = float(np.abs(gp_cadmium(bunch, logarithms=logarithms) - truth).mean())
+            setting = f"exponential kernel, rank 1 plus diagonal, {STEPS} steps of Adam on the evidence"
+            rows.append(Row(f"GPyTorch's multitask GP, {scale}", mae, setting=setting))
     samples = _measurements(bunch, "")
     design = np.column_stack([np.ones(len(samples)), samples[:, :2]])
     weights, *_ = np.linalg.lstsq(design, samples[:, 2], rcond=None)
@@ -122,6 +166,8 @@ def jura(data_home: str | Path | None = None) -> Result:
             "sampled cadmium; the operators are the correlation of the metals at the samples. Validation cadmium is "
             "used for the error alone. That this family of kernels does well here was known before, so the set is "
             "not blind.",
+            "Tuned by evidence: ovk.tune with one exponential kernel, an operator of rank 1 plus diagonal and a noise "
+            "level for each metal, that is a linear model of coregionalisation.",
             "Most of the gain comes from the metals at the same place: linear regression on them is close.",
             "100 places are few: the difference between coupled and independent has a 95% interval of about "
             "20 percentage points on either side for raw values.",
