@@ -1,15 +1,20 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
+from ovk.plotting.autoregression import JacobianDisplay, SeriesDisplay
 from ovk.plotting.display import Display
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
+from ovk.plotting.network import NetworkDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
 from ovk.plotting.progressive_error import ProgressiveErrorDisplay
 
 __all__ = [
     "Display",
+    "JacobianDisplay",
     "LeaveOneOutDisplay",
+    "NetworkDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",
     "ProgressiveErrorDisplay",
+    "SeriesDisplay",
 ]
