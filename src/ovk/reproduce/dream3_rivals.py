@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import stats
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import LeaveOneGroupOut
@@ -43,34 +43,31 @@ def lasso(series: Sequence[Array]) -> Array:
 def random_forest(series: Sequence[Array], *, trees: int = 500, seed: int = 0) -> Array:
     """Random forests of rates of change, in the manner of dynGENIE3.
 
-    dx/dt + decay x is regressed on all genes; the decay of a gene is that of the fastest exponential between its
-    largest and its smallest level, as dynGENIE3 takes it. Importances are divided by the variance of what they
-    explain.
+    dx/dt + decay x is regressed on all genes, sqrt(d) of them tried at each split; the decay is that of an exponential
+    between a gene's highest and lowest level, the largest over series. Importances are shares of the variance of each
+    gene.
     """
     X = np.concatenate([one[:-1] for one in series])
     change = np.concatenate([np.diff(one, axis=0) for one in series])
     d = X.shape[1]
-    decay = np.array([_decay(series, gene) for gene in range(d)])
+    low = min(float(one.min()) for one in series)
     scores = np.zeros((d, d))
     for target in range(d):
-        y = change[:, target] + decay[target] * X[:, target]
-        spread = float(y.std())
-        forest = ExtraTreesRegressor(trees, max_features="sqrt", random_state=seed).fit(X, y / (spread or 1.0))
+        y = change[:, target] + _decay([one[:, target] for one in series], low) * X[:, target]
+        forest = RandomForestRegressor(trees, max_features="sqrt", random_state=seed).fit(X, y)
         scores[:, target] = forest.feature_importances_
     return _off_diagonal(scores)
 
 
-def _decay(series: Sequence[Array], gene: int) -> float:
-    """Largest rate over all series between the highest and the lowest level, above the lowest of all."""
-    low = min(float(one[:, gene].min()) for one in series)
-    rates = []
-    for one in series:
-        x = one[:, gene]
+def _decay(curves: Sequence[Array], low: float) -> float:
+    """Largest rate between the highest and the lowest level of a gene, both above the lowest level of all genes."""
+    rates = [0.0]
+    for x in curves:
         high, bottom = int(x.argmax()), int(x.argmin())
         if high != bottom:
-            top, rest = max(float(x[high]) - low, 1e-6), max(float(x[bottom]) - low, 1e-6)
+            top, rest = (max(float(x[k]) - low, 1e-6) for k in (high, bottom))
             rates.append((np.log(top) - np.log(rest)) / abs(high - bottom))
-    return float(max(rates)) if rates else 0.0
+    return max(rates)
 
 
 def granger(series: Sequence[Array]) -> Array:

@@ -13,7 +13,7 @@ from ovk.batch.okvar.alternate import Fit, Settings, Steps
 from ovk.batch.okvar.coupling import Coupling, Decomposable, Fixed, learnable, take_out, with_operator
 from ovk.batch.okvar.inference import NetworkInference
 from ovk.batch.okvar.series import Series, low_passed, smoothed, usual_step
-from ovk.batch.okvar.transitions import TARGETS, Regression, integrals, transitions
+from ovk.batch.okvar.transitions import TARGETS, Regression, integrals, steady, transitions
 from ovk.kernels import Gaussian
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.penalties import Penalty
@@ -216,6 +216,8 @@ class OKVAR(NetworkInference):
         if self.target == "integral":
             found = integrals(observed, seen, constant=self.fit_intercept, decay=self.decay)
         else:
+            if self.target == "next":
+                self._check_steps(series)
             found = transitions(
                 observed,
                 seen,
@@ -234,6 +236,15 @@ class OKVAR(NetworkInference):
                 "fill holes, or target='increment' or 'integral' for unequal steps)"
             )
         return found
+
+    def _check_steps(self, series: list[Series]) -> None:
+        """Next states are a step apart: most of the steps have to be the same."""
+        same = np.concatenate([steady(one, self.step_, 1) for one in series])
+        if len(same) and same.mean() < 0.5:
+            raise ValueError(
+                f"only {same.sum()} of the {len(same)} steps in time are the usual one, {self.step_:g}, and "
+                "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
+            )
 
     def _learn(self, regression: Regression, start: Fit | None = None) -> tuple[Steps, Fit]:
         """Minimise; the kernel that was used is left in `kernel_`."""

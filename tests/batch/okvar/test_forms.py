@@ -1,0 +1,327 @@
+"""Every form of series means the same; bad ones get an error that says what to do, and corners a sensible result."""
+
+import joblib
+import networkx as nx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import ovk
+from ovk import OKVAR
+from ovk.batch import (
+    best_okvar,
+    consensus,
+    leave_one_series_out,
+    parent_probabilities,
+    penalty_path,
+    stability_selection,
+)
+from ovk.datasets import make_gene_network
+from ovk.kernels import Gaussian
+from ovk.operators import Identity
+from ovk.ovkernels import Transformable
+from ovk.penalties import L1, L1L2
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_gene_network(3, 3, 8, random_state=0)
+
+
+def frame(made):
+    parts = [
+        pd.DataFrame(one, columns=made.feature_names).assign(time=made.times, series=name)
+        for name, one in zip("cab", made.series, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.parametrize("target", ["next", "increment", "integral"])
+def test_a_list_a_table_and_frames_mean_the_same(made, target):
+    model = OKVAR(target=target)
+    wanted = OKVAR(target=target).fit(made.series, times=made.times).drift(made.data)
+    table, labels = np.concatenate(made.series), np.repeat(["c", "a", "b"], 8)
+    long = frame(made)
+    for fitted in (
+        model.fit(made.series, times=[made.times] * 3),
+        model.fit(table, series=labels, times=np.tile(made.times, 3)),
+        model.fit(long, series="series", times="time"),
+        model.fit(pl.from_pandas(long), series="series", times="time"),
+    ):
+        np.testing.assert_allclose(fitted.drift(made.data), wanted)
+    assert model.fit(long, series="series", times="time").network().names == tuple(made.feature_names)
+
+
+def test_rows_of_a_table_may_be_mixed(made):
+    long = frame(made)
+    order = np.argsort(np.tile(np.arange(8), 3), kind="stable")
+    fitted = OKVAR().fit(long.iloc[order], series="series", times="time")
+    np.testing.assert_allclose(fitted.drift(made.data), OKVAR().fit(made.series, times=made.times).drift(made.data))
+
+
+def test_dates_are_times(made):
+    dates = np.datetime64("2020-01-01") + np.arange(8) * np.timedelta64(1, "D")
+    fitted = OKVAR().fit(made.series, times=dates)
+    assert fitted.step_ == 86400.0
+    np.testing.assert_allclose(fitted.drift(made.data), OKVAR().fit(made.series).drift(made.data))
+
+
+def test_series_of_other_lengths_and_too_short_ones(made):
+    series = [made.series[0], made.series[1][:5], made.series[2][:1]]
+    assert len(OKVAR().fit(series).X_fit_) == 7 + 4
+    assert len(OKVAR(lag=3).fit(series).X_fit_) == 5 + 2
+
+
+@pytest.mark.parametrize("lag", [8, 20])
+def test_series_shorter_than_the_lag(made, lag):
+    with pytest.raises(
+        ValueError, match=f"no transition to learn from .* with lag={lag}: a series needs at least {lag + 1}"
+    ):
+        OKVAR(lag=lag).fit(made.series)
+
+
+def test_a_missing_time_point_breaks_the_series_there(made):
+    keep = np.arange(8) != 3
+    series = [one[keep] for one in made.series]
+    fitted = OKVAR().fit(series, times=made.times[keep])
+    assert len(fitted.X_fit_) == 3 * 5
+    assert len(OKVAR(target="increment").fit(series, times=made.times[keep]).X_fit_) == 3 * 6
+    holes = [np.where(keep[:, None], one, np.nan) for one in made.series]
+    np.testing.assert_allclose(OKVAR().fit(holes).X_fit_.shape, fitted.X_fit_.shape)
+    assert len(OKVAR(smoothing=1.0).fit(holes).X_fit_) == 3 * 7
+    assert len(OKVAR(target="integral").fit(holes).X_fit_) == 3 * 7
+
+
+def test_unequal_steps_need_a_target_that_knows_of_time(made):
+    times = np.array([0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0])
+    with pytest.raises(ValueError, match=r"3 of the 21 steps in time are the usual one.*'increment'"):
+        OKVAR().fit(made.series, times=times)
+    for target in ("increment", "integral"):
+        assert np.isfinite(OKVAR(target=target).fit(made.series, times=times).drift(made.data)).all()
+
+
+def test_constant_variables_and_a_single_one(made):
+    series = [np.column_stack([one, np.full(8, 0.3)]) for one in made.series]
+    for target in ("next", "increment", "integral"):
+        fitted = OKVAR(target=target).fit(series)
+        scores = fitted.edge_scores(balance=0.5)
+        assert np.isfinite(scores).all()
+        np.testing.assert_allclose(fitted.drift(series[0])[:, 3], 0.3 if target == "next" else 0.0, atol=1e-9)
+        alone = OKVAR(target=target).fit([one[:, :1] for one in made.series])
+        assert alone.network().edges == []
+        assert np.isfinite(alone.forecast(4, made.series[0][:, :1])).all()
+
+
+def test_a_hundred_variables():
+    x = np.random.default_rng(0).standard_normal((40, 100))
+    fitted = OKVAR(Gaussian(14.0) * Identity(), learn_operator=True, operator_weight=0.1, max_rounds=2, tol=0.1).fit(x)
+    assert fitted.edge_scores().shape == (100, 100)
+
+
+@pytest.mark.parametrize("penalty", [L1(1e6), L1L2(1e6)])
+@pytest.mark.parametrize("learn", [False, True])
+def test_a_penalty_that_empties_the_coefficients_says_so(made, penalty, learn):
+    with pytest.warns(UserWarning, match="leaves no coefficient, so h is zero"):
+        fitted = OKVAR(penalty=penalty, learn_operator=learn).fit(made.series)
+    assert np.isfinite(fitted.predict(made.data)).all()
+    assert not fitted.edge_scores().any()
+
+
+def test_a_penalty_that_empties_the_operator_says_so(made):
+    with pytest.warns(UserWarning, match="operator_weight=1e\\+06 leaves no entry of the operator"):
+        fitted = OKVAR(learn_operator=True, operator_weight=1e6).fit(made.series)
+    assert np.isfinite(fitted.predict(made.data)).all()
+    assert not fitted.edge_scores(balance=1.0).any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": -1.0}, "alpha must be a finite number >= 0"),
+        ({"alpha": 0}, "alpha must be > 0 without a penalty"),
+        ({"lag": 0}, "lag must be a whole number >= 1"),
+        ({"target": "past"}, "target must be one of 'next', 'increment', 'integral'"),
+        ({"target": "integral", "lag": 2}, "needs lag=1"),
+        ({"penalty": "l1"}, "penalty must be a penalty of ovk.penalties"),
+        ({"memory": -1.0}, "memory must be"),
+        ({"smoothing": np.nan}, "smoothing must be"),
+        ({"learn_operator": True, "operator_weight": 0.0}, "operator_weight must be a finite number > 0"),
+        ({"learn_operator": True, "kernel": Transformable(Gaussian(1.0))}, "learns the operator T of a kernel k"),
+    ],
+)
+def test_bad_parameters_are_named_and_leave_the_model_alone(made, parameters, message):
+    model = OKVAR().fit(made.series)
+    before = model.predict(made.data)
+    model.set_params(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(made.series)
+    model.set_params(**OKVAR().get_params())
+    np.testing.assert_array_equal(model.predict(made.data), before)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        ([np.ones((4, 2)), np.ones((4, 3))], {}, "same variables"),
+        (np.ones((4, 2)), {"times": [0.0, 1.0, 1.0, 2.0]}, "times must increase within a series"),
+        (np.ones((4, 2)), {"times": [0.0, np.inf, 1.0, 2.0]}, "times must be finite"),
+        (np.ones((4, 2)), {"series": [1, 2]}, "a label for each of the 4 rows"),
+        (np.ones((4, 2)), {"series": "name"}, "X is no data frame"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), {"series": "name"}, "X has no column 'name'"),
+        (np.column_stack([np.arange(4.0), np.full(4, np.nan)]), {}, "'x1' was never observed"),
+        (np.full((4, 2), np.inf), {}, "infinity"),
+        ([np.ones((4, 2))], {"times": np.arange(3.0)}, "times must be one array for all series"),
+    ],
+)
+def test_bad_series_are_named(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        OKVAR().fit(X, **options)
+
+
+def test_forecasts_go_on_step_by_step(made):
+    x = made.series[0]
+    model = OKVAR(Gaussian(2.0), 0.1, lag=2).fit(x)
+    path = model.forecast(3)
+    np.testing.assert_allclose(path[0], model.predict(x)[-1])
+    np.testing.assert_allclose(path[1], model.predict(np.vstack([x, path[:1]]))[-1])
+    np.testing.assert_allclose(path[2], model.predict(np.vstack([x, path[:2]]))[-1])
+    assert np.isnan(model.predict(x)[0]).all()
+
+
+@pytest.mark.parametrize("target", ["next", "increment", "integral"])
+def test_forecasts_with_memory_agree_with_predictions(made, target):
+    model = OKVAR("linear", 10.0, target=target, memory=1.5).fit(made.series)
+    path = model.forecast(1, made.series[1])
+    np.testing.assert_allclose(path[0], model.predict(made.series[1])[-1])
+
+
+def test_intervals_hold_as_many_as_they_say():
+    rng = np.random.default_rng(0)
+    x = np.zeros((600, 2))
+    for t in range(599):
+        x[t + 1] = np.array([[0.6, 0.2], [0.0, 0.5]]) @ x[t] + rng.standard_normal(2)
+    model = OKVAR("linear", 1.0).fit(x[:300])
+    inside = []
+    for start in range(300, 590, 10):
+        middle, low, high = model.forecast(5, x[:start], interval=0.8, n_paths=200, random_state=start)
+        assert (low <= high).all()
+        inside.append((low <= x[start : start + 5]) & (x[start : start + 5] <= high))
+    assert 0.72 <= np.mean(inside) <= 0.88
+    np.testing.assert_array_equal(middle, model.forecast(5, x[:580]))
+
+
+def test_forecast_says_what_it_needs(made):
+    model = OKVAR().fit(made.series)
+    with pytest.raises(ValueError, match="fitted to 3 series: give X"):
+        model.forecast(2)
+    with pytest.raises(ValueError, match="end in 1 states in a row without holes"):
+        model.forecast(2, np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="interval must be"):
+        model.forecast(2, made.series[0], interval=1.0)
+
+
+def test_networks_by_threshold_number_and_name(made):
+    model = OKVAR().fit(frame(made), series="series", times="time")
+    scores = model.edge_scores()
+    assert (np.diagonal(scores) == 0).all()
+    assert model.network(top_k=2).chosen.sum() == 2
+    level = float(np.sort(scores, axis=None)[-3])
+    assert model.network(threshold=level).chosen.sum() == 2
+    graph = model.network(top_k=2).to_networkx()
+    assert isinstance(graph, nx.DiGraph)
+    assert list(graph) == made.feature_names
+    source, end, score = model.network(top_k=1).edges[0]
+    assert graph.edges[source, end]["score"] == score
+    with pytest.raises(ValueError, match="give one of threshold, top_k and fdr"):
+        model.network(threshold=0.1, top_k=2)
+
+
+def test_aggregates(made):
+    model = OKVAR().fit(made.series)
+    J = model._standard_jacobian(model.X_fit_)
+    off = ~np.eye(3, dtype=bool)
+    for name, expected in {
+        "mean": np.abs(J.mean(axis=0)),
+        "median": np.abs(np.median(J, axis=0)),
+        "mean_abs": np.abs(J).mean(axis=0),
+        "max_abs": np.abs(J).max(axis=0),
+    }.items():
+        np.testing.assert_allclose(model.edge_scores(aggregate=name)[off], expected.T[off])
+    own = model.edge_scores(aggregate=lambda J: J.std(axis=0))
+    np.testing.assert_allclose(own[off], J.std(axis=0).T[off])
+    with pytest.raises(ValueError, match="aggregate must be a function or one of"):
+        model.edge_scores(aggregate="sum")
+
+
+def test_the_masked_score_is_the_derivative_times_the_operator(made):
+    B = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    model = OKVAR(Gaussian(2.0) * ovk.operators.Dense(B)).fit(made.series)
+    np.testing.assert_allclose(model.edge_scores(mask_by_operator=True), model.edge_scores() * B)
+    with pytest.raises(ValueError, match="mask_by_operator needs a kernel with one operator"):
+        OKVAR(Transformable(Gaussian(1.0))).fit(made.series).edge_scores(mask_by_operator=True)
+
+
+def test_consensus_and_stability_over_all_things(made):
+    models = [OKVAR("linear", alpha) for alpha in (0.1, 10.0)]
+    for over in ("settings", "series", "subsamples"):
+        network = consensus(models, made.series, over=over, n_subsamples=3, top_k=2, random_state=0)
+        assert network.chosen.sum() == 2
+        assert network.scores.max() <= 1.0
+    assert consensus(models[0], frame(made), series="series", times="time").names == tuple(made.feature_names)
+    again = [stability_selection(models[0], made.series, n_subsamples=4, random_state=1).scores for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+    with pytest.raises(ValueError, match="over must be"):
+        consensus(models, made.series, over="time")
+
+
+def test_consensus_with_two_at_work_is_the_same(made):
+    models = [OKVAR("linear", alpha) for alpha in (0.1, 10.0)]
+    one = consensus(models, made.series).scores
+    with joblib.parallel_config(backend="threading"):
+        np.testing.assert_array_equal(one, consensus(models, made.series, n_jobs=2).scores)
+
+
+def test_selection_criteria(made):
+    models = [OKVAR("linear", alpha) for alpha in (1.0, 1e8)]
+    best, values = best_okvar(models, made.series)
+    assert best.bic_ == values.min()
+    best, values = best_okvar(models, made.series, criterion="series")
+    np.testing.assert_allclose(values[0], leave_one_series_out(models[0], made.series).mean())
+    assert best.alpha == models[int(values.argmin())].alpha
+    with pytest.raises(ValueError, match="at least 2 series"):
+        leave_one_series_out(models[0], made.series[0])
+
+
+def test_a_warm_path_ends_where_cold_fits_end(made):
+    model = OKVAR(Gaussian(2.0), 0.3, L1(1.0), tol=1e-4, max_iter=50_000)
+    path = penalty_path(model, made.series, [0.1, 0.3, 1.0])
+    assert [fitted.penalty.weight for fitted in path] == [1.0, 0.3, 0.1]
+    cold = OKVAR(Gaussian(2.0), 0.3, L1(0.1), tol=1e-4, max_iter=50_000).fit(made.series)
+    np.testing.assert_allclose(path[-1].objective_[-1], cold.objective_[-1], rtol=1e-3)
+    assert path[-1].n_iter_ < cold.n_iter_
+    with pytest.raises(ValueError, match="needs a model with a penalty"):
+        penalty_path(OKVAR(), made.series, [1.0])
+
+
+def test_parents_say_what_they_need(made):
+    with pytest.raises(ValueError, match="scalar kernel"):
+        parent_probabilities(OKVAR(Transformable(Gaussian(1.0))), made.series)
+    with pytest.raises(ValueError, match="lag=1"):
+        parent_probabilities(OKVAR(lag=2), made.series)
+    holes = [one.copy() for one in made.series]
+    holes[0][3, 1] = np.nan
+    with pytest.raises(ValueError, match="without holes"):
+        parent_probabilities(OKVAR(), holes)
+    few = parent_probabilities(OKVAR("linear"), made.series, max_candidates=1, max_parents=1)
+    assert ((few > 0).sum(axis=0) <= 1).all()
+
+
+@pytest.mark.parametrize("target", ["next", "integral"])
+def test_saved_models_predict_the_same(made, target, tmp_path):
+    model = OKVAR(Gaussian(2.0) * Identity(), 0.1, L1(0.01), True, target=target, memory=1.0, tol=0.1)
+    model.fit(made.series)
+    ovk.save(model, tmp_path / "model.ovk")
+    loaded = ovk.load(tmp_path / "model.ovk")
+    np.testing.assert_array_equal(loaded.predict(made.series[0]), model.predict(made.series[0]))
+    np.testing.assert_array_equal(loaded.edge_scores(), model.edge_scores())
