@@ -1,14 +1,14 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``; and `report`, all of them on one page."""
 
-from ovk.plotting.calibration import CalibrationDisplay
 from ovk.plotting.autoregression import JacobianDisplay, SeriesDisplay
+from ovk.plotting.calibration import CalibrationDisplay
 from ovk.plotting.display import Display
 from ovk.plotting.functional import FunctionalPredictionDisplay
 from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
-from ovk.plotting.output_graph import OutputGraphDisplay
 from ovk.plotting.network import NetworkDisplay
+from ovk.plotting.output_graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
 from ovk.plotting.progressive_error import ProgressiveErrorDisplay
@@ -24,8 +24,10 @@ __all__ = [
     "Display",
     "FunctionalPredictionDisplay",
     "IntervalDisplay",
+    "JacobianDisplay",
     "KernelWeightsDisplay",
     "LeaveOneOutDisplay",
+    "NetworkDisplay",
     "OutputGraphDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",
@@ -33,14 +35,8 @@ __all__ = [
     "RecentDisplay",
     "RegretDisplay",
     "ResidualDisplay",
+    "SeriesDisplay",
     "SupportDisplay",
     "TaskGraphDisplay",
     "report",
-    "JacobianDisplay",
-    "LeaveOneOutDisplay",
-    "NetworkDisplay",
-    "OutputStructureDisplay",
-    "PredictionDisplay",
-    "ProgressiveErrorDisplay",
-    "SeriesDisplay",
 ]
