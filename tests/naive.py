@@ -477,6 +477,8 @@ def min_max(y, z):
     low = sum(min(y.get(part, 0), z.get(part, 0)) for part in parts)
     high = sum(max(y.get(part, 0), z.get(part, 0)) for part in parts)
     return low / high if high else 1.0
+
+
 # -------------------------------------------------------------------------------------------- feature maps
 
 
