@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ovk._params import Registered
 from ovk._validation import Array
 from ovk.features import NystromMap
 from ovk.features.nystrom import independent
@@ -24,7 +25,7 @@ from ovk.kernels import ScalarKernel
 from ovk.structured.outputs import Outputs, first_of_each, keys, take
 
 
-class Coordinates(ABC):
+class Coordinates(Registered, ABC):
     """Coordinates of outputs."""
 
     anchors: Outputs

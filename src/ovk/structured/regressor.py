@@ -80,7 +80,7 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
     def candidates_(self) -> Any:
         """The distinct training outputs, in order of appearance: where predictions are looked for by default."""
         check_is_fitted(self)
-        return _pick(self.train_outputs_, first_of_each(as_outputs(self.train_outputs_, self.output_kernel_, "y")))
+        return pick(self.train_outputs_, first_of_each(as_outputs(self.train_outputs_, self.output_kernel_, "y")))
 
     def decision_function(self, X: Any, candidates: Any = None) -> Any:
         """Scores of candidates, <h(x), phi(y)> - k(y, y) / 2: largest where |h(x) - phi(y)|^2 is smallest.
@@ -148,7 +148,7 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
         given, outputs = self._shared(candidates)
         weights: Iterator[Array] = (self._weights(X[rows]) for rows in self._row_chunks(X, count(outputs)))
         chosen = np.concatenate(list(nearest_shared(kernel, anchors, outputs, weights, k)))
-        return _pick(given, chosen[:, 0] if k == 1 else chosen)
+        return pick(given, chosen[:, 0] if k == 1 else chosen)
 
     def _shared(self, candidates: Any) -> tuple[Any, Outputs]:
         given = self.candidates_ if candidates is None else candidates
@@ -188,7 +188,7 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
         return 1.0 - missed / spread
 
 
-def _pick(given: Any, rows: Any) -> Any:
+def pick(given: Any, rows: Any) -> Any:
     """Some of what a user gave, in the same form; rows (m,) or (m, k)."""
     if isinstance(given, np.ndarray):
         return given[rows]

@@ -54,6 +54,9 @@ def make():
         "labels": IOKR(k, alpha=[0.1, 1.0], decoder=LabelThresholds(0.4), fit_intercept=True).fit(X, bits),
         "sketched": IOKR(k, KSpectrum(2), 0.1, landmarks=X[:5], output_landmarks=words[:4]).fit(X, words),
         "half": IOKR(k, KSpectrum(2), 0.1, alpha_graph=0.1, n_neighbors=3).fit(X[:8], words[:8], unlabelled=X[8:]),
+        "stream": IOKR(k, KSpectrum(2), 0.1, landmarks=X[:5])
+        .partial_fit(X[:9], words[:9])
+        .partial_fit(X[9:], words[9:]),
         "trees": OutputKernelTrees(KSpectrum(2), 3, random_state=0).fit(X, words),
         "links": LinkPredictor(k, alpha=0.1).fit(X, path),
     }

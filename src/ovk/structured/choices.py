@@ -1,0 +1,103 @@
+"""What a user may pass to `IOKR` as kernel, operator, alphas and landmarks, and what it means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from ovk._validation import Array, positive, whole
+from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
+from ovk.operators import Dense, Identity, OutputOperator
+from ovk.ovkernels import OperatorKernel, Separable
+from ovk.structured.coordinates import Coordinates, Distinct, Sketch, Vectors
+from ovk.structured.outputs import Outputs, as_outputs, count, first_of_each, take
+
+#: Distinct outputs above which a square matrix of them is not made unasked.
+MANY_OUTPUTS = 10_000
+
+
+def check_alphas(alpha: Any) -> Array:
+    """One alpha, or several to choose from."""
+    alphas = np.atleast_1d(np.asarray(alpha))
+    if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
+        raise ValueError(f"alpha must be a number > 0, or a sequence of them to choose from, got {alpha!r}")
+    return np.array([positive(float(one), "alpha") for one in alphas])
+
+
+def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
+    """The scalar kernel, and what is known of the operator (None for the identity)."""
+    if isinstance(kernel, Separable):
+        if operator is not None:
+            raise ValueError("give the operator in the kernel k * T or as operator=, not both")
+        kernel, operator = kernel.scalar, kernel.operator
+    elif isinstance(kernel, OperatorKernel):
+        raise ValueError(
+            f"kernel must be a scalar kernel or k * T, got {type(kernel).__name__}: the features of outputs have no "
+            "coordinates that it could be about; use OVKRidge for vectors"
+        )
+    if operator is not None and operator != "covariance" and not isinstance(operator, OutputOperator):
+        raise ValueError(f"operator must be an operator of ovk.operators or 'covariance', got {operator!r}")
+    trivial = isinstance(operator, Identity) and operator.output_dim is None
+    return Gaussian() if kernel is None else as_kernel(kernel), None if trivial else operator
+
+
+def coordinates_for(
+    kernel: ScalarKernel, outputs: Outputs, landmarks: Any, rng: Any, *, orthonormal: bool
+) -> Coordinates:
+    """Coordinates for outputs; orthonormal ones where an operator, or outputs to come, need them."""
+    if isinstance(kernel, Linear) and landmarks is None and (orthonormal or outputs.shape[1] <= outputs.shape[0]):
+        return Vectors(np.eye(outputs.shape[1]))
+    if landmarks is not None and not isinstance(landmarks, (int, np.integer)):
+        return Sketch.on(kernel, as_outputs(landmarks, kernel, "output_landmarks"))
+    first = first_of_each(outputs)
+    wanted = len(first) if landmarks is None else min(whole(landmarks, "output_landmarks"), len(first))
+    if wanted > MANY_OUTPUTS:
+        raise ValueError(
+            f"there are {wanted} distinct outputs, and their kernel matrix would not fit: give output_landmarks=m, a "
+            "few hundred or thousand"
+        )
+    if landmarks is None and not orthonormal:
+        return Distinct.among(kernel, outputs)
+    chosen = first if wanted == len(first) else np.sort(rng.choice(first, size=wanted, replace=False))
+    return Sketch.on(kernel, take(outputs, chosen))
+
+
+def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> OutputOperator | None:
+    """The operator on the coordinates, None for the identity."""
+    if operator is None:
+        return None
+    if isinstance(operator, OutputOperator):
+        resolved: OutputOperator = clone(operator).resolve(count(coordinates.anchors))
+        return resolved
+    T = coordinates.of(outputs)
+    moments = T.T @ T
+    return Dense(moments / max(float(np.linalg.norm(moments, 2)), 1e-300))
+
+
+def landmarks_among(landmarks: Any, X: Any, rng: Any) -> Any:
+    """Points of the inputs' Nystrom features, None without."""
+    if landmarks is None:
+        return None
+    if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
+        m = min(whole(landmarks, "landmarks"), X.shape[0])
+        return dense(X[np.sort(rng.choice(X.shape[0], size=m, replace=False))])
+    points = np.asarray(landmarks, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0 or not np.isfinite(points).all():
+        raise ValueError(
+            f"landmarks must be a whole number or finite points with {X.shape[1]} features, got shape {points.shape}"
+        )
+    return points
+
+
+def generator(random_state: Any) -> Any:
+    """What draws landmarks."""
+    return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+
+
+def dense(X: Any) -> Array:
+    """Inputs as a plain array."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
