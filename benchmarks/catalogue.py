@@ -14,6 +14,7 @@ MODULES = (
     "many_outputs",
     "output_structure",
     "movkl",
+    "okvar",
     "iokr",
     "online_click",
     "online_peers",
