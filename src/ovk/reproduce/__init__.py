@@ -1,6 +1,6 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
-from ovk.reproduce import french_load, jura, mtr, olok, parkinsons, regret_rates
+from ovk.reproduce import french_load, jura, label_streams, mtr, olok, parkinsons, regret_rates
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "entry",
     "french_load",
     "jura",
+    "label_streams",
     "mtr",
     "names",
     "olok",
