@@ -41,6 +41,7 @@ WITHOUT_EXAMPLE = {
     "Stationary", "NotDifferentiable", "entry", "reproduction", "run", "DatasetNotFound", "DatasetCorrupt", "Baseline",
     "Selection", "FeaturePlan", "StreamFeatures", "Dictionary", "FixedFeatures",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
+    "Conformal",
 }  # fmt: skip
 
 

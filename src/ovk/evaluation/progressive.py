@@ -11,6 +11,7 @@ import numpy as np
 from ovk._progress import ProgressBar
 from ovk._validation import Array, whole
 from ovk.evaluation.baselines import Baseline, as_baseline
+from ovk.evaluation.conformal import Conformal, IntervalRecord, as_intervals
 from ovk.evaluation.curves import Entrant, Tally, checkpoints
 from ovk.evaluation.learners import OnlineLearner, RowByRow, as_learner
 from ovk.evaluation.result import ProgressiveResult
@@ -31,6 +32,7 @@ def progressive(
     scale: str | None = None,
     warm_up: int | None = None,
     baselines: Sequence[Any] = ("last", "mean"),
+    intervals: Any = None,
     chunk_size: int = 1024,
     keep: str = "predictions",
     progress: bool = True,
@@ -55,6 +57,9 @@ def progressive(
     baselines : names or baselines of `ovk.evaluation`
         "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
         rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
+    intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
+        Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
+        output; the method learns in place, in the units of the outputs. Rows of a warm-up have none.
     keep : "predictions", "all" or "none"
         What to keep of each row: its predictions, its inputs and outputs as well (for `regret`), or nothing, so that
         memory does not grow with the stream.
@@ -63,7 +68,8 @@ def progressive(
 
     Returns
     -------
-    `ProgressiveResult`; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay`
+    `ProgressiveResult`; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay` and
+    `ovk.plotting.IntervalDisplay`
 
     Examples
     --------
@@ -102,12 +108,13 @@ def progressive(
         baselines = [baselines]
     beside = [as_baseline(baseline) for baseline in baselines]
     learner = as_learner(model)
+    method = None if intervals is None else as_intervals(intervals)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
     race = None
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_warm_up(iter(stream), warm_up):
             if race is None:
-                race = _Race(model, learner, beside, scaling, chunk, keep)
+                race = _Race(model, learner, beside, scaling, method, chunk, keep)
             race.take(chunk, tested=tested)
             if bar is not None:
                 bar.update(len(chunk.X))
@@ -143,6 +150,7 @@ class _Race:
         learner: OnlineLearner,
         baselines: list[Baseline],
         scaling: Scaling,
+        intervals: Conformal | None,
         first: Chunk,
         keep: str,
     ) -> None:
@@ -158,6 +166,7 @@ class _Race:
         self.rows: list[int] = []
         self.support: list[tuple[int, int]] = []
         self.kept: list[tuple[Array, ...]] = []
+        self.intervals = None if intervals is None else IntervalRecord(intervals, d, keep=keep != "none")
 
     def take(self, chunk: Chunk, *, tested: bool) -> None:
         """Let everyone predict and learn the rows, and note the errors."""
@@ -179,6 +188,12 @@ class _Race:
         for entrant in self.beside:
             entrant.record(entrant.predict_then_learn(chunk.X, Y), Y, counted, marks - start)
         self.counts.add(counted.astype(np.float64), marks - start)
+        if self.intervals is not None:
+            # An invalid row's prediction is nan, and so is its region.
+            if tested:
+                self.intervals.take(F, np.where(counted, Y, np.nan), marks - start)
+            else:
+                self.intervals.skip(F)
         self.rows += marks.tolist()
         self.n_rows += n
         self.n_skipped += int(skipped.sum())
@@ -210,9 +225,11 @@ class _Race:
             for entrant in (self.entrant, *self.beside):
                 entrant.record(nothing, nothing, nothing.astype(bool), mark)
             self.counts.add(nothing, mark)
+            if self.intervals is not None:
+                self.intervals.end()
             self.rows.append(self.n_rows)
             self._note_support()
-        counts = self.counts.curve()
+        counts, rows = self.counts.curve(), np.array(self.rows, dtype=np.int64)
         learner = self.entrant.learner
         unlearned = learner.n_skipped if isinstance(learner, RowByRow) else 0
         kept: list[Array | None] = [np.concatenate(parts) for parts in zip(*self.kept, strict=True)]
@@ -223,7 +240,7 @@ class _Race:
         return ProgressiveResult(
             model=self.entrant.errors(counts),
             baselines=tuple(entrant.errors(counts) for entrant in self.beside),
-            rows=np.array(self.rows, dtype=np.int64),
+            rows=rows,
             counts=counts,
             predictions=predictions,
             inputs=inputs,
@@ -235,4 +252,5 @@ class _Race:
             n_skipped=self.n_skipped + unlearned,
             support_rows=support[:, 0] if self.support else None,
             support_sizes=support[:, 1] if self.support else None,
+            intervals=None if self.intervals is None else self.intervals.result(rows),
         )

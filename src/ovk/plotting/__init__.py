@@ -1,6 +1,7 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
 from ovk.plotting.display import Display
+from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
@@ -8,6 +9,7 @@ from ovk.plotting.progressive_error import ProgressiveErrorDisplay
 
 __all__ = [
     "Display",
+    "IntervalDisplay",
     "LeaveOneOutDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",
