@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from ovk import reproduce
-from ovk.datasets import available
+from ovk.datasets import DatasetNotFound, available
 from ovk.kernels import Matern
 from ovk.online import suggest_from_capacity
 from ovk.reproduce.regret_rates import CASES, best_in_ball
@@ -48,3 +48,27 @@ def test_french_load():
     for region in ("each", "box", "ellipsoid"):
         for method in ("ACI", "ConformalPID", "StronglyAdaptive"):
             assert abs(result[f"coverage, {region}: {method}"] - 0.9) < 0.1
+
+
+@pytest.mark.skipif(not available()["codrna"], reason="needs the data set codrna: set OVK_DATA")
+def test_codrna():
+    result = reproduce.run("codrna", n=2500, budget=60)
+    kors, linear = result["PKAWV, KORS, 60 points"], result["linear"]
+    assert kors < linear < 0.5
+    assert "59,535 of the talk's 270,000" in result.data
+    assert set(result.figures) == {"loss-and-time"}
+
+
+def test_susy_from_a_file_of_its_form(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 18))
+    label = (X[:, 0] * X[:, 1] > 0).astype(float)
+    (tmp_path / "susy").mkdir()
+    with pytest.raises(DatasetNotFound, match="SUSY of the UCI Machine Learning Repository"):
+        reproduce.run("susy", tmp_path)
+    np.savetxt(tmp_path / "susy" / "SUSY.csv", np.column_stack([label, X]), delimiter=",")
+    result = reproduce.run("susy", tmp_path, n=2500, budget=40)
+    assert "the first 2,500 rows" in result.data
+    assert result["PKAWV, Taylor of degree 2"] < 0.9 * result["linear"]
+    np.savetxt(tmp_path / "susy" / "SUSY.csv.gz", np.column_stack([label, X])[:100], delimiter=",")
+    assert "the first 100 rows" in reproduce.run("susy", tmp_path, budget=40).data

@@ -15,6 +15,7 @@ from ovk.reproduce import (
     parkinsons,
     regret_rates,
 )
+from ovk.reproduce import french_load, jura, label_streams, mtr, olok, parkinsons, regret_rates
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "label_sets",
     "links",
     "movkl",
+    "label_streams",
     "mtr",
     "names",
     "olok",
