@@ -8,6 +8,7 @@ from ovk.reproduce import (
     jura,
     label_ranking,
     label_sets,
+    label_streams,
     links,
     movkl,
     mtr,
@@ -15,7 +16,6 @@ from ovk.reproduce import (
     parkinsons,
     regret_rates,
 )
-from ovk.reproduce import french_load, jura, label_streams, mtr, olok, parkinsons, regret_rates
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "jura",
     "label_ranking",
     "label_sets",
+    "label_streams",
     "links",
     "movkl",
-    "label_streams",
     "mtr",
     "names",
     "olok",
