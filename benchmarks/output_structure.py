@@ -37,7 +37,7 @@ def _learned(settings: Settings) -> Case:
     def checks(seconds: Seconds) -> list[Check]:
         return [
             Check("one alpha at most 4 x one eigh", seconds[OURS] / seconds[EIGH], 4.0),
-            Check("a path of 12 at most 4 x one alpha", seconds[PATH] / seconds[OURS], 4.0),
+            Check("a path of 12 at most 6 x one alpha", seconds[PATH] / seconds[OURS], 6.0),
         ]
 
     def scores() -> tuple[dict[str, Any], list[Check]]:

@@ -105,3 +105,17 @@ def test_many_tasks_on_landmarks():
     apart = model.set_params(kernel=Gaussian(1.0) * Identity(d)).fit(X, y, task=task).score(new, truth, task=which)
     assert coupled > 0.95
     assert 1 - coupled < 0.5 * (1 - apart)
+
+
+def test_chunks_in_long_form(data):
+    X, y, task, weight = long_form(data.X, data.holes, data.weight)
+    kernel = Gaussian(0.8) * MixedEffect(0.6, output_dim=3)
+    model = OVKRidge(kernel, 0.1, landmarks=data.X[::3], fit_intercept=True)
+    expected = model.fit(X, y, weight, task=task).predict(data.X_new)
+    parts = [slice(i, i + 9) for i in range(0, len(y), 9)]
+    found = model.fit((X[p], y[p], weight[p], task[p]) for p in parts).predict(data.X_new)
+    assert_allclose(found, expected, rtol=1e-8)
+    plain = model.fit(X, y, task=task).predict(data.X_new)
+    assert_allclose(model.fit((X[p], y[p], None, task[p]) for p in parts).predict(data.X_new), plain, rtol=1e-8)
+    with pytest.raises(ValueError, match="give the operator its output_dim"):
+        model.set_params(kernel=Gaussian(0.8)).fit((X[p], y[p], None, task[p]) for p in parts)

@@ -7,7 +7,13 @@ from scipy.stats import multivariate_normal
 
 import naive
 from ovk.kernels import Gaussian
-from ovk.solvers.criteria import dense_evidence, dense_leave_one_out, separable_evidence, split_among_terms
+from ovk.solvers.criteria import (
+    dense_evidence,
+    dense_leave_one_out,
+    separable_evidence,
+    separable_leave_one_out,
+    split_among_terms,
+)
 
 rng = np.random.default_rng(0)
 N, D = 8, 3
@@ -74,12 +80,17 @@ def test_derivatives_of_the_dense_criteria(name):
     assert_allclose(np.vdot(criterion(A).omega, change), slope, rtol=1e-6)
 
 
-def test_the_dense_derivative_splits_into_those_of_the_terms():
+@pytest.mark.parametrize("criterion", ["evidence", "loo"])
+@pytest.mark.parametrize("operator", [T, W @ W.T], ids=["full", "singular"])
+def test_the_dense_derivative_splits_into_those_of_the_terms(criterion, operator):
     points, outputs = np.repeat(np.arange(N), D), np.tile(np.arange(D), N)
-    A = np.kron(G, T) + np.kron(np.eye(N), np.diag(NOISE))
-    omega = dense_evidence(A, Y.ravel()).omega
-    grams, operators, noise = split_among_terms(omega, [(G, T)], points, outputs, N, D)
-    structured = separable_evidence(G, T, Y, NOISE)
-    assert_allclose(grams[0], structured.grams[0], atol=1e-10)
-    assert_allclose(operators[0], structured.operators[0], atol=1e-10)
-    assert_allclose(noise, structured.noise, atol=1e-10)
+    A = np.kron(G, operator) + np.kron(np.eye(N), np.diag(NOISE))
+    if criterion == "evidence":
+        dense, structured = dense_evidence(A, Y.ravel()), separable_evidence(G, operator, Y, NOISE)
+    else:
+        dense, structured = dense_leave_one_out(A, Y.ravel(), points), separable_leave_one_out(G, operator, Y, NOISE)
+    grams, operators, noise = split_among_terms(dense.omega, [(G, operator)], points, outputs, N, D)
+    assert_allclose(structured.value, dense.value, rtol=1e-10)
+    assert_allclose(structured.grams[0], grams[0], atol=1e-9)
+    assert_allclose(structured.operators[0], operators[0], atol=1e-9)
+    assert_allclose(structured.noise, noise, atol=1e-9)

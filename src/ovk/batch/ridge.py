@@ -36,9 +36,9 @@ class OVKRidge(OVKRegressor):
         Learn a constant for each output that is not penalised.
     landmarks : int or (m, p) array, optional
         Use Nystrom features of that many training points (or of these points): O(n m^2) time and memory that does not
-        grow with n. `fit` then also takes memory-mapped arrays, and an iterator of chunks (X, Y) or
-        (X, Y, sample_weight) in the place of X. Landmarks are drawn uniformly from the rows; from an iterator, out of
-        its first rows.
+        grow with n. `fit` then also takes memory-mapped arrays, and an iterator of chunks (X, Y), (X, Y, sample_weight)
+        or, in long form, (X, y, sample_weight or None, task) in the place of X. Landmarks are drawn uniformly from the
+        rows; from an iterator, out of its first rows.
     chunk_size : int
         Rows taken in at a time with `landmarks`.
     random_state : int, Generator or None
@@ -96,7 +96,8 @@ class OVKRidge(OVKRegressor):
 
         Parameters
         ----------
-        X : (n, p); or, with `landmarks`, an iterator of chunks (X, Y) or (X, Y, sample_weight)
+        X : (n, p); or, with `landmarks`, an iterator of chunks (X, Y), (X, Y, sample_weight) or (X, y, sample_weight,
+            task)
         y : (n, d) or (n,), nan where an output was not observed
         sample_weight : (n,), optional
         task : (n,) integers, optional
@@ -201,13 +202,20 @@ class OVKRidge(OVKRegressor):
     def _checked_chunks(self, stream: Iterable[Any]) -> Iterator[tuple[Any, Targets]]:
         first: Targets | None = None
         for number, chunk in enumerate(stream):
-            if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
+            if not isinstance(chunk, tuple) or len(chunk) not in (2, 3, 4):
                 raise ValueError(
-                    f"chunk {number} must be a tuple (X, Y) or (X, Y, sample_weight), got {type(chunk).__name__}"
+                    f"chunk {number} must be a tuple (X, Y), (X, Y, sample_weight) or (X, y, sample_weight, task), got "
+                    f"{type(chunk).__name__}"
                 )
             X = self._check_inputs(chunk[0], reset=first is None, stream=True)
-            weight = chunk[2] if len(chunk) == 3 else None
-            targets = check_targets(chunk[1], X.shape[0], weight, None, X, part=True)
+            weight, task = (*chunk[2:], None, None)[:2]
+            outputs = self._output_dim()
+            if task is not None and outputs is None:
+                raise ValueError(
+                    "chunks in long form do not show how many tasks there are: give the operator its output_dim, as in "
+                    "Gaussian() * MixedEffect(0.5, output_dim=500)"
+                )
+            targets = check_targets(chunk[1], X.shape[0], weight, task, X, outputs, part=True)
             if first is not None and targets.d != first.d:
                 raise ValueError(f"chunk {number} has {targets.d} outputs but the first one had {first.d}")
             first = first or targets

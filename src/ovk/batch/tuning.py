@@ -28,6 +28,7 @@ from ovk.solvers.criteria import (
     dense_evidence,
     dense_leave_one_out,
     separable_evidence,
+    separable_leave_one_out,
     split_among_terms,
 )
 
@@ -81,8 +82,8 @@ def tune(
 
     The model is read as the Gaussian process y = f(x) + noise, f with the covariance of the model's kernel, noise with
     the variances `alpha`. With several terms k * LowRank(W, diag) that is the linear model of coregionalisation. All
-    derivatives are analytic; for complete outputs and one term k * T the evidence costs one eigendecomposition of the
-    scalar gram whatever the number of outputs, otherwise a factorisation of the matrix of the observed values.
+    derivatives are analytic; for complete outputs and one term k * T a step costs one eigendecomposition of the scalar
+    gram ("loo" also a product for each output), otherwise a factorisation of the matrix of the observed values.
 
     Parameters
     ----------
@@ -175,6 +176,8 @@ class Problem:
         self.variance = np.where(variance > 0, variance, typical)
         self.Y = self.y.reshape(self.n, self.d) if targets.complete else None
         groups = same_inputs(X)
+        # Rows with the same inputs are left out together, and then the closed form is another.
+        self._structured = self._evidence or (leave_out == "row" and len(np.unique(groups)) == self.n)
         self._together = groups[self.points] if leave_out == "row" else groups[self.points] * self.d + self.outputs
 
     def covariance(self) -> Array:
@@ -198,8 +201,9 @@ class Problem:
         if terms is None:
             return self._unstructured(kernel, noise)
         matrices = [(term.scalar(self.X), term.operator.dense()) for _, term in terms]
-        if self._evidence and self.Y is not None and len(terms) == 1:
-            found = separable_evidence(*matrices[0], self.Y, noise)
+        if self._structured and self.Y is not None and len(terms) == 1:
+            criterion = separable_evidence if self._evidence else separable_leave_one_out
+            found = criterion(*matrices[0], self.Y, noise)
         else:
             self._check_size()
             A = np.zeros((len(self.y), len(self.y)))
@@ -242,8 +246,7 @@ class Problem:
         if len(self.y) > DENSE_LIMIT:
             raise ValueError(
                 f"tuning needs the matrix of all observed values here, at most {DENSE_LIMIT} of them, got "
-                f"{len(self.y)}: tune on some of the rows (complete outputs, one term k * T and criterion='evidence' "
-                "have no such limit)"
+                f"{len(self.y)}: tune on some of the rows (complete outputs with one term k * T have no such limit)"
             )
 
 

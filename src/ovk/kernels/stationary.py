@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from ovk._validation import Array
+from ovk._validation import Array, dense_inputs
 from ovk.kernels.base import ScalarKernel, Slope
 from ovk.kernels.tiles import radial, radial_product
 
@@ -120,7 +120,7 @@ class Stationary(ScalarKernel):
             return super().gradient_product(weights, X)
         s = self.scaled_distances(X)
         W = weights * self.profile(s, 1)
-        X = np.asarray(X, dtype=np.float64)
+        X = dense_inputs(X, "the derivative in several length scales")
         X = X - X.mean(axis=0)
         # sum_ij W_ij (x_i - x_j)^2 = 2 sum_i x_i^2 sum_j W_ij - 2 x'Wx for each input
         spread = 2.0 * (W.sum(axis=1) @ X**2 - np.einsum("ia,ia->a", X, W @ X))

@@ -48,6 +48,9 @@ class Spectral(Penalty):
     A subclass says what happens to one eigenvalue: its price, its proximal step, and where the price balances s / t.
     """
 
+    #: Whether small eigenvalues become zero.
+    empties = False
+
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = weight
 
@@ -103,6 +106,8 @@ class Trace(Spectral):
     array([[0., 0.],
            [0., 2.]])
     """
+
+    empties = True
 
     def _price(self, t: Array) -> Array:
         return self._weight() * t

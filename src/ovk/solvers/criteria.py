@@ -12,7 +12,7 @@ Both change with A by <Omega, dA>:  Omega = (B - c c') / 2  for the evidence; fo
 For K = sum_k G_k (x) T_k that is all one needs: the derivative in G_k is sum_qp T_k[q, p] Omega[(., q), (., p)], in T_k
 sum_ij G_k[i, j] Omega[(i, .), (j, .)]. With one term and complete outputs nothing of size n d is formed: scaling by the
 noise D makes A = G (x) T + I with T = V diag(t) V', G = Q diag(g) Q', and the evidence and its derivatives are
-elementwise in Q and V.
+elementwise in Q and V. So are the residuals of rows left out; their derivative in G costs a product for each output.
 """
 
 from __future__ import annotations
@@ -84,6 +84,51 @@ def separable_evidence(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
     # The noise enters by log det, by the scaled outputs and by the scaled operator.
     own = np.einsum("iq,iq->q", Q @ C @ V.T, Y)
     by_log_noise = 0.5 * n - 0.5 * own - (by_scaled * scaled).sum(axis=1)
+    return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
+
+
+def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
+    """Mean squared residual of complete outputs Y, (n, d), each row left out, under G (x) T + I (x) diag(noise).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.solvers.criteria import separable_leave_one_out
+    >>> separable_leave_one_out(np.eye(2), np.eye(1), np.ones((2, 1)), np.ones(1)).value  # nothing to learn from
+    1.0
+    """
+    n, d = Y.shape
+    root = np.sqrt(noise)
+    scaled, Y = T / np.outer(root, root), Y / root
+    t, V = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    g, Q = np.linalg.eigh(G)
+    t, g = np.maximum(t, 0.0), np.maximum(g, 0.0)
+    filters = 1.0 / (np.multiply.outer(g, t) + 1.0)
+    squares = Q**2
+    C = (Q.T @ Y @ V) * filters
+    H = squares @ filters
+    # Rotated residuals r and p = H^-1 D r of each row.
+    r = (Q @ C) / H
+    residuals = r @ V.T
+    value = float((noise * residuals**2).sum()) / (n * d)
+    p = (2.0 / (n * d)) * ((noise * residuals) @ V) / H
+    P = (Q.T @ p) * filters
+    inner = -(P * t) @ C.T
+    inner = 0.5 * (inner + inner.T)
+    for q in range(d):
+        if t[q] > 0:
+            # B S B for one output: B is diagonal in Q, S in the rows.
+            inner += t[q] * np.outer(filters[:, q], filters[:, q]) * ((Q.T * (r[:, q] * p[:, q])) @ Q)
+    outer = -(P.T * g) @ C
+    outer = 0.5 * (outer + outer.T)
+    for q in range(d):
+        spread = squares @ (filters * (g * filters[:, q])[:, None])
+        outer[q] += 0.5 * ((r[:, q : q + 1] * p + p[:, q : q + 1] * r) * spread).sum(axis=0)
+    by_gram = Q @ inner @ Q.T
+    by_scaled = V @ outer @ V.T
+    # The noise stands in the mean itself, in the scaled outputs and in the scaled operator.
+    own = noise * (residuals**2).sum(axis=0) / (n * d)
+    by_log_noise = own - 0.5 * np.einsum("iq,iq->q", Q @ P @ V.T, Y) - (by_scaled * scaled).sum(axis=1)
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
 
 

@@ -5,13 +5,14 @@
 h the objective of ridge regression with the function minimised out (`profile`). In f and T together the problem is
 convex, because <B, G B T^-1> is (Ciliberto et al. 2015); with Omega = |T|_F^2 it is that of Dinuzzo et al. (2011).
 
-Block coordinate descent goes first where Omega depends on the eigenvalues alone: the coefficients C from T (a Sylvester
-equation, solved by eigenvectors), then with B = C T fixed, T from  <B'GB, T^-1> + Omega(T),  which has a closed form.
-It is fast far from the solution and slow where eigenvalues vanish. There accelerated proximal steps on T itself finish;
-for other penalties they do all the work. Neither ever raises H.
+Where Omega depends on the eigenvalues alone, three steps follow each other. Block coordinate descent: the coefficients
+C from T (a Sylvester equation, solved by eigenvectors), then with B = C T fixed, T from  <B'GB, T^-1> + Omega(T),
+which has a closed form; fast far from the solution, slow where eigenvalues vanish. So where Omega makes them vanish,
+L-BFGS on a factor W, T = W W', with as many columns as outputs, which has no minima but those of H. Accelerated
+proximal steps on T itself, which make small eigenvalues zero and certify the minimum; for other penalties they do all
+the work. None ever raises H.
 
-With a `rank`, T = W W', and the same H is minimised in W, (d, rank), by L-BFGS: not convex, but never higher than where
-it starts.
+With a `rank`, the same H is minimised in W, (d, rank): not convex, but never higher than where it starts.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ ROUND, LONGER = 20, 8.0
 #: A round that lowers the objective by less than this part of it has lowered nothing.
 ROUNDING = 1e-9
 #: Block descent stops when a round lowers the objective by less than this part of it.
-STALLED = 1e-5
+STALLED = 1e-3
+#: Smallest eigenvalue, beside the largest, that L-BFGS starts from.
+COLUMN = 1e-3
 #: Part of the mean eigenvalue added to each before block descent, which cannot leave the range of T.
 LIFT = 1e-2
 
@@ -92,8 +95,11 @@ def learn_operator(
     """
     T, left = start, max_iter
     log: list[float] = []
-    if isinstance(penalty, Spectral):
+    if isinstance(penalty, Spectral) and max_iter > 0:
         T, log = _block_descent(profile, penalty, alpha, start, max_iter)
+        if penalty.empties:
+            T, lower = _factor_descent(profile, penalty, alpha, T, log[-1], tol, max_iter - len(log))
+            log += lower
         left -= len(log)
     found = profile.evaluate(T, alpha)
     scale = alpha * float(np.linalg.norm(found.moment))
@@ -118,7 +124,7 @@ def learn_operator(
         # The gradient of h at the minimum is what counts, and at the start it can be far larger.
         scale = alpha * float(np.linalg.norm(profile.evaluate(T, alpha).moment))
         done = info.gradient_mapping <= tol * scale or log[-2] - log[-1] <= ROUNDING * abs(log[-1])
-    return Learned(0.5 * (T + T.T), log, done)
+    return Learned(0.5 * (T + T.T), log, bool(done))
 
 
 def _block_descent(
@@ -140,6 +146,20 @@ def _block_descent(
         if log[-2] - log[-1] <= STALLED * abs(log[-1]):
             break
     return T, log
+
+
+def _factor_descent(
+    profile: Profile, penalty: Spectral, alpha: float, T: Array, reached: float, tol: float, max_iter: int
+) -> tuple[Array, list[float]]:
+    """T from L-BFGS on a square factor, and the objectives below what was reached before."""
+    values, vectors = np.linalg.eigh(T)
+    if max_iter <= 0 or values[-1] <= 0:
+        return T, []
+    # A column that is zero would stay so.
+    W = vectors * np.sqrt(np.maximum(values, COLUMN * values[-1]))
+    found = learn_low_rank(profile, penalty, alpha, W, tol=tol, max_iter=max_iter)
+    log = [value for value in found.objective if value < reached]
+    return (found.T, log) if log else (T, [])
 
 
 def learn_low_rank(
