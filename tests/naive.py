@@ -439,3 +439,22 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
 def squared_norm(K, kept):
     """|f|^2 of f = sum K(x_i, .) a_i."""
     return sum(a @ block(K, x, z) @ b for x, a, _, _ in kept for z, b, _, _ in kept)
+
+
+# ------------------------------------------------------------------------------------- support vector machines
+
+
+def box_dual(K, q, lower, upper, epsilon=0.0, sweeps=5000):
+    """argmin 1/2 b'Kb - q'b + epsilon |b|_1 in the box, one coordinate at a time, each to its exact minimum."""
+    b = np.zeros(len(q))
+    for _ in range(sweeps):
+        before = b.copy()
+        for i in range(len(q)):
+            if K[i, i] <= 0:
+                continue
+            pull = q[i] - K[i] @ b + K[i, i] * b[i]
+            size = max(abs(pull) - epsilon, 0.0) / K[i, i]
+            b[i] = min(max(np.sign(pull) * size, lower[i]), upper[i])
+        if np.abs(b - before).max() < 1e-13:
+            break
+    return b

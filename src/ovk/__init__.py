@@ -2,7 +2,7 @@
 
 from ovk import features, grams, kernels, operators, ovkernels, solvers
 from ovk._version import __version__
-from ovk.batch import OVKRidge, OVKRidgeCV
+from ovk.batch import MultiTaskSVC, MultiTaskSVR, OVKRidge, OVKRidgeCV, VectorField
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import OLOK, OLOKClassifier
@@ -11,9 +11,12 @@ from ovk.persistence import load, save
 __all__ = [
     "OLOK",
     "Expansion",
+    "MultiTaskSVC",
+    "MultiTaskSVR",
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
+    "VectorField",
     "__version__",
     "features",
     "grams",

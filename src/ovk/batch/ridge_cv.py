@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import Any, Self, cast
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import clone
 
 from ovk._progress import ProgressBar
 from ovk._validation import Array, in_interval, positive
 from ovk.batch.problem import CompleteProblem, PairProblem
 from ovk.batch.regressor import OVKRegressor, takes_gram
+from ovk.batch.repeats import merged_repeats, same_inputs
 from ovk.batch.targets import Targets
 from ovk.grams import Kronecker
 from ovk.grams.base import Indices
@@ -112,7 +111,7 @@ class OVKRidgeCV(OVKRegressor):
         scored = self._scored(targets.d)
         kernels = [clone(kernel).resolve(X, targets.d) for kernel in self._kernels()]
         operators = self._operators(targets.d)
-        groups = _same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
+        groups = same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
             _check_two_inputs(targets, groups)
         surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
@@ -197,7 +196,7 @@ class OVKRidgeCV(OVKRegressor):
         with ProgressBar("leave-one-out", total=len(operators) * len(alphas)) as bar:
             if targets.complete and isinstance(kernel, Separable):
                 chosen = [kernel.operator if operator is None else operator for operator in operators]
-                first, merged, within = _merged(X, targets, groups)
+                first, merged, within = merged_repeats(X, targets, groups)
                 problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, merged, 1.0)
                 pairs = self._eigenpairs(problem, chosen, alphas)
                 errors = self._separable_errors(problem, pairs, chosen, alphas, merged.weight, within)
@@ -278,34 +277,3 @@ def _check_two_inputs(targets: Targets, groups: Indices) -> None:
                 "with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output "
                 f"{q} has only 1 sample, or samples of the same inputs"
             )
-
-
-def _same_inputs(X: Any) -> Indices:
-    """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        X.sum_duplicates()
-        bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        keys = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
-    else:
-        # + 0.0 makes -0.0 the zero that it is.
-        keys = [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
-
-
-def _merged(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, npt.NDArray[np.float64]]:
-    """Rows with the same inputs as one row with their mean output and total weight.
-
-    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2: the last term, (d,), does not depend on f.
-    """
-    n = int(groups.max()) + 1 if len(groups) else 0
-    if n == len(groups):
-        return X, targets, np.zeros(targets.d)
-    weight = np.ones(len(groups)) if targets.weight is None else targets.weight
-    total: Array = np.bincount(groups, weights=weight, minlength=n).astype(np.float64)
-    member = sparse.csr_array((weight, (groups, np.arange(len(groups)))), shape=(n, len(groups)))
-    mean = (member @ targets.Y) / total[:, None]
-    within = weight @ (targets.Y - mean[groups]) ** 2
-    _, first = np.unique(groups, return_index=True)
-    return X[first], Targets(mean, targets.d, targets.single, None, total), within

@@ -5,6 +5,7 @@ from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
 from ovk.plotting.progressive_error import ProgressiveErrorDisplay
+from ovk.plotting.vector_field import VectorFieldDisplay
 
 __all__ = [
     "Display",
@@ -12,4 +13,5 @@ __all__ = [
     "OutputStructureDisplay",
     "PredictionDisplay",
     "ProgressiveErrorDisplay",
+    "VectorFieldDisplay",
 ]
