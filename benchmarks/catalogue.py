@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import gram, leave_one_out, many_outputs, ridge
+from benchmarks import gram, leave_one_out, many_outputs, multitask_svm, ridge
 from benchmarks.harness import Benchmark
 
 BENCHMARKS: dict[str, Benchmark] = {
-    module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs)
+    module.BENCHMARK.name: module.BENCHMARK for module in (gram, ridge, leave_one_out, many_outputs, multitask_svm)
 }
