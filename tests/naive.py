@@ -858,3 +858,22 @@ class OKVARObjective:
             return float(rest @ rest), 0.0
         theta = np.linalg.lstsq(columns, rest, rcond=None)[0]
         return float(((rest - columns @ theta) ** 2).sum()), theta[-1]
+
+
+# ------------------------------------------------------------------------------------- support vector machines
+
+
+def box_dual(K, q, lower, upper, epsilon=0.0, sweeps=5000):
+    """argmin 1/2 b'Kb - q'b + epsilon |b|_1 in the box, one coordinate at a time, each to its exact minimum."""
+    b = np.zeros(len(q))
+    for _ in range(sweeps):
+        before = b.copy()
+        for i in range(len(q)):
+            if K[i, i] <= 0:
+                continue
+            pull = q[i] - K[i] @ b + K[i, i] * b[i]
+            size = max(abs(pull) - epsilon, 0.0) / K[i, i]
+            b[i] = min(max(np.sign(pull) * size, lower[i]), upper[i])
+        if np.abs(b - before).max() < 1e-13:
+            break
+    return b

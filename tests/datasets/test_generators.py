@@ -137,3 +137,15 @@ def test_field_checks_its_points():
 def test_arguments_refused(make, wrong, message):
     with pytest.raises(ValueError, match=message):
         make(**wrong)
+
+
+def test_mismatches_are_a_share_of_the_vectors_and_leave_the_field_alone():
+    plain = make_vector_field(100, random_state=0)
+    sample = make_vector_field(100, outliers=0.6, random_state=0)
+    assert sample.inlier.sum() == 40
+    assert plain.inlier.all()
+    np.testing.assert_array_equal(sample.target[sample.inlier], plain.target[sample.inlier])
+    x = np.array([[0.1, 0.2]])
+    np.testing.assert_array_equal(sample.field(x), plain.field(x))
+    with pytest.raises(ValueError, match="outliers"):
+        make_vector_field(10, outliers=1.5)

@@ -42,3 +42,7 @@ __all__ = [
     "stability_selection",
     "tune",
 ]
+from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
+from ovk.batch.vector_field import VectorField
+
+__all__ = ["MultiTaskSVC", "MultiTaskSVR", "OVKRidge", "OVKRidgeCV", "VectorField"]

@@ -58,7 +58,7 @@ class OVKRegressor(MultiOutputMixin, RegressorMixin, Parameters):
         X = self._check_inputs(X, reset=True, stream=stream)
         targets = check_targets(y, X.shape[0], sample_weight, task, X, self._output_dim())
         # A kernel matrix given as X must stay square.
-        return (X, targets) if takes_gram(self.kernel) else _informative(X, targets)
+        return (X, targets) if takes_gram(self.kernel) else informative(X, targets)
 
     def _output_dim(self) -> int | None:
         """Number of outputs, where the kernel says it."""
@@ -215,7 +215,7 @@ def _is_bare_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, Precomputed) and kernel.matrix is None
 
 
-def _informative(X: Any, targets: Targets) -> tuple[Any, Targets]:
+def informative(X: Any, targets: Targets) -> tuple[Any, Targets]:
     """Without the rows that teach nothing, of weight zero or with no observed output; what is left may be complete."""
     keep = ~np.isnan(targets.Y).all(axis=1)
     if targets.weight is not None:

@@ -72,6 +72,8 @@ class OVKRidge(OVKRegressor):
     (0.5, 1.0)
     """
 
+    alpha: Any
+
     def __init__(
         self,
         kernel: Any = None,

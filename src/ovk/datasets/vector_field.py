@@ -91,6 +91,7 @@ def make_vector_field(
     length_scale: float = 0.4,
     box: tuple[float, float] = (-1.0, 1.0),
     noise: float = 0.0,
+    outliers: float = 0.0,
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
@@ -98,7 +99,7 @@ def make_vector_field(
 
     Each of the two parts is scaled to mean square speed 1 on a grid over the box; the field is `mixture`
     times the curl-free part plus 1 - `mixture` times the divergence-free part. With the same
-    `random_state`, the field does not depend on `n_samples` or `noise`.
+    `random_state`, the field does not depend on `n_samples`, `noise` or `outliers`.
 
     Parameters
     ----------
@@ -118,6 +119,8 @@ def make_vector_field(
         Bounds of every coordinate.
     noise : float
         Standard deviation of the noise.
+    outliers : float in [0, 1]
+        Share of the vectors that are replaced by mismatches, uniform over twice the range of the components.
     random_state : int, Generator, RandomState or None
         Where the random numbers come from.
     return_X_y : bool
@@ -127,8 +130,8 @@ def make_vector_field(
     -------
     Bunch
         `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts
-        without noise, `field` the true `BumpField` to evaluate anywhere, `feature_names`, `target_names`,
-        `DESCR`.
+        without noise, `inlier` (n,) False at mismatches, `field` the true `BumpField` to evaluate
+        anywhere, `feature_names`, `target_names`, `DESCR`.
 
     Examples
     --------
@@ -151,6 +154,12 @@ def make_vector_field(
     field = _draw(rng, n_dims, whole(n_bumps, "n_bumps"), width, low, high, share)
     data = rng.uniform(low, high, size=(n, n_dims))
     target = field(data) + sigma * rng.standard_normal((n, n_dims))
+    wrong = in_interval(outliers, "outliers", 0, 1)
+    inlier = np.ones(n, dtype=bool)
+    if wrong > 0:
+        inlier[rng.permutation(n)[: round(wrong * n)]] = False
+        reach = 2.0 * np.abs(target).max(axis=0)
+        target = np.where(inlier[:, None], target, rng.uniform(-reach, reach, size=(n, n_dims)))
     if return_X_y:
         return data, target
     axes = "xyz"[:n_dims]
@@ -159,6 +168,7 @@ def make_vector_field(
         target=target,
         curl_free=field.curl_free(data),
         div_free=field.div_free(data),
+        inlier=inlier,
         field=field,
         feature_names=list(axes),
         target_names=[f"velocity_{axis}" for axis in axes],

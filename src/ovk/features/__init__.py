@@ -29,3 +29,6 @@ __all__ = [
     "TaylorMap",
     "Uniform",
 ]
+from ovk.features.paths import PathFingerprints, path_features
+
+__all__ = ["NystromMap", "OperatorNystromMap", "PathFingerprints", "path_features"]

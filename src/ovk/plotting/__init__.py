@@ -18,6 +18,7 @@ from ovk.plotting.report import report
 from ovk.plotting.residuals import ResidualDisplay
 from ovk.plotting.support import SupportDisplay
 from ovk.plotting.task_graph import TaskGraphDisplay
+from ovk.plotting.vector_field import VectorFieldDisplay
 
 __all__ = [
     "CalibrationDisplay",
@@ -38,5 +39,6 @@ __all__ = [
     "SeriesDisplay",
     "SupportDisplay",
     "TaskGraphDisplay",
+    "VectorFieldDisplay",
     "report",
 ]

@@ -1,10 +1,13 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
 from ovk.reproduce import (
+    california_gps,
     dream3,
+    drug_activity,
     drug_retrieval,
     few_links,
     french_load,
+    glad,
     jura,
     label_ranking,
     label_sets,
@@ -22,11 +25,14 @@ __all__ = [
     "Entry",
     "Result",
     "Row",
+    "california_gps",
     "dream3",
+    "drug_activity",
     "drug_retrieval",
     "entry",
     "few_links",
     "french_load",
+    "glad",
     "jura",
     "label_ranking",
     "label_sets",

@@ -1,0 +1,31 @@
+"""
+A field, its parts, and its mismatches
+======================================
+
+Vectors were observed at 250 points; sixty in a hundred are mismatches that have nothing to do with the field. A robust
+`VectorField` tells them from the rest, and gives the field and its curl-free and divergence-free parts.
+"""
+
+# %%
+# The data: `inlier` is what the fit should find out.
+
+import matplotlib.pyplot as plt
+
+from ovk import VectorField
+from ovk.datasets import make_vector_field
+from ovk.plotting import VectorFieldDisplay
+
+sample = make_vector_field(250, noise=0.03, outliers=0.6, random_state=1)
+model = VectorField(robust=True).fit(sample.data, sample.target)
+found, true = model.inliers_, sample.inlier
+print(f"precision {(found & true).sum() / found.sum():.3f}, recall {(found & true).sum() / true.sum():.3f}")
+
+# %%
+# The field with the vectors that were taken for observations of it, its stream lines, and its two parts.
+
+figure, axes = plt.subplots(2, 2, figsize=(11, 9.5), layout="constrained")
+VectorFieldDisplay.from_estimator(model, sample.data, sample.target, ax=axes[0, 0])
+VectorFieldDisplay.from_estimator(model, style="stream", ax=axes[0, 1])
+VectorFieldDisplay.from_estimator(model, part="curl-free", ax=axes[1, 0])
+VectorFieldDisplay.from_estimator(model, part="div-free", ax=axes[1, 1])
+plt.show()

@@ -1,0 +1,82 @@
+"""Vector field consensus: which observations follow a field, and which are mismatches (Ma et al. 2013).
+
+An observation is an inlier with probability g, and then v ~ N(f(x), s^2 I), or an outlier spread evenly over a volume
+a:
+
+    p_i = g exp(-|v_i - f(x_i)|^2 / 2 s^2) / (g exp(-|v_i - f(x_i)|^2 / 2 s^2) + (1 - g) (2 pi s^2)^(d/2) / a)
+    f = ridge regression with weights p and alpha = s^2,   s^2 = sum p |v - f|^2 / (d sum p),   g = sum p / n
+
+in turn (expectation, maximisation). The noise starts at the spread of all observations, so that first nearly all of
+them have a say, and shrinks as the field comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ovk._validation import Array
+
+#: Values of the field at the data from weights (n,) and the noise variance.
+Smoother = Callable[[Array, float], Array]
+
+
+class Agreement(NamedTuple):
+    """The result: inlier probabilities (n,), noise variance, share of inliers, rounds taken."""
+
+    probability: Array
+    variance: float
+    share: float
+    rounds: int
+
+
+def consensus(
+    smooth: Smoother,
+    V: Array,
+    weight: Array | None = None,
+    *,
+    start: Agreement | None = None,
+    tol: float = 1e-4,
+    max_rounds: int = 200,
+) -> Agreement:
+    """Run until no probability moves by more than `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch.consensus import consensus
+    >>> V = np.array([[1.0, 0.0], [1.01, 0.0], [0.99, 0.01], [1.0, -0.01], [-3.0, 4.0]])
+    >>> def mean(weights, variance):
+    ...     return np.tile(weights @ V / weights.sum(), (5, 1))
+    >>> consensus(mean, V).probability.round(2)
+    array([1., 1., 1., 1., 0.])
+    """
+    n, d = V.shape
+    w = np.ones(n) if weight is None else weight
+    extent = np.ptp(V, axis=0)
+    # A component that never varies leaves the outliers no room in it: they have that of the others.
+    extent = np.where(extent > 0, extent, max(float(extent.max()), 1e-300))
+    volume = float(np.sum(np.log(extent)))
+    centre = w @ V / w.sum()
+    spread = float((w @ (V - centre) ** 2).sum()) / (d * w.sum())
+    least = 1e-10 * spread
+    if spread == 0:
+        return Agreement(np.ones(n), 0.0, 1.0, 0)
+    p, variance, share = (np.ones(n), spread, 0.9) if start is None else start[:3]
+    for rounds in range(1, max_rounds + 1):
+        F = smooth(w * p, variance)
+        squares = ((V - F) ** 2).sum(axis=1)
+        if rounds > 1 or start is not None:
+            variance = max(float((w * p) @ squares) / (d * float((w * p).sum())), least)
+        inlier = np.log(share) - 0.5 * squares / variance - 0.5 * d * np.log(2 * np.pi * variance)
+        outlier = np.log1p(-share) - volume
+        new = 1.0 / (1.0 + np.exp(np.clip(outlier - inlier, -700, 700)))
+        # At least as many inliers as a field needs to be seen at all.
+        share = float(np.clip(w @ new / w.sum(), 0.01, 0.999))
+        moved = float(np.abs(new - p).max())
+        p = np.maximum(new, 1e-12)
+        if moved <= tol:
+            break
+    return Agreement(p, variance, share, rounds)

@@ -1,0 +1,379 @@
+"""Regression of vector fields, with their parts, derivatives and mismatches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._validation import Array, positive, whole
+from ovk.batch.consensus import Agreement, Smoother, consensus
+from ovk.batch.field_tuning import Observations, tune, weighted_sum, weighted_terms
+from ovk.batch.regressor import informative
+from ovk.batch.repeated import merged, same_inputs
+from ovk.batch.ridge import OVKRidge
+from ovk.batch.targets import Targets, check_targets
+from ovk.expansion import Expansion
+from ovk.features import OperatorNystromMap
+from ovk.grams.base import Indices
+from ovk.kernels import Gaussian
+from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, as_operator_kernel
+from ovk.solvers.cholesky import triangle
+
+CRITERIA = ("evidence", "loo", None)
+
+
+class FieldParts(NamedTuple):
+    """Values of the parts of a field, each (n, d): they add up to the prediction.
+
+    `curl_free` is a gradient, `div_free` has no sources, `rest` is what kernels of neither kind and the constant gave.
+    """
+
+    curl_free: Array
+    div_free: Array
+    rest: Array
+
+
+class VectorField(OVKRidge):
+    """A vector field from observations at scattered points, with its curl-free and divergence-free parts.
+
+    Ridge regression (Gaussian process regression) with kernels of gradient fields and of fields without sources. Their
+    weights and widths and the noise are chosen by the evidence or by leave-one-out, with exact gradients.
+
+    Parameters
+    ----------
+    kernel : "helmholtz", "curl-free", "div-free", or an operator-valued kernel; default None
+        None is "helmholtz", the sum of the other two, where a field has as many components as coordinates, and
+        components learned apart where it has not. Named kernels have a Gaussian profile; for another give
+        ``CurlFree(Matern(2.5)) + DivFree(Matern(2.5))``, say. Weights and length scales are where the search starts.
+    alpha : float > 0, optional
+        Variance of the noise; chosen when not given. With `robust`, where its search starts.
+    criterion : "evidence", "loo" or None
+        What the weights and widths of the kernel are chosen by: the evidence of the data (marginal likelihood), the
+        squared error of leaving out each row (or each of the `groups` given to `fit`), or None to take them as they
+        are.
+    robust : bool
+        Tell mismatches from observations of the field (vector field consensus): each observation gets a probability
+        of being an inlier, and the field follows these.
+    fit_intercept : bool
+        Add a constant vector that is not penalised. It has neither curl nor divergence, and is counted in `rest`.
+    landmarks : int or (m, p) array, optional
+        Sparse approximation with that many of the points (or with these points), for many observations.
+    tuning_size : int
+        The choice of weights and widths looks at no more rows than this, drawn at random.
+    restarts : 1 to 4
+        Starts of the search, from different widths.
+    solver, chunk_size, random_state : as in `OVKRidge`
+
+    Attributes
+    ----------
+    kernel_, alpha_ : kernel and noise variance, as chosen
+    criterion_values_ : (restarts,) values per observed number at the end of each search; smallest is best
+    inlier_probability_ : (n,) with `robust`, else None
+    inliers_ : (n,) probability above one half, or None
+    and those of `OVKRidge`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import VectorField
+    >>> from ovk.datasets import make_vector_field
+    >>> sample = make_vector_field(80, noise=0.05, random_state=0)
+    >>> model = VectorField().fit(sample.data, sample.target)
+    >>> x = np.array([[0.1, -0.2], [0.4, 0.3]])
+    >>> parts = model.decompose(x)
+    >>> bool(np.abs(parts.curl_free - sample.field.curl_free(x)).max() < 0.2)
+    True
+    >>> np.allclose(sum(parts), model.predict(x)), model.curl(x).shape, model.divergence(x).shape
+    (True, (2,), (2,))
+    """
+
+    alpha: Any
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float | None = None,
+        *,
+        criterion: str | None = "evidence",
+        robust: bool = False,
+        fit_intercept: bool = False,
+        landmarks: Any = None,
+        tuning_size: int = 1000,
+        restarts: int = 2,
+        solver: Any = "auto",
+        chunk_size: int = 4096,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            alpha,  # type: ignore[arg-type]
+            solver=solver,
+            fit_intercept=fit_intercept,
+            landmarks=landmarks,
+            chunk_size=chunk_size,
+            random_state=random_state,
+        )
+        self.criterion = criterion
+        self.robust = robust
+        self.tuning_size = tuning_size
+        self.restarts = restarts
+
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None
+    ) -> Self:
+        """Learn from points and vectors.
+
+        Parameters
+        ----------
+        X : (n, p) points
+        y : (n, d) vectors, nan where a component was not observed
+        sample_weight : (n,), optional
+            How often each row counts; divide weights that are only relative by their mean.
+        task : (n,) integers, optional
+            Long form: row i is one observation, of component task_i.
+        groups : (n,), optional
+            With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
+        """
+        with self._all_or_nothing():
+            self._fit_field(X, y, sample_weight, task, groups)
+        return self
+
+    def _default_kernel(self) -> OperatorKernel:
+        if self.kernel is None:
+            return _named("helmholtz")
+        if isinstance(self.kernel, str) and self.kernel in ("helmholtz", "curl-free", "div-free"):
+            return _named(self.kernel)
+        return as_operator_kernel(self.kernel)
+
+    def _kernel_of(self, p: int, d: int) -> OperatorKernel:
+        if self.kernel is None and (p != d or p < 2):
+            return as_operator_kernel(Gaussian("median"))
+        kernel: OperatorKernel = clone(self._default_kernel())
+        return kernel
+
+    def _fit_field(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> None:
+        if self.criterion not in CRITERIA:
+            raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
+        if not 1 <= whole(self.restarts, "restarts") <= 4:
+            raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
+        alpha = None if self.alpha is None else positive(self.alpha, "alpha")
+        if alpha is None and self.criterion is None and not self.robust:
+            raise ValueError("alpha must be given when nothing is chosen (criterion=None): the variance of the noise")
+        full = self._check_inputs(X, reset=True)
+        all_targets = check_targets(y, full.shape[0], sample_weight, task, full, self._output_dim())
+        n = full.shape[0]
+        labels = _groups(groups, n)
+        keep = _taught(all_targets)
+        full, all_targets = full[keep], all_targets.rows(keep)
+        labels = None if labels is None else labels[keep]
+        rng = self._generator()
+        kernel = self._kernel_of(full.shape[1], all_targets.d).resolve(full, all_targets.d)
+        self.criterion_values_: Any = None
+        self.inlier_probability_: Any = None
+        self.inliers_: Any = None
+        if self.robust:
+            kernel, alpha, probability = self._agree(kernel, full, all_targets, alpha, rng)
+            everyone = np.zeros(n)
+            everyone[keep] = probability
+            weight = probability if all_targets.weight is None else probability * all_targets.weight
+            used = replace(all_targets, weight=np.where(probability > 1e-8, weight, 0.0))
+            self._final(kernel, alpha, *informative(full, used))
+            self.inlier_probability_, self.inliers_ = everyone, everyone > 0.5
+            return
+        if self.criterion is not None:
+            tuned = self._tune(kernel, full, all_targets, labels, alpha, rng)
+            kernel, alpha = tuned
+        assert alpha is not None
+        self._final(kernel, alpha, full, all_targets)
+
+    def _output_dim(self) -> int | None:
+        return None if self.kernel is None else super()._output_dim()
+
+    def _final(self, kernel: OperatorKernel, alpha: float, X: Any, targets: Targets) -> None:
+        """Fit with everything known."""
+        if self.landmarks is None:
+            self._solve(kernel, alpha, X, targets, self.solver)
+        else:
+            self._fit_landmarks(kernel, alpha, self._choose_landmarks(X), targets, self._slices(X, targets))
+
+    def _tune(
+        self,
+        kernel: OperatorKernel,
+        X: Any,
+        targets: Targets,
+        groups: Indices | None,
+        alpha: float | None,
+        rng: Any,
+    ) -> tuple[OperatorKernel, float]:
+        most = whole(self.tuning_size, "tuning_size", least=2)
+        if X.shape[0] > most:
+            rows = np.sort(rng.choice(X.shape[0], size=most, replace=False))
+            X, targets = X[rows], targets.rows(rows)
+            groups = None if groups is None else groups[rows]
+        data = _observations(X, targets, groups, intercept=self.fit_intercept)
+        assert self.criterion is not None
+        found = tune(kernel, data, alpha=alpha, criterion=self.criterion, restarts=self.restarts)
+        self.criterion_values_ = np.array(found.values)
+        return found.kernel, found.alpha
+
+    def _agree(
+        self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | None, rng: Any
+    ) -> tuple[OperatorKernel, float, Array]:
+        """Kernel, noise variance and inlier probabilities by consensus; widths are chosen among the inliers."""
+        if not targets.complete:
+            raise ValueError("robust=True needs every component of every vector: leave rows with nan out")
+        V, weight = targets.Y, targets.weight
+        centre = V.mean(axis=0) if self.fit_intercept else np.zeros(V.shape[1])
+        if self.criterion is not None:
+            pairs = weighted_terms(kernel)
+            total = sum(factor for factor, _ in pairs)
+            power = float(((V - centre) ** 2).mean()) or 1.0
+            kernel = weighted_sum([power * factor / total for factor, _ in pairs], [term for _, term in pairs])
+        start = None if alpha is None else Agreement(np.ones(len(V)), alpha, 0.9, 0)
+        found = consensus(self._smoother(kernel, X, V), V, weight, start=start)
+        if self.criterion is not None:
+            for _ in range(2):
+                chosen = found.probability > 0.5
+                if chosen.sum() < 3:
+                    break
+                kernel, variance = self._tune(kernel, X[chosen], targets.rows(chosen), None, None, rng)
+                again = Agreement(found.probability, variance, found.share, 0)
+                found = consensus(self._smoother(kernel, X, V), V, weight, start=again)
+        if found.variance == 0:
+            # All vectors are the same: any noise will do.
+            return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
+        return kernel, found.variance, found.probability
+
+    def _smoother(self, kernel: OperatorKernel, X: Any, V: Array) -> Smoother:
+        """Fitted values at the data as a function of weights and noise; the gram is computed once."""
+        n, d = V.shape
+        flat = V.reshape(-1)
+        constants = np.tile(np.eye(d), (n, 1)) if self.fit_intercept else np.zeros((n * d, 0))
+        if self.landmarks is None:
+            K = kernel.gram(X).dense()
+
+            def smooth(p: Array, variance: float) -> Array:
+                # (R K R + s^2) c = R (v - E b), f = K R c + E b
+                root = np.repeat(np.sqrt(p), d)
+                factor = triangle(lambda: K * root[:, None] * root, variance)
+                RE = constants * root[:, None]
+                solved = factor.solve(np.column_stack([root * flat, RE]))
+                b = np.linalg.solve(RE.T @ solved[:, 1:], RE.T @ solved[:, 0])
+                c = solved[:, 0] - solved[:, 1:] @ b
+                values: Array = K @ (root * c) + constants @ b
+                return values.reshape(n, d)
+
+            return smooth
+        points = OperatorNystromMap.from_points(kernel, self._choose_landmarks(X))
+        Phi = np.column_stack([points.transform(X), constants])
+        ridge = np.concatenate([np.ones(Phi.shape[1] - constants.shape[1]), np.zeros(constants.shape[1])])
+
+        def smooth_sparse(p: Array, variance: float) -> Array:
+            weighted = Phi * np.repeat(p, d)[:, None]
+            factor = triangle(lambda: weighted.T @ Phi + np.diag(variance * ridge), 0.0)
+            values: Array = Phi @ factor.solve(weighted.T @ flat)
+            return values.reshape(n, d)
+
+        return smooth_sparse
+
+    def part(self, name: str) -> Expansion | None:
+        """One part of the field as a function: "curl-free", "div-free" or "rest"; None where there is none."""
+        check_is_fitted(self)
+        kinds = {"curl-free": [], "div-free": [], "rest": []}  # type: dict[str, list[tuple[float, OperatorKernel]]]
+        if name not in kinds:
+            raise ValueError(f"a part is one of {', '.join(map(repr, kinds))}, got {name!r}")
+        for weight, term in weighted_terms(self.kernel_):
+            kind = "curl-free" if isinstance(term, CurlFree) else "div-free" if isinstance(term, DivFree) else "rest"
+            kinds[kind].append((weight, term))
+        whole_field = self.expansion_
+        offset = whole_field.offset if name == "rest" else None
+        chosen = kinds[name]
+        if not chosen:
+            if offset is None:
+                return None
+            chosen = [(0.0, weighted_terms(self.kernel_)[0][1])]
+        kernel = weighted_sum([weight for weight, _ in chosen], [term for _, term in chosen])
+        return Expansion(kernel, whole_field.support, whole_field.C, offset)
+
+    def decompose(self, X: Any) -> FieldParts:
+        """The parts of the field at each row of X; they add up to `predict(X)`."""
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        parts = [self.part(name) for name in ("curl-free", "div-free", "rest")]
+        zero = np.zeros((X.shape[0], self.n_outputs_))
+        return FieldParts(*[zero.copy() if part is None else part(X) for part in parts])
+
+    def divergence(self, X: Any) -> Array:
+        """Divergence of the field at each row of X, in closed form, (n,)."""
+        J = self._square_jacobian(X, "divergence")
+        trace: Array = np.einsum("nii->n", J)
+        return trace
+
+    def curl(self, X: Any) -> Array:
+        """Curl of the field at each row of X, in closed form: (n,) in the plane, (n, 3) in space."""
+        J = self._square_jacobian(X, "curl")
+        if J.shape[1] == 2:
+            return np.asarray(J[:, 1, 0] - J[:, 0, 1])
+        if J.shape[1] != 3:
+            raise ValueError(f"curl is for fields in 2 or 3 dimensions, this one has {J.shape[1]}")
+        return np.stack([J[:, 2, 1] - J[:, 1, 2], J[:, 0, 2] - J[:, 2, 0], J[:, 1, 0] - J[:, 0, 1]], axis=1)
+
+    def _square_jacobian(self, X: Any, what: str) -> Array:
+        check_is_fitted(self)
+        if self.n_outputs_ != self.n_features_in_:
+            raise ValueError(
+                f"{what} needs a field with as many components as coordinates, this one has {self.n_outputs_} and "
+                f"{self.n_features_in_}"
+            )
+        return self.jacobian(X)
+
+
+def _named(name: str) -> OperatorKernel:
+    curl_free, div_free = CurlFree(Gaussian("median")), DivFree(Gaussian("median"))
+    both: OperatorKernel = curl_free + div_free
+    return {"helmholtz": both, "curl-free": curl_free, "div-free": div_free}[name]
+
+
+def _groups(groups: Any, n: int) -> Indices | None:
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of the {n} rows, got shape {labels.shape}")
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
+
+
+def _taught(targets: Targets) -> Indices:
+    """Rows that teach something: some component observed, and a weight above zero."""
+    keep = ~np.isnan(targets.Y).all(axis=1)
+    if targets.weight is not None:
+        keep &= targets.weight > 0
+    return np.flatnonzero(keep)
+
+
+def _observations(X: Any, targets: Targets, groups: Indices | None, *, intercept: bool) -> Observations:
+    """The entries that were observed; complete rows with the same inputs and group as one row of their total weight."""
+    d = targets.d
+    repeats = within = 0.0
+    if targets.complete:
+        same = same_inputs(X)
+        if groups is None or len(np.unique(same)) == len(np.unique(np.column_stack([same, groups]), axis=0)):
+            count = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
+            if groups is not None:
+                _, first = np.unique(same, return_index=True)
+                groups = groups[first]
+            X, targets, scatter = merged(X, targets, same)
+            repeats, within = d * (count - len(targets.Y)), float(np.sum(scatter))
+    n = X.shape[0]
+    points, outputs = (np.arange(n), targets.task) if targets.task is not None else np.nonzero(~np.isnan(targets.Y))
+    y = targets.Y[:, 0] if targets.task is not None else targets.Y[points, outputs]
+    weight = np.ones(n) if targets.weight is None else targets.weight
+    E = np.eye(d)[outputs] if intercept else None
+    if E is not None:
+        E = E[:, E.any(axis=0)]
+    left_out = same_inputs(X) if groups is None else groups
+    return Observations(X, points * d + outputs, y, np.sqrt(weight[points]), E, left_out[points], repeats, within)

@@ -1,0 +1,202 @@
+"""The dual of support vector machines, by blocks of coordinates.
+
+    minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper      (lower <= 0 <= upper)
+
+With q = y, epsilon = 0 and b_i between 0 and C y_i this is the dual of theorem 2.1 (hinge loss, b_i = y_i alpha_i);
+with bounds -C and C it is that of the epsilon-insensitive loss. For r = q - Kb the duality gap is a sum of terms >= 0,
+
+    gap = sum_i  s_i(r_i) - r_i b_i + epsilon |b_i|,     s_i(r) = max(0, upper_i (r - epsilon), lower_i (r + epsilon)),
+
+where sum s_i(r_i) is the loss of the function Kb: the rule that stops is the gap itself, relative to the primal value.
+
+A step takes the coordinates that want to go up most and those that want to go down most (both, because what one side
+adds to a common mode of K the other takes off again) and solves for all of them at once. When steps gain little, one
+step takes every coordinate between its bounds: that is where the small eigenvalues of K are felt. Coordinates that
+rest firmly at a bound are set aside (shrinking) until the others are done, and then checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ovk._params import Registered
+from ovk._validation import Array
+from ovk.grams import Gram
+from ovk.grams.base import Indices
+from ovk.solvers.box_newton import box_newton
+
+#: Coordinates in a step, steps between two looks at the gap, looks between two rounds of shrinking.
+BLOCK, LOOK, SHRINK = 32, 10, 3
+#: In a step for all free coordinates: how many there may be, violators added on each side, Newton steps.
+FREE, VIOLATORS, NEWTON = 1500, 64, 6
+
+
+@dataclass(frozen=True)
+class DualInfo(Registered):
+    """How a dual was solved.
+
+    Attributes
+    ----------
+    gap : duality gap, primal value minus dual value
+    primal : primal value 1/2 |f|^2 + sum of losses
+    iterations : block steps
+    converged : the gap came below the tolerance times the primal value
+    """
+
+    gap: float
+    primal: float
+    iterations: int
+    converged: bool
+
+
+class BoxDual(NamedTuple):
+    """The problem: K on N pairs, q, bounds (N,), epsilon."""
+
+    gram: Gram
+    q: Array
+    lower: Array
+    upper: Array
+    epsilon: float
+
+    def losses(self, r: Array) -> Array:
+        """s_i(r_i), (N,)."""
+        return np.maximum(0.0, np.maximum(self.upper * (r - self.epsilon), self.lower * (r + self.epsilon)))
+
+    def gaps(self, b: Array, r: Array) -> Array:
+        """Each coordinate's part of the duality gap, (N,)."""
+        return self.losses(r) - r * b + self.epsilon * np.abs(b)
+
+    def info(self, b: Array, r: Array, values: Array, iterations: int, tol: float) -> DualInfo:
+        """The record of a solution with function values Kb."""
+        primal = 0.5 * float(b @ values) + float(self.losses(r).sum())
+        gap = float(self.gaps(b, r).sum())
+        return DualInfo(gap, primal, iterations, gap <= tol * primal)
+
+
+def dual_coordinate(
+    problem: BoxDual, *, tol: float = 1e-6, max_iter: int = 10_000, start: Array | None = None
+) -> tuple[Array, DualInfo]:
+    """Solution b, (N,), and how it was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.grams import DenseBlocks
+    >>> from ovk.solvers.dual_coordinate import BoxDual, dual_coordinate
+    >>> K = DenseBlocks(np.array([[2.0, 1.0], [1.0, 2.0]]), 1)
+    >>> y = np.array([1.0, -1.0])
+    >>> b, info = dual_coordinate(BoxDual(K, y, np.minimum(0, 5 * y), np.maximum(0, 5 * y), 0.0))
+    >>> b, info.converged
+    (array([ 1., -1.]), True)
+    """
+    search = _Search(problem, np.zeros_like(problem.q) if start is None else start.copy())
+    last, iteration = np.inf, 0
+    while iteration < max_iter:
+        gap = search.gap()
+        if gap <= tol * search.primal:
+            if not search.shrunk:
+                break
+            search.restore()
+            last = np.inf
+            continue
+        look = iteration // LOOK
+        if look % SHRINK == SHRINK - 1:
+            search.shrink()
+        stalled, last = gap > 0.5 * last, gap
+        moved = search.step_free() if stalled else search.step_block()
+        iteration += 1
+        for _ in range(LOOK - 1):
+            moved |= search.step_block()
+            iteration += 1
+        if not moved:
+            if not search.shrunk:
+                break  # rounding: no step gains anything any more
+            search.restore()
+    search.restore()
+    return search.b, problem.info(search.b, search.r, problem.q - search.r, iteration, tol)
+
+
+class _Search:
+    """Coefficients b and residuals r = q - Kb, the latter up to date on the `active` coordinates alone."""
+
+    def __init__(self, problem: BoxDual, b: Array) -> None:
+        self.problem, self.b = problem, np.clip(b, problem.lower, problem.upper)
+        self._none = np.zeros(0, dtype=np.intp)
+        self.restore()
+
+    def restore(self) -> None:
+        """All coordinates active, r anew, free of what rounding has added up."""
+        self.active: Indices = np.arange(len(self.b))
+        self.r: Array = self.problem.q - self.problem.gram.matmat(self.b[:, None])[:, 0]
+        self.shrunk = False
+        self.primal = 0.5 * float(self.b @ (self.problem.q - self.r)) + float(self.problem.losses(self.r).sum())
+
+    def gap(self) -> float:
+        """Of the active coordinates."""
+        if not self.shrunk:
+            self.primal = 0.5 * float(self.b @ (self.problem.q - self.r)) + float(self.problem.losses(self.r).sum())
+            return float(self.problem.gaps(self.b, self.r).sum())
+        return float(self.problem.gaps(self.b, self.r)[self.active].sum())
+
+    def _slopes(self) -> tuple[Array, Array]:
+        """What a small step up, and a small step down, would gain at each active coordinate; -inf at a bound."""
+        p, A = self.problem, self.active
+        b, r = self.b[A], self.r[A]
+        up = np.where(b >= 0, r - p.epsilon, r + p.epsilon)
+        down = np.where(b <= 0, -r - p.epsilon, p.epsilon - r)
+        return np.where(b < p.upper[A], up, -np.inf), np.where(b > p.lower[A], down, -np.inf)
+
+    def _most(self, gains: Array, count: int, least: float = -np.inf) -> Indices:
+        """Up to `count` active coordinates of largest gain above `least`."""
+        count = min(count, len(gains))
+        chosen = np.argpartition(gains, len(gains) - count)[len(gains) - count :]
+        return self.active[chosen[gains[chosen] > least]]
+
+    def step_block(self) -> bool:
+        """Solve for those that want to move most, in either direction."""
+        up, down = self._slopes()
+        if max(up.max(initial=-np.inf), down.max(initial=-np.inf)) <= 0:
+            return False
+        return self._solve(np.union1d(self._most(up, BLOCK // 2), self._most(down, BLOCK // 2)), 20, 1e-3)
+
+    def step_free(self) -> bool:
+        """Solve for all coordinates between their bounds, and the worst at them."""
+        p = self.problem
+        up, down = self._slopes()
+        b = self.b[self.active]
+        free = (b > p.lower[self.active]) & (b < p.upper[self.active]) & (b != 0)
+        slope = np.where(free, np.maximum(np.abs(up), np.abs(down)), -np.inf)
+        chosen = [self._most(slope, FREE), self._most(up, VIOLATORS, 0.0), self._most(down, VIOLATORS, 0.0)]
+        return self._solve(np.unique(np.concatenate(chosen)), NEWTON, 1e-8)
+
+    def _solve(self, W: Indices, steps: int, tol: float) -> bool:
+        """Minimise over the coordinates W with the others as they are."""
+        if len(W) == 0:
+            return False
+        p = self.problem
+        b, r, low, high = self.b[W], self.r[W], p.lower[W], p.upper[W]
+        g = -r
+        if p.epsilon > 0:
+            # Each stays on its side of the kink at zero in this step; at zero, on the side it wants to go to.
+            positive = (b > 0) | ((b == 0) & (r > 0))
+            low, high = np.where(positive, 0.0, low), np.where(positive, high, 0.0)
+            g = g + np.where(positive, p.epsilon, -p.epsilon)
+        rows = p.gram.entries(W, np.zeros_like(W), self.active, np.zeros_like(self.active))
+        Q = rows[:, np.searchsorted(self.active, W)]
+        d = box_newton(Q, g, low - b, high - b, steps=steps, tol=tol)
+        # Exactly at the bound, not beside it: what is free is told by comparison.
+        self.b[W] = np.where(d >= high - b, high, np.where(d <= low - b, low, b + d))
+        self.r[self.active] -= (self.b[W] - b) @ rows
+        return bool((self.b[W] != b).any())
+
+    def shrink(self) -> None:
+        """Set aside what rests at a bound more firmly than anything that still moves."""
+        up, down = self._slopes()
+        worst = max(up.max(initial=0.0), down.max(initial=0.0))
+        keep = (up > -worst) | (down > -worst)
+        if not keep.all() and keep.any():
+            self.active = self.active[keep]
+            self.shrunk = True

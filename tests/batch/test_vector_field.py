@@ -1,0 +1,228 @@
+"""Fields: their parts, derivatives, choice of widths, mismatches, and points in odd places."""
+
+import numpy as np
+import pytest
+
+import naive
+import ovk
+from batch.reference import long_form
+from ovk import OVKRidge, VectorField
+from ovk.batch.field_tuning import _Objective, tune
+from ovk.batch.targets import check_targets
+from ovk.batch.vector_field import _observations
+from ovk.datasets import make_vector_field
+from ovk.kernels import Gaussian, Matern
+from ovk.operators import Identity
+from ovk.ovkernels import CurlFree, DivFree
+
+
+def fixed(**options):
+    """Nothing chosen: quick."""
+    kernel = CurlFree(Gaussian(0.5)) + 0.7 * DivFree(Gaussian(0.6))
+    return VectorField(kernel, alpha=0.01, criterion=None, **options)
+
+
+@pytest.fixture(scope="module")
+def plane():
+    return make_vector_field(70, noise=0.05, random_state=0)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": True}, {"landmarks": 25, "random_state": 0}])
+def test_parts_add_up_and_have_no_curl_and_no_divergence(dims, options):
+    sample = make_vector_field(60, n_dims=dims, random_state=1)
+    model = fixed(**options).fit(sample.data, sample.target)
+    X = np.random.default_rng(0).uniform(-1.5, 1.5, (6, dims))
+    np.testing.assert_allclose(sum(model.decompose(X)), model.predict(X), atol=1e-10)
+    gradient, flow = model.part("curl-free"), model.part("div-free")
+    for J in (gradient.jacobian(X), naive.jacobian(gradient, X)):
+        np.testing.assert_allclose(naive.curl(J), 0.0, atol=1e-5)
+    for J in (flow.jacobian(X), naive.jacobian(flow, X)):
+        np.testing.assert_allclose(naive.divergence(J), 0.0, atol=1e-5)
+    slow = naive.jacobian(model.predict, X)
+    np.testing.assert_allclose(model.jacobian(X), slow, atol=1e-4)
+    turned = naive.curl(slow)
+    expected = -turned[:, 0] if dims == 2 else turned[:, [2, 1, 0]] * [-1.0, 1.0, -1.0]
+    np.testing.assert_allclose(model.curl(X), expected, atol=1e-4)
+    np.testing.assert_allclose(model.divergence(X), naive.divergence(slow), atol=1e-4)
+    assert model.curl(X).shape == ((6,) if dims == 2 else (6, 3))
+
+
+def test_with_nothing_to_choose_it_is_ridge_regression(plane):
+    model = fixed().fit(plane.data, plane.target)
+    ridge = OVKRidge(CurlFree(Gaussian(0.5)) + 0.7 * DivFree(Gaussian(0.6)), 0.01).fit(plane.data, plane.target)
+    np.testing.assert_allclose(model.predict(plane.data), ridge.predict(plane.data), rtol=1e-12)
+
+
+@pytest.mark.parametrize("criterion", ["evidence", "loo"])
+@pytest.mark.parametrize("options", [{}, {"intercept": True}, {"weight": True}, {"holes": True}, {"groups": True}])
+def test_the_gradient_of_each_criterion_is_that_of_differences(plane, criterion, options):
+    n = 20
+    X, Y = plane.data[:n], plane.target[:n].copy()
+    if "holes" in options:
+        Y[::4, 0] = np.nan
+    weight = np.linspace(0.3, 2.0, n) if "weight" in options else None
+    groups = np.arange(n) // 3 if "groups" in options else None
+    targets = check_targets(Y, n, weight, None, X)
+    data = _observations(X, targets, groups, intercept="intercept" in options)
+    kernel = 0.8 * CurlFree(Gaussian(0.6), 2) + DivFree(Matern(2.5, 0.9), 2) + 0.3 * Gaussian(0.4) * Identity(2)
+    objective = _Objective(kernel, data, None, criterion)
+    theta = np.log([0.8, 1.0, 0.3, 0.6, 0.9, 0.4, 0.05])
+    value, slope = objective(theta)
+    for k in range(len(theta)):
+        moved = [objective(theta + step * np.eye(len(theta))[k])[0] for step in (-1e-5, 1e-5)]
+        np.testing.assert_allclose(slope[k], (moved[1] - moved[0]) / 2e-5, rtol=1e-4, atol=1e-7)
+    assert np.isfinite(value)
+
+
+def test_the_criteria_are_their_definitions(plane):
+    n, alpha = 15, 0.1
+    X, Y = plane.data[:n], plane.target[:n]
+    kernel = CurlFree(Gaussian(0.6), 2) + DivFree(Gaussian(0.8), 2)
+    K = naive.gram(kernel, X)
+    data = _observations(X, check_targets(Y, n, None, None, X), None, intercept=False)
+    theta = np.log([1.0, 1.0, 0.6, 0.8, alpha])
+    left_out = naive.leave_one_out(K, Y, alpha)
+    value, _ = _Objective(kernel, data, None, "loo")(theta)
+    np.testing.assert_allclose(value, (left_out**2).sum() / (2 * n), rtol=1e-9)
+    A = K + alpha * np.eye(2 * n)
+    y = Y.reshape(-1)
+    expected = 0.5 * y @ np.linalg.solve(A, y) + 0.5 * np.linalg.slogdet(A)[1]
+    value, _ = _Objective(kernel, data, None, "evidence")(theta)
+    np.testing.assert_allclose(value, expected / (2 * n), rtol=1e-9)
+
+
+def test_the_evidence_finds_the_kind_of_a_field():
+    rng = np.random.default_rng(0)
+    for kind, name in (("curl_free", "curl_free"), ("div_free", "div_free")):
+        sample = make_vector_field(60, kind=kind, noise=0.02, random_state=3)
+        model = VectorField(restarts=1).fit(sample.data, sample.target)
+        X = rng.uniform(-0.8, 0.8, (50, 2))
+        parts = model.decompose(X)
+        power = {"curl_free": (parts.curl_free**2).mean(), "div_free": (parts.div_free**2).mean()}
+        assert power[name] > 20 * power["div_free" if name == "curl_free" else "curl_free"]
+
+
+def test_tuned_values_are_at_least_as_good_from_more_starts(plane):
+    X = plane.data[:40]
+    data = _observations(X, check_targets(plane.target[:40], 40, None, None, X), None, intercept=False)
+    kernel = CurlFree(Gaussian(1.0), 2) + DivFree(Gaussian(1.0), 2)
+    one = tune(kernel, data, alpha=None, criterion="evidence", restarts=1)
+    two = tune(kernel, data, alpha=None, criterion="evidence", restarts=2)
+    assert min(two.values) <= one.values[0] + 1e-12
+
+
+@pytest.mark.parametrize("options", [{}, {"landmarks": 50, "random_state": 0}])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sixty_percent_mismatches_are_told_from_the_field(seed, options):
+    sample = make_vector_field(300, noise=0.03, outliers=0.6, random_state=seed)
+    model = VectorField(robust=True, restarts=1, **options).fit(sample.data, sample.target)
+    found, true = model.inliers_, sample.inlier
+    precision, recall = (found & true).sum() / found.sum(), (found & true).sum() / true.sum()
+    assert precision > 0.95
+    assert recall > 0.95
+    X = np.random.default_rng(0).uniform(-0.9, 0.9, (100, 2))
+    error = np.sqrt(((model.predict(X) - sample.field(X)) ** 2).mean())
+    plain = VectorField(restarts=1, **options).fit(sample.data, sample.target)
+    assert error < 0.15
+    assert error < 0.3 * np.sqrt(((plain.predict(X) - sample.field(X)) ** 2).mean())
+    assert model.inlier_probability_.shape == (300,)
+
+
+def test_without_mismatches_robust_fitting_keeps_nearly_all(plane):
+    model = VectorField(robust=True, restarts=1).fit(plane.data, plane.target)
+    assert model.inliers_.mean() > 0.97
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.column_stack([np.linspace(0, 1, 12), np.linspace(0, 1, 12)]),
+        np.zeros((12, 2)),
+        np.repeat(np.random.default_rng(0).standard_normal((4, 2)), 3, axis=0),
+        np.column_stack([np.linspace(0, 1, 12), np.zeros(12), np.ones(12)]),
+    ],
+    ids=["collinear", "one point", "repeated", "collinear in space"],
+)
+def test_odd_places_are_no_trouble(X, robust):
+    V = np.random.default_rng(1).standard_normal(X.shape)
+    for options in ({}, {"landmarks": 5, "random_state": 0}, {"fit_intercept": True}):
+        model = VectorField(robust=robust, restarts=1, **options).fit(X, V)
+        far = np.vstack([X, X + 1e3, X - 1e6])
+        assert np.isfinite(model.predict(far)).all()
+        assert np.isfinite(model.curl(far)).all()
+        assert np.isfinite(model.divergence(far)).all()
+
+
+def test_constant_and_zero_fields():
+    X = np.random.default_rng(0).standard_normal((10, 2))
+    for robust in (False, True):
+        np.testing.assert_allclose(VectorField(robust=robust).fit(X, np.zeros((10, 2))).predict(X), 0.0, atol=1e-12)
+    steady = VectorField(fit_intercept=True).fit(X, np.tile([1.0, 2.0], (10, 1)))
+    np.testing.assert_allclose(steady.decompose(X).rest, np.tile([1.0, 2.0], (10, 1)), atol=1e-6)
+
+
+def test_long_form_and_holes_say_the_same(plane):
+    Y = plane.target[:30].copy()
+    Y[::3, 1] = np.nan
+    X = plane.data[:30]
+    wide = VectorField(restarts=1).fit(X, Y)
+    rows, y, task = long_form(X, Y)
+    long = VectorField("helmholtz", restarts=1).fit(rows, y, task=task)
+    np.testing.assert_allclose(long.alpha_, wide.alpha_, rtol=1e-2)
+    np.testing.assert_allclose(long.predict(X), wide.predict(X), atol=1e-2)
+
+
+def test_a_large_sample_is_tuned_on_a_part(plane):
+    model = VectorField(restarts=1, tuning_size=30, random_state=0).fit(plane.data, plane.target)
+    assert len(model.X_fit_) == 70
+    assert model.score(plane.data, plane.target) > 0.9
+
+
+def test_components_are_learned_apart_where_there_is_no_field():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = VectorField(restarts=1).fit(X, X[:, :2] ** 2)
+    assert model.predict(X).shape == (30, 2)
+    with pytest.raises(ValueError, match="as many components as coordinates"):
+        model.divergence(X)
+    assert model.part("curl-free") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"criterion": "aic"}, "criterion must be 'evidence', 'loo' or None, got 'aic'"),
+        ({"criterion": None}, "alpha must be given"),
+        ({"alpha": 0.0}, "alpha must be a finite number > 0"),
+        ({"restarts": 9}, "restarts must be between 1 and 4"),
+        ({"kernel": "solenoid"}, "solenoid"),
+    ],
+)
+def test_what_is_wrong_is_named_and_leaves_the_model_as_it_was(plane, options, message):
+    model = fixed().fit(plane.data, plane.target)
+    before = model.predict(plane.data)
+    model.set_params(**{"alpha": None, "criterion": "evidence", **options})
+    with pytest.raises(ValueError, match=message):
+        model.fit(plane.data[:20], plane.target[:20])
+    np.testing.assert_array_equal(model.predict(plane.data), before)
+
+
+def test_other_mistakes_are_named(plane):
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 70 rows"):
+        VectorField(criterion="loo").fit(plane.data, plane.target, groups=[1, 2])
+    with pytest.raises(ValueError, match="needs every component"):
+        VectorField(robust=True).fit(plane.data, np.where(np.arange(140).reshape(70, 2) == 3, np.nan, plane.target))
+    with pytest.raises(ValueError, match="a part is one of"):
+        fixed().fit(plane.data, plane.target).part("curl")
+
+
+def test_saved_fields_predict_the_same(plane, tmp_path):
+    models = {
+        "plain": VectorField(restarts=1).fit(plane.data, plane.target),
+        "robust": VectorField(robust=True, restarts=1, landmarks=20, random_state=0).fit(plane.data, plane.target),
+    }
+    ovk.save(models, tmp_path / "fields.ovk")
+    for name, loaded in ovk.load(tmp_path / "fields.ovk").items():
+        np.testing.assert_array_equal(loaded.predict(plane.data), models[name].predict(plane.data))
+        np.testing.assert_array_equal(loaded.curl(plane.data), models[name].curl(plane.data))

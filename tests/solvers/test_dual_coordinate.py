@@ -1,0 +1,114 @@
+"""The dual of support vector machines against one coordinate at a time, and against its own conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from ovk.grams import DenseBlocks, Kronecker, Observed
+from ovk.operators import MixedEffect
+from ovk.solvers.box_newton import box_newton
+from ovk.solvers.dual_coordinate import BoxDual, dual_coordinate
+from ovk.solvers.task_bias import balanced, best_biases, dual_with_biases
+
+
+def problem(seed, n=40, rank=40, epsilon=0.0, C=1.0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, rank)) / np.sqrt(rank)
+    K = A @ A.T
+    if epsilon:
+        return K, rng.standard_normal(n), np.full(n, -C), np.full(n, C)
+    y = np.sign(rng.standard_normal(n) + 0.3)
+    return K, y, np.minimum(0.0, C * y), np.maximum(0.0, C * y)
+
+
+@pytest.mark.parametrize(("epsilon", "C"), [(0.0, 1.0), (0.0, 100.0), (0.2, 1.0), (0.2, 30.0)])
+def test_the_solution_is_that_of_single_coordinates(epsilon, C):
+    K, q, lower, upper = problem(0, epsilon=epsilon, C=C)
+    b, info = dual_coordinate(BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon), tol=1e-10)
+    slow = naive.box_dual(K, q, lower, upper, epsilon)
+    np.testing.assert_allclose(K @ b, K @ slow, atol=1e-6)
+    assert info.converged
+    assert (b >= lower).all()
+    assert (b <= upper).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), rank=st.sampled_from([1, 3, 60]), epsilon=st.sampled_from([0.0, 0.3]))
+def test_kkt_conditions_hold_also_for_singular_kernels(seed, rank, epsilon):
+    K, q, lower, upper = problem(seed, n=60, rank=rank, epsilon=epsilon, C=5.0)
+    b, info = dual_coordinate(BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon), tol=1e-9)
+    assert info.converged
+    assert info.gap + 1e-12 >= 0
+    slope = K @ b - q
+    free = (b > lower + 1e-12) & (b < upper - 1e-12)
+    moving = free & (b != 0)
+    np.testing.assert_allclose((slope + epsilon * np.sign(b))[moving], 0.0, atol=1e-4)
+    assert (slope[(b == 0) & (upper > 0)] >= -epsilon - 1e-4).all()
+    assert (slope[(b == 0) & (lower < 0)] <= epsilon + 1e-4).all()
+
+
+def test_shrinking_sets_coordinates_aside_and_a_kronecker_gram_is_never_multiplied_out():
+    rng = np.random.default_rng(0)
+    n, T = 60, 4
+    X = rng.standard_normal((n, 2))
+    G = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    base = Kronecker(G, MixedEffect(0.5, T))
+    gram = Observed(base, np.repeat(np.arange(n), T), np.tile(np.arange(T), n))
+    y = np.sign(X[:, :1] + 0.3 * rng.standard_normal((n, T))).ravel()
+    K = gram.dense()
+    gram.dense = base.dense = None
+    b, info = dual_coordinate(BoxDual(gram, y, np.minimum(0, y), np.maximum(0, y), 0.0), tol=1e-10)
+    assert info.converged
+    np.testing.assert_allclose(K @ b, K @ naive.box_dual(K, y, np.minimum(0, y), np.maximum(0, y)), atol=1e-6)
+
+
+def test_a_start_at_the_solution_is_kept():
+    K, q, lower, upper = problem(1)
+    dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0)
+    b, _ = dual_coordinate(dual, tol=1e-9)
+    again, info = dual_coordinate(dual, tol=1e-6, start=b)
+    assert info.iterations == 0
+    np.testing.assert_array_equal(again, b)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), rank=st.sampled_from([2, 12]))
+def test_box_newton_never_raises_the_value_and_meets_the_conditions(seed, rank):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((12, rank))
+    Q, g = A @ A.T, rng.standard_normal(12)
+    low, high = -rng.uniform(0, 1, 12), rng.uniform(0, 1, 12)
+    d = box_newton(Q, g, low, high, steps=200)
+    gradient = Q @ d + g
+    assert (d >= low).all()
+    assert (d <= high).all()
+    assert 0.5 * d @ Q @ d + g @ d <= 0
+    assert (gradient[d < high] >= -1e-6).all()
+    assert (gradient[d > low] <= 1e-6).all()
+
+
+def test_biases_close_the_gap_and_tasks_sum_to_zero():
+    K, q, lower, upper = problem(3, n=50)
+    task = np.arange(50) % 3
+    b, bias, info = dual_with_biases(BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0), task, tol=1e-8)
+    assert info.converged
+    np.testing.assert_allclose(np.bincount(task, weights=b), 0.0, atol=1e-10)
+    # Free coordinates have margin one with the bias of their task.
+    free = (np.abs(b) > 1e-6) & (np.abs(b) < 1 - 1e-6)
+    np.testing.assert_allclose((K @ b + bias[task])[free], q[free], atol=1e-4)
+
+
+def test_the_best_bias_is_no_worse_than_any_on_a_grid():
+    rng = np.random.default_rng(0)
+    r = rng.standard_normal(15)
+    dual = BoxDual(DenseBlocks(np.eye(15), 1), r, -rng.uniform(0, 1, 15), rng.uniform(0, 1, 15), 0.1)
+    best = best_biases(dual, np.zeros(15, dtype=int), 1, r)[0]
+    grid = [dual.losses(r - bias).sum() for bias in np.linspace(-4, 4, 801)]
+    assert dual.losses(r - best).sum() <= min(grid) + 1e-12
+
+
+def test_balancing_a_task_of_one_sign_leaves_nothing():
+    b = balanced(np.array([1.0, 2.0, 1.0, -3.0]), np.array([0, 0, 1, 1]), 2)
+    np.testing.assert_allclose(b, [0.0, 0.0, 1.0, -1.0])
