@@ -483,3 +483,14 @@ class OKVARObjective:
             return float(rest @ rest), 0.0
         theta = np.linalg.lstsq(columns, rest, rcond=None)[0]
         return float(((rest - columns @ theta) ** 2).sum()), theta[-1]
+
+
+def log_evidence(K, y, columns):
+    """log of the integral over amplitude and coefficients of the columns, up to a constant, on the whole space.
+
+    Directions along the columns are taken out by an orthonormal basis of what is orthogonal to them.
+    """
+    Q = np.linalg.qr(np.column_stack([columns, np.eye(len(y))]))[0][:, columns.shape[1] : len(y)]
+    A = np.eye(Q.shape[1]) + Q.T @ K @ Q
+    rest = Q.T @ y
+    return -0.5 * len(rest) * np.log(rest @ np.linalg.inv(A) @ rest) - 0.5 * np.log(np.linalg.det(A))
