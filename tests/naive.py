@@ -877,3 +877,12 @@ def box_dual(K, q, lower, upper, epsilon=0.0, sweeps=5000):
         if np.abs(b - before).max() < 1e-13:
             break
     return b
+def log_evidence(K, y, columns):
+    """log of the integral over amplitude and coefficients of the columns, up to a constant, on the whole space.
+
+    Directions along the columns are taken out by an orthonormal basis of what is orthogonal to them.
+    """
+    Q = np.linalg.qr(np.column_stack([columns, np.eye(len(y))]))[0][:, columns.shape[1] : len(y)]
+    A = np.eye(Q.shape[1]) + Q.T @ K @ Q
+    rest = Q.T @ y
+    return -0.5 * len(rest) * np.log(rest @ np.linalg.inv(A) @ rest) - 0.5 * np.log(np.linalg.det(A))

@@ -1,11 +1,14 @@
 """The reproduction of DREAM3: the recipe sees no truth, rivals find what is plain, and the leak leaks."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ovk.datasets import available, load_dream3
 from ovk.reproduce import dream3_recipe
-from ovk.reproduce.dream3 import areas, masked_by_the_truth, permutation_spread
+from ovk.reproduce.dream3 import areas, least_aupr, masked_by_the_truth, permutation_spread
 from ovk.reproduce.dream3_rivals import RIVALS, random_forest
 
 
@@ -43,6 +46,18 @@ def test_areas_of_a_perfect_and_of_random_scores(plain):
     found = np.array([areas(rng.uniform(size=truth.shape), truth) for _ in range(300)])
     np.testing.assert_allclose(mean, found.mean(axis=0), atol=4 * max(spread) / 17)
     np.testing.assert_allclose(spread, found.std(axis=0), rtol=0.2)
+
+
+def test_no_ranking_has_less_than_the_least_aupr():
+    # All orders of 3 edges among 8 pairs.
+    found = {}
+    for places in combinations(range(8), 3):
+        scores, truth = np.arange(8.0)[::-1], np.isin(np.arange(8), places)
+        auroc = 100 * roc_auc_score(truth, scores)
+        found[auroc] = min(found.get(auroc, 100.0), 100 * average_precision_score(truth, scores))
+    for auroc, least in found.items():
+        assert least_aupr(auroc, 3, 8) <= least + 1e-6
+        assert least_aupr(auroc, 3, 8) >= least - 15
 
 
 def test_the_masked_score_returns_the_truth_it_was_given(plain):

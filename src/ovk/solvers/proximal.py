@@ -69,6 +69,7 @@ def proximal_gradient(
     tol: float = 1e-6,
     max_iter: int = 1000,
     gap: Callable[[Array], float] | None = None,
+    value_only: Callable[[Array], float] | None = None,
     warn: bool = True,
 ) -> Minimum:
     """Minimise f + Omega from `start`.
@@ -84,6 +85,7 @@ def proximal_gradient(
         below tol * max(|F|, 1e-300)
     max_iter : steps after which a `ConvergenceWarning` is given
     gap : C -> duality gap of F at C, an upper bound on F(C) - min F
+    value_only : C -> f(C), where that is cheaper than with the gradient
     warn : whether to warn
 
     Examples
@@ -98,6 +100,7 @@ def proximal_gradient(
     """
     tol, max_iter = positive(tol, "tol"), whole(max_iter, "max_iter")
     step = positive(step, "step")
+    at = value_only if value_only is not None else (lambda C: smooth(C)[0])
     best, previous = start, start
     value, gradient = smooth(start)
     objective = value + (0.0 if penalty is None else penalty.value(start))
@@ -107,7 +110,7 @@ def proximal_gradient(
         iteration += 1
         if iteration > 1:
             value, gradient = smooth(point)
-        moved, at_moved, step = _step(smooth, penalty, point, value, gradient, step)
+        moved, at_moved, step = _step(at, penalty, point, value, gradient, step)
         mapping = float(np.linalg.norm(point - moved)) / step
         if scale is None:
             scale = mapping if mapping > 0 else 1.0
@@ -142,14 +145,19 @@ def proximal_gradient(
 
 
 def _step(
-    smooth: Smooth, penalty: Penalty | None, point: Array, value: float, gradient: Array, step: float
+    at: Callable[[Array], float],
+    penalty: Penalty | None,
+    point: Array,
+    value: float,
+    gradient: Array,
+    step: float,
 ) -> tuple[Array, float, float]:
     """A proximal step short enough, the value of f there, and its length."""
     for _ in range(HALVINGS):
         forward = point - step * gradient
         moved = forward if penalty is None else penalty.prox(forward, step)
         change = moved - point
-        at_moved = smooth(moved)[0]
+        at_moved = at(moved)
         bound = value + float(np.vdot(gradient, change)) + float(np.vdot(change, change)) / (2.0 * step)
         # Near the minimum the two sides differ by less than rounding: that must not shrink the step for ever.
         if at_moved <= bound + 10 * ROUNDING * max(abs(value), abs(at_moved)):

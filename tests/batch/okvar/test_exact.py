@@ -53,9 +53,8 @@ def test_holes_are_those_of_ridge_regression(made):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
-@pytest.mark.parametrize("penalty", [None, L1(0.01)])
-def test_jacobians_equal_finite_differences(kernel, target, penalty, made):
-    model = OKVAR(kernel, 0.5, penalty, target=target, tol=0.1).fit(made.series, times=made.times)
+def test_jacobians_equal_finite_differences(kernel, target, made):
+    model = OKVAR(kernel, 0.5, target=target).fit(made.series, times=made.times)
     X, step = made.data[:4], 1e-5
     slopes = [(model.drift(X + step * e) - model.drift(X - step * e)) / (2 * step) for e in np.eye(3)]
     np.testing.assert_allclose(model.jacobian(X), np.stack(slopes, axis=-1), atol=1e-7)

@@ -102,21 +102,24 @@ class Steps:
                 scale=max(scale, 1e-300),
                 tol=self.settings.tol,
                 max_iter=self.settings.max_iter,
+                value_only=lambda C: self._value_in_coefficients(gram, C)[0],
             )
             fit.C, fit.info = found
             fit.converged = found.info.converged
         fit.objective.append(self.objective(fit.B, fit.C))
 
     def _smooth_in_coefficients(self, gram: Gram) -> Callable[[Array], tuple[float, Array]]:
-        alpha, regression = self.settings.alpha, self.regression
-
         def smooth(C: Array) -> tuple[float, Array]:
-            F = gram.matmat(C)
-            R = self.nuisance.residual(regression.left(F))
-            value = float(np.vdot(R, R)) + alpha * float(np.vdot(C, F))
-            return value, gram.matmat(2.0 * (alpha * C - regression.back(R)))
+            value, R = self._value_in_coefficients(gram, C)
+            return value, gram.matmat(2.0 * (self.settings.alpha * C - self.regression.back(R)))
 
         return smooth
+
+    def _value_in_coefficients(self, gram: Gram, C: Array) -> tuple[float, Array]:
+        """|R|^2 + alpha |h|^2, and R."""
+        F = gram.matmat(C)
+        R = self.nuisance.residual(self.regression.left(F))
+        return float(np.vdot(R, R)) + self.settings.alpha * float(np.vdot(C, F)), R
 
     def _curvature(self, gram: Gram) -> float:
         """A little more than the largest second derivative in C: 2 |K W' W K + alpha K|."""

@@ -61,9 +61,7 @@ def consensus(
     listed = [models] if isinstance(models, OKVAR) else list(models)
     parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
     jobs = [
-        _scoring(model, names, part, {"aggregate": aggregate, "balance": balance})
-        for model in listed
-        for names, part in parts
+        _scoring(model, part, {"aggregate": aggregate, "balance": balance}) for model in listed for _, part in parts
     ]
     scores = rank_average(_run(jobs, n_jobs, "finding a consensus"))
     return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), parts[0][0])
@@ -116,7 +114,7 @@ def stability_selection(
     """
     parts = _parts([model], X, series, times, "subsamples", n_subsamples, fraction, random_state)
     options = {"aggregate": aggregate, "balance": balance}
-    found = _run([_scoring(model, names, part, options) for names, part in parts], n_jobs, "selecting")
+    found = _run([_scoring(model, part, options) for _, part in parts], n_jobs, "selecting")
     d = len(found[0])
     k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else whole(top_k, "top_k")
     shares = np.mean([choose(scores, None, k, None, None) for scores in found], axis=0)
@@ -152,7 +150,7 @@ def _stretch(series: Series, fraction: float, rng: np.random.Generator) -> Serie
     return Series(series.values[rows], series.times[rows])
 
 
-def _scoring(model: OKVAR, names: tuple[str, ...], series: list[Series], options: dict[str, Any]) -> Job:
+def _scoring(model: OKVAR, series: list[Series], options: dict[str, Any]) -> Job:
     def job() -> Array:
         fresh: OKVAR = clone(model)
         return fresh.fit_series(series).edge_scores(**options)

@@ -43,7 +43,7 @@ class FittedDynamics(Parameters):
         rows = validate_data(self, table.rows, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         if np.isinf(rows).any():
             raise ValueError("Input X contains infinity: replace it by nan where nothing was observed")
-        return split(np.asarray(rows), table.lengths, table.times)
+        return split(np.asarray(rows), table.lengths, table.times, 1.0 if reset else self.step_)
 
     @property
     def expansion_(self) -> Expansion:
@@ -92,11 +92,14 @@ class FittedDynamics(Parameters):
             J[:, each, each] -= self.decay_
         return J
 
-    def predict(self, X: Any) -> Array:
-        """The state one step after each row of the series X, (n, d); nan where its past is not known."""
+    def predict(self, X: Any, *, series: Any = None, times: Any = None) -> Array:
+        """The state one step after each row, (n, d); nan where its past is not known.
+
+        X, series and times are as in `fit`; series come one after the other. Without times the points are a step apart.
+        """
         check_is_fitted(self)
-        series = self._read(X, None, None, reset=False)
-        return np.concatenate([self._predict(one) for one in series])
+        read = self._read(X, series, times, reset=False)
+        return np.concatenate([self._predict(one) for one in read])
 
     def _predict(self, series: Series) -> Array:
         standard = Series((series.values - self.mean_) / self.scale_, series.times / self.step_)

@@ -56,6 +56,8 @@ class OKVAR(NetworkInference):
         measured, as proteins do behind their mRNA.
     standardize : bool
         Divide each variable by its standard deviation and take its mean off first.
+    fit_intercept : bool
+        Give each variable a constant b of its own, not penalised.
     tol, max_iter : of the proximal steps; relative size of the gradient mapping, and number of steps
     max_rounds : int
         Rounds of learning C and B in turn.

@@ -110,5 +110,7 @@ def penalty_path(
     for weight in sorted(map(float, weights), reverse=True):
         fresh: OKVAR = clone(model).set_params(penalty__weight=weight)
         start = fresh._fit(every, start)
+        # What scikit-learn keeps about the inputs when it checks them.
+        fresh.__dict__.update({k: v for k, v in vars(reader).items() if k in ("n_features_in_", "feature_names_in_")})
         path.append(fresh)
     return path

@@ -113,13 +113,20 @@ def _table(X: Any, series: Any, times: Any) -> Table:
         place[np.argsort(first)] = np.arange(len(first))
         order = np.argsort(place[numbers], kind="stable")
         lengths = np.bincount(place[numbers]).tolist()
-        rows = np.asarray(rows)[order] if not hasattr(rows, "iloc") else rows.iloc[order]
+        rows = _reordered(rows, order)
     if clock is None:
         return Table(rows, lengths, None)
     clock = _numbers(np.asarray(clock))
     if clock.shape != (n,):
         raise ValueError(f"times must have an entry for each of the {n} rows, got shape {clock.shape}")
     return Table(rows, lengths, clock[order])
+
+
+def _reordered(rows: Any, order: Any) -> Any:
+    """Rows of a table in another order; a data frame of pandas or polars keeps its names."""
+    if hasattr(rows, "iloc"):
+        return rows.iloc[order]
+    return rows[order.tolist()] if hasattr(rows, "columns") else np.asarray(rows)[order]
 
 
 def _numbers(times: Any) -> Array:
@@ -134,11 +141,11 @@ def _numbers(times: Any) -> Array:
     return clock
 
 
-def split(rows: Array, lengths: Sequence[int], times: Array | None) -> list[Series]:
-    """Checked rows as series, each with its times; without times, the points are one unit apart."""
+def split(rows: Array, lengths: Sequence[int], times: Array | None, step: float = 1.0) -> list[Series]:
+    """Checked rows as series, each with its times; without times, the points are a step apart."""
     result = []
     for number, part in enumerate(np.split(np.arange(len(rows)), np.cumsum(lengths)[:-1])):
-        clock = np.arange(float(len(part))) if times is None else times[part]
+        clock = step * np.arange(float(len(part))) if times is None else times[part]
         if (np.diff(clock) <= 0).any():
             k = int(np.flatnonzero(np.diff(clock) <= 0)[0])
             raise ValueError(

@@ -1,0 +1,113 @@
+"""The parts that OKVAR is made of: smoothing, low pass, integrals, evidence, ranks."""
+
+from itertools import combinations
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+import naive
+from ovk import OKVAR
+from ovk.batch import parent_probabilities, rank_average
+from ovk.batch.okvar.network import choose, pooled_p_values
+from ovk.batch.okvar.series import Series, low_passed, smoothed
+from ovk.batch.okvar.transitions import trapezoidal, windows
+from ovk.datasets import make_gene_network
+from ovk.kernels import Gaussian
+
+
+def test_smoothing_keeps_lines_and_fills_holes():
+    times = np.array([0.0, 1.0, 2.5, 3.0, 5.0, 6.0])
+    line = np.column_stack([2 * times - 1, 0.5 - times])
+    holes = line.copy()
+    holes[2, 0] = holes[0, 1] = np.nan
+    np.testing.assert_allclose(smoothed(Series(holes, times), 1.5).values, line, atol=1e-9)
+    assert smoothed(Series(holes, times), 0.0).values is holes
+
+
+def test_smoothing_takes_noise_off():
+    rng = np.random.default_rng(0)
+    times = np.linspace(0, 10, 200)
+    truth = np.sin(times)[:, None]
+    noisy = Series(truth + 0.3 * rng.standard_normal(truth.shape), times)
+    assert np.abs(smoothed(noisy, 0.3).values - truth).mean() < 0.4 * np.abs(noisy.values - truth).mean()
+
+
+def test_smoothing_far_from_anything_leaves_a_hole():
+    series = Series(np.array([[1.0], [np.nan], [2.0]]), np.array([0.0, 500.0, 1000.0]))
+    np.testing.assert_array_equal(np.isnan(smoothed(series, 1.0).values[:, 0]), [False, True, False])
+
+
+def test_the_low_pass_solves_its_equation():
+    times = np.array([0.0, 1.0, 1.5, 4.0, 7.0])
+    x = np.random.default_rng(0).uniform(size=(5, 1))
+    found = low_passed(Series(x, times), 2.0).values
+
+    def slope(t, p):
+        return (np.interp(t, times, x[:, 0]) - p) / 2.0
+
+    exact = solve_ivp(slope, (0, 7), x[0], t_eval=times, rtol=1e-10, atol=1e-12, max_step=0.1)
+    np.testing.assert_allclose(found[:, 0], exact.y[0], atol=1e-7)
+
+
+def test_integrals_are_those_of_the_trapezoidal_rule():
+    times = np.array([0.0, 1.0, 1.5, 4.0])
+    x = np.random.default_rng(0).uniform(size=4)
+    expected = [np.trapezoid(x[: k + 1], times[: k + 1]) for k in range(4)]
+    np.testing.assert_allclose(trapezoidal(times) @ x, expected)
+
+
+def test_windows_hold_the_newest_first():
+    x = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(windows(x, 2), [[0, 1, np.nan, np.nan], [2, 3, 0, 1], [4, 5, 2, 3]])
+
+
+def test_predictions_with_memory_do_not_depend_on_the_unit_of_time():
+    made = make_gene_network(3, 2, 8, random_state=0)
+    timed = OKVAR("linear", 10.0, target="integral", memory=1.5).fit(made.series, times=made.times)
+    plain = OKVAR("linear", 10.0, target="integral", memory=1.5).fit(made.series)
+    np.testing.assert_allclose(timed.predict(made.series), plain.predict(made.series))
+    np.testing.assert_allclose(timed.predict(made.series), timed.predict(made.series, times=made.times))
+    np.testing.assert_allclose(timed.score(made.series), plain.score(made.series))
+    np.testing.assert_allclose(timed.forecast(3, made.series[0]), plain.forecast(3, made.series[0]))
+
+
+def test_evidence_is_that_of_all_sets_one_by_one():
+    made = make_gene_network(4, 2, 6, random_state=0)
+    model = OKVAR(Gaussian(2.0), 0.5, target="integral", memory=1.0)
+    found = parent_probabilities(model, made.series, max_parents=2, temperature=3.0, prior_odds=0.5)
+    regression = model.regression(made.series)
+    W = regression.W.toarray()
+    for target in range(4):
+        columns = np.column_stack([regression.E, regression.O[:, target]])
+        others = [j for j in range(4) if j != target]
+        sets = [S for k in range(3) for S in combinations(others, k)]
+        logs = []
+        for S in sets:
+            Z = regression.Z[:, list(S)]
+            K = W @ naive.scalar_gram(Gaussian(2.0), Z) @ W.T / 0.5 if S else np.zeros((12, 12))
+            logs.append((naive.log_evidence(K, regression.Y[:, target], columns) + len(S) * np.log(0.5)) / 3.0)
+        weights = np.exp(np.array(logs) - max(logs))
+        weights /= weights.sum()
+        expected = [sum(w for w, S in zip(weights, sets, strict=True) if j in S) for j in range(4)]
+        np.testing.assert_allclose(found[:, target], expected, atol=1e-8)
+
+
+def test_rank_averages_know_nothing_of_scales():
+    rng = np.random.default_rng(0)
+    scores = [rng.uniform(size=(4, 4)) for _ in range(3)]
+    np.testing.assert_allclose(rank_average(scores), rank_average([scores[0], 7 * scores[1], scores[2] ** 3]))
+    assert (np.diagonal(rank_average(scores)) == 0).all()
+
+
+def test_false_discovery_rate_is_benjamini_and_hochberg():
+    p = np.array([[1.0, 0.001, 0.02], [0.03, 1.0, 0.5], [0.9, 0.04, 1.0]])
+    scores = 1 - p
+    # Sorted: 0.001 0.02 0.03 0.04 0.5 0.9 against 0.1 k / 6: the fourth is the last that passes.
+    np.testing.assert_array_equal(choose(scores, None, None, p, 0.1), (p <= 0.04) & ~np.eye(3, dtype=bool))
+    assert not choose(scores, None, None, p, 1e-6).any()
+
+
+def test_p_values_count_what_reaches_the_score():
+    null = np.zeros((1, 2, 2))
+    null[0, 0, 1], null[0, 1, 0] = 0.3, 0.6
+    np.testing.assert_allclose(pooled_p_values(np.array([[0.0, 0.5], [0.3, 0.0]]), null)[[0, 1], [1, 0]], [2 / 3, 1.0])
