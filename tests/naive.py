@@ -877,6 +877,8 @@ def box_dual(K, q, lower, upper, epsilon=0.0, sweeps=5000):
         if np.abs(b - before).max() < 1e-13:
             break
     return b
+
+
 def log_evidence(K, y, columns):
     """log of the integral over amplitude and coefficients of the columns, up to a constant, on the whole space.
 
