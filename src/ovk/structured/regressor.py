@@ -66,7 +66,8 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
             )
         kernel = kernel.resolve(outputs)
         as_decoder(self.decoder, kernel)
-        squared_norms(kernel, outputs)
+        # A kernel that knows no norms is refused now rather than in predict; one output is enough to see it.
+        squared_norms(kernel, take(outputs, np.arange(min(count(outputs), 1))))
         if sparse.issparse(y):
             return kernel, outputs, sparse.csr_array(y)
         return kernel, outputs, (np.asarray(y) if hasattr(y, "__array__") else list(y))
