@@ -6,6 +6,7 @@ import pytest
 from ovk.datasets import load_pharma, load_yeast_kegg
 from ovk.reproduce import entry
 from ovk.reproduce.drug_retrieval import ranks, windows
+from ovk.reproduce.few_links import PUBLISHED, one_split, pairs
 from ovk.reproduce.label_ranking import by_iokr, by_scores, ranked, tau
 from ovk.reproduce.label_sets import best_of, measures
 from ovk.reproduce.link_methods import METHODS, PKMR, Problem, cosines, local, metric_learning, pairwise
@@ -74,6 +75,12 @@ def test_folds_and_kinds():
         ("IOKR-ridge", "naive similarity"), (3, len(KINDS))
     )
     assert found["IOKR-ridge"][:, 0].mean() > 0.75
+
+
+def test_few_labelled_nodes():
+    found = one_split(Network("toy", gaussian(X), X, A), 0.5, seed=0)
+    assert set(found) == {*PUBLISHED, "supervised, IOKR"}
+    assert all(pairs(areas, "roc") > 0.6 for areas in found.values())
 
 
 def test_helpers():

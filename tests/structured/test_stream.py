@@ -64,8 +64,9 @@ def test_fit_forgets_the_stream():
     model = IOKR(K, alpha=0.1).partial_fit(X[:5], Y[:5])
     model.fit(X, Y)
     np.testing.assert_array_equal(model.predict(X_new), IOKR(K, alpha=0.1).fit(X, Y).predict(X_new))
-    with pytest.raises(ValueError, match="fitted to a batch"):
+    with pytest.raises(AttributeError) as refused:
         model.partial_fit(X, Y)
+    assert "fitted to a batch" in str(refused.value.__cause__)
 
 
 def test_what_cannot_be_learned_is_refused_and_leaves_the_model_as_it_was():
@@ -77,5 +78,4 @@ def test_what_cannot_be_learned_is_refused_and_leaves_the_model_as_it_was():
         model.partial_fit(X[:2], ["left"])
     np.testing.assert_array_equal(model.weights(X_new), before)
     for settings in ({"alpha": [0.1, 1.0]}, {"fit_intercept": True}, {"alpha_graph": 1.0}, {"operator": "covariance"}):
-        with pytest.raises(ValueError, match="partial_fit"):
-            IOKR(K, **settings).partial_fit(X, Y)
+        assert not hasattr(IOKR(K, **settings), "partial_fit")

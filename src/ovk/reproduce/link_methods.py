@@ -247,8 +247,8 @@ class Method:
             return every[0]
 
         def worth(setting: dict[str, Any]) -> float:
-            found = inner.aucs(self.scores(inner, **setting, **self.quick))
-            return float(np.nanmean([found["roc new-known"], found["roc new-new"]]))
+            found = link_aucs(inner.truth, self.scores(inner, **setting, **self.quick), inner.new, curves=["roc"])
+            return float(np.nanmean(list(found.values())))
 
         return max(every, key=worth)
 

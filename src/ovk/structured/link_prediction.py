@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import lapack
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
@@ -19,7 +18,7 @@ from ovk.kernels import Gaussian, ScalarKernel, Scaled, as_kernel
 from ovk.solvers.cholesky import triangle
 from ovk.structured.graphs import as_adjacency
 from ovk.structured.iokr import IOKR
-from ovk.structured.nodes import node_kernel
+from ovk.structured.node_features import node_features
 from ovk.structured.pairs import best_threshold, link_aucs
 
 #: Known nodes whose pairs the threshold is chosen on: eight million pairs.
@@ -132,7 +131,7 @@ class LinkPredictor(Parameters):
             names = None if names is None else [names[i] for i in rows]
         if A.shape[0] != len(rows):
             raise ValueError(f"graph has {A.shape[0]} nodes but X has {n} rows, {len(rows)} of them known")
-        features = self._features(A)
+        features = node_features(A, self.graph_kernel, self.beta, normalised=self.normalised, centre=self.centre)
         others = np.setdiff1d(np.arange(n), rows)
         model = IOKR(
             self._kernel(),
@@ -154,25 +153,6 @@ class LinkPredictor(Parameters):
         kernels = [as_kernel(kernel) for kernel in self.kernel]
         average: ScalarKernel = reduce(add, kernels)
         return average if len(kernels) == 1 else Scaled(1.0 / len(kernels), average)
-
-    def _features(self, A: sparse.csr_array) -> Array:
-        """phi of the known nodes as rows, with phi phi' the graph kernel."""
-        if isinstance(self.graph_kernel, str) and self.graph_kernel == "adjacency":
-            e, V = np.linalg.eigh(A.toarray())
-            K = (V * np.maximum(e, 0.0)) @ V.T
-        elif isinstance(self.graph_kernel, str):
-            K = node_kernel(self.graph_kernel, A, self.beta, self.normalised)(range(A.shape[0]))
-        else:
-            K = np.asarray(self.graph_kernel, dtype=np.float64)
-            if K.shape != A.shape or not np.allclose(K, K.T):
-                raise ValueError(
-                    f"graph_kernel must be a name or a symmetric ({A.shape[0]}, {A.shape[0]}) matrix over the known "
-                    f"nodes, got shape {K.shape}"
-                )
-        if self.centre:
-            mean = K.mean(axis=0)
-            K = K - mean - mean[:, None] + mean.mean()
-        return _factor(K)
 
     @property
     def threshold_(self) -> float:
@@ -300,16 +280,3 @@ def _known_rows(known: Any, n: int) -> npt.NDArray[np.intp]:
     if len(np.unique(rows)) < len(rows):
         raise ValueError("known must hold each node once")
     return rows.astype(np.intp)
-
-
-def _factor(K: Array) -> Array:
-    """F, (n, r), with F F' = K, from a pivoted Cholesky factorisation."""
-    n, largest = len(K), max(float(np.diagonal(K).max()), 1e-300)
-    triangular, pivots, rank, _ = lapack.dpstrf(K.T, tol=1e-12 * largest, lower=1)
-    F = np.zeros((n, max(rank, 1)))
-    F[pivots - 1, :rank] = np.tril(triangular[:, :rank])
-    # What is left of an indefinite matrix is not small; one product with any vector shows it.
-    probe = np.cos(np.arange(n))
-    if np.linalg.norm(K @ probe - F @ (F.T @ probe)) > 1e-7 * largest * n:
-        raise ValueError("graph_kernel must be positive semi-definite, but it has negative eigenvalues")
-    return F

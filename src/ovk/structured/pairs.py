@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from ovk._validation import Array
 
 
-def link_aucs(truth: Any, scores: Any, new: Any) -> dict[str, float]:
+def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc", "pr")) -> dict[str, float]:
     """Areas under the ROC and the precision-recall curve, by kind of pair.
 
     Parameters
@@ -19,6 +20,7 @@ def link_aucs(truth: Any, scores: Any, new: Any) -> dict[str, float]:
     scores : (n, n) array, larger for likelier links; entries of pairs of known nodes are not looked at
     new : (n,) booleans
         Nodes that were not in the training graph.
+    curves : which of "roc" and "pr"
 
     Returns
     -------
@@ -47,12 +49,12 @@ def link_aucs(truth: Any, scores: Any, new: Any) -> dict[str, float]:
         "new-known": (links[np.ix_(two, one)].ravel(), values[np.ix_(two, one)].ravel()),
         "new-new": (links[np.ix_(two, two)][upper], values[np.ix_(two, two)][upper]),
     }
-    result = {}
-    for kind, (there, score) in kinds.items():
-        judged = there.any() and not there.all()
-        result[f"roc {kind}"] = float(roc_auc_score(there, score)) if judged else float("nan")
-        result[f"pr {kind}"] = float(average_precision_score(there, score)) if judged else float("nan")
-    return result
+    areas = {"roc": roc_auc_score, "pr": average_precision_score}
+    return {
+        f"{curve} {kind}": float(areas[curve](there, score)) if there.any() and not there.all() else float("nan")
+        for kind, (there, score) in kinds.items()
+        for curve in curves
+    }
 
 
 def best_threshold(there: Any, scores: Array) -> float:

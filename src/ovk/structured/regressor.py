@@ -15,9 +15,9 @@ from ovk._params import Parameters
 from ovk._validation import Array, whole
 from ovk.expansion import chunks
 from ovk.kernels import Linear, ScalarKernel, as_kernel
-from ovk.structured.candidates import Candidates
+from ovk.structured.candidates import Candidates, checked_blocks
 from ovk.structured.decoders import as_decoder
-from ovk.structured.outputs import Outputs, as_outputs, count, first_of_each, squared_norms, take
+from ovk.structured.outputs import Outputs, as_outputs, count, first_of_each, join, squared_norms, take
 from ovk.structured.preimage import (
     SharedScores,
     nearest_generated,
@@ -66,7 +66,8 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
             )
         kernel = kernel.resolve(outputs)
         as_decoder(self.decoder, kernel)
-        squared_norms(kernel, outputs)
+        # A kernel that knows no norms is refused now rather than in predict; one output is enough to see it.
+        squared_norms(kernel, take(outputs, np.arange(min(count(outputs), 1))))
         if sparse.issparse(y):
             return kernel, outputs, sparse.csr_array(y)
         return kernel, outputs, (np.asarray(y) if hasattr(y, "__array__") else list(y))
@@ -103,7 +104,8 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
                     "decision_function needs candidates that can be listed: pass a block of them at a time"
                 )
             candidates.check(X.shape[0])
-            sets = [as_outputs(next(iter(candidates.blocks(i))), kernel, "candidates") for i in range(X.shape[0])]
+            blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
+            sets = [join([outputs for _, outputs in some]) for some in blocks]
             return scores_per_example(kernel, self.anchors_, self._weights(X), sets)
         _, outputs = self._shared(candidates)
         scores = SharedScores(kernel, self.anchors_, outputs)

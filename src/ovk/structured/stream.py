@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 
 from ovk._validation import Array, whole
 from ovk.features import Given, Nystrom, Uniform
@@ -28,6 +29,18 @@ from ovk.structured.outputs import Outputs, as_outputs, count, first_of_each, sq
 from ovk.structured.regressor import FeatureRegressor, pick
 
 
+def _streams(model: Any) -> bool:
+    """Whether `partial_fit` makes sense; scikit-learn takes a method that does not for absent."""
+    if getattr(model, "stream_", model) is None:
+        raise AttributeError("this model was fitted to a batch: partial_fit goes on from partial_fit alone")
+    if np.ndim(model.alpha) > 0 or model.fit_intercept or model.alpha_graph or isinstance(model.operator, str):
+        raise AttributeError(
+            "partial_fit has no choice of alphas, no fit_intercept, no alpha_graph and no operator='covariance': leave "
+            "them out"
+        )
+    return True
+
+
 class StreamRegressor(FeatureRegressor):
     """Coordinates of outputs are learned by the second-order learner of vectors."""
 
@@ -43,6 +56,7 @@ class StreamRegressor(FeatureRegressor):
     coordinates_: Coordinates
     stream_: PKAWV | None
 
+    @available_if(_streams)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning from further rows, through the second-order learner of streams (`PKAWV`).
 
@@ -59,8 +73,6 @@ class StreamRegressor(FeatureRegressor):
         with self._all_or_nothing():
             if not hasattr(self, "output_kernel_"):
                 self._begin(X, y)
-            elif self.stream_ is None:
-                raise ValueError("this model was fitted to a batch: partial_fit goes on from partial_fit alone")
             else:
                 X = self._check_inputs(X, reset=False)
                 outputs = as_outputs(y, self.output_kernel_, "y")
@@ -71,12 +83,8 @@ class StreamRegressor(FeatureRegressor):
         X = self._check_inputs(X, reset=True)
         kernel, outputs, given = self._check_outputs(y, X)
         alphas = check_alphas(self.alpha)
-        if len(alphas) > 1 or self.fit_intercept or self.alpha_graph:
-            raise ValueError("partial_fit has no choice of alphas, no fit_intercept and no alpha_graph: leave them out")
         rng = generator(self.random_state)
         scalar, operator = split_kernel(self.kernel, self.operator)
-        if isinstance(operator, str):
-            raise ValueError("partial_fit needs an operator that is given, not operator='covariance'")
         # Whatever comes later must have coordinates too, so that anchors are landmarks even where all are kept.
         coordinates = coordinates_for(kernel, outputs, self.output_landmarks, rng, orthonormal=True)
         T = operator_on(operator, coordinates, outputs) or Identity(count(coordinates.anchors))
