@@ -66,9 +66,15 @@ sphinx_gallery_conf = {
 suppress_warnings = ["config.cache"]
 
 
+def skip(app: object, what: str, name: str, thing: object, skipped: bool, options: object) -> bool | None:
+    """Leave out what scikit-learn puts into every estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
 def setup(app: object) -> None:
     """Write the pages that come from the code and from results, and read docstrings as plain text."""
     api_pages(HERE / "api" / "generated")
     benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
     reproduction_page(HERE.parent / "reproductions", HERE / "api" / "generated" / "reproductions.md")
     app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]
+    app.connect("autodoc-skip-member", skip)  # type: ignore[attr-defined]
