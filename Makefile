@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo test lint bench bench-long docs clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/ovk demo
 
 # One BLAS thread in each of the two test processes: two in each are many times slower on two cores.
 test: $(VENV)/.dev lint
@@ -24,11 +24,16 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
+# Warnings are errors: a broken link or a name that does not exist fails.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 bench-long: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --long
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated
 
 # One virtual environment; a stamp for each set of extras that has been installed into it.
 $(VENV)/.venv:
@@ -44,6 +49,11 @@ $(VENV)/.demo: $(VENV)/.venv pyproject.toml
 $(VENV)/.dev: $(VENV)/.venv pyproject.toml
 	@echo "installing ovk with the extra dev"
 	$(PIP) install -e ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.venv pyproject.toml
+	@echo "installing ovk with the extra docs"
+	$(PIP) install -e ".[docs]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.venv pyproject.toml

@@ -1,6 +1,7 @@
 """ovk stream: what a user types, what comes back, and what is left after a kill."""
 
 import csv
+import io
 import json
 import os
 import signal
@@ -69,8 +70,6 @@ def test_every_form_of_a_table_gives_the_same(ovk, tmp_path, monkeypatch, kind):
         other = tmp_path / "t.csv.gz"
         other.write_bytes(gzip.compress(path.read_bytes()))
     else:
-        import io
-
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
         other = "-"
     assert json.loads(ovk("stream", other, *ASK, "--json")[1])["mse"] == reference["mse"]
@@ -139,6 +138,27 @@ def test_a_file_that_is_no_model_is_not_replaced(ovk, tmp_path):
     assert code == 2
     assert "not a model of ovk" in err
     assert precious.read_text(encoding="utf-8") == "years of work"
+
+
+def test_interrupted(ovk, tmp_path, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ovk.cli.stream.learn", interrupt)
+    code, _, err = ovk("stream", series(tmp_path / "t.csv", 100), *ASK, "--save", tmp_path / "m.ovk")
+    assert code == 130
+    assert "--resume" in err
+
+
+def test_a_pipe_is_resumed_by_piping_it_again(ovk, tmp_path, monkeypatch):
+    text = series(tmp_path / "t.csv", 700).read_bytes()
+    lines = text.splitlines(keepends=True)
+    for name, stops in (("whole.ovk", [701]), ("m.ovk", [401, 701])):
+        for stop in stops:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(lines[:stop]))))
+            model = tmp_path / name
+            assert ovk("stream", "-", *ASK, "--resume", model, "--block", 100)[0] == 0
+    assert (tmp_path / "m.ovk").read_bytes() == (tmp_path / "whole.ovk").read_bytes()
 
 
 def command(path, model, parts, *more):

@@ -57,10 +57,11 @@ def test_robust_scaling_fills_and_draws_in():
     rng = np.random.default_rng(0)
     scaling.begin(rng.standard_normal((50, 2)), rng.standard_normal((50, 1)))
     X = np.array([[np.nan, 1e300], [-1e300, 0.0]])
-    scaled = scaling.scale(X, np.zeros((2, 1)))
+    scaled = scaling.scale(X, np.array([[1e300], [np.nan]]))
     assert scaled.X[0, 0] == 0.0
     assert scaled.X[0, 1] == FARTHEST
     assert scaled.X[1, 0] == -FARTHEST
+    np.testing.assert_array_equal(scaled.Y[:, 0], [FARTHEST, np.nan])
     np.testing.assert_array_equal(scaling.as_of_now(X).X, scaled.X)
 
 

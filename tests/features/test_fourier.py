@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import market
 import naive
 import ovk
-from ovk.features import FourierMap, NystromMap, OperatorFourierMap
+from ovk.features import FourierMap, LinearFourier, NystromMap, OperatorFourierMap
 from ovk.features.operator_fourier import complement, root
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, RationalQuadratic
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
@@ -211,3 +211,17 @@ def test_nystrom_of_the_same_kernel_agrees_where_fourier_has_converged():
     a = FourierMap.from_kernel(Gaussian(2.0), 20_000, 3, rng=0).transform(X)
     b = NystromMap.from_points(Gaussian(2.0), X).transform(X)
     assert_allclose(a @ a.T, b @ b.T, atol=0.03)
+
+
+def test_linear_functions_beside_waves_stand_in_for_the_sum_of_kernels():
+    X = np.random.default_rng(0).standard_normal((6, 3))
+    features = LinearFourier(4000, weight=2.5).begin(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
+    phi = features.transform(X)
+    assert phi.shape == (6, features.m)
+    assert_allclose(phi @ phi.T, 2.5 * (1 + X @ X.T) + Gaussian(1.5)(X), atol=0.1)
+    assert_allclose(features.prior(X)[:, 0, 0], 2.5 * (1 + (X**2).sum(axis=1)) + 1.0)
+    linear = LinearFourier(0).begin(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
+    phi = linear.transform(X)
+    assert_allclose(phi @ phi.T, 10 * (1 + X @ X.T))
+    with pytest.raises(ValueError, match="scalar kernel or a product"):
+        LinearFourier().begin(CurlFree(Gaussian(1.0)), 2, 2, np.random.default_rng(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 #: Results.
-out = Console(soft_wrap=True, highlight=False)
+out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 120)
 
 #: Progress, remarks and errors.
 err = Console(stderr=True, soft_wrap=True, highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,10 +62,15 @@ def command(
             raise Failure(f"there is no model {resume} yet: to begin one, give --targets", Exit.USAGE)
         err.print(f"there is no {resume} yet: beginning at the first row")
     start = time.perf_counter()
-    with blaming(Exit.DATA), open_records(file, form or None) as records, _Display(records.n_rows) as display:
-        session = learn(
-            records, settings, save_to=save or resume, resume=resume, predictions=predictions, watch=display.show
-        )
+    place = save or resume
+    try:
+        with blaming(Exit.DATA), open_records(file, form or None) as records, _Display(records.n_rows) as display:
+            session = learn(
+                records, settings, save_to=place, resume=resume, predictions=predictions, watch=display.show
+            )
+    except KeyboardInterrupt:
+        cure = f"what is safe is in {place}: go on with --resume {place}" if place else "with --save it could go on"
+        raise Failure(f"interrupted; {cure}", Exit.INTERRUPTED) from None
     seconds = time.perf_counter() - start
     found = {"rows_this_run": display.rows, "seconds": seconds, "peak_memory_mb": peak_memory()}
     if report is not None:
@@ -74,10 +78,10 @@ def command(
 
         write(session.result(), report, **session.for_report(str(file)), seconds=seconds)
     if as_json:
-        print_json({**_summary(session), **found, "model_file": save or resume, "report": report})
+        print_json({**_summary(session), **found, "model_file": place, "report": report})
     else:
         _print(session, found)
-        for what, path in (("model", save or resume), ("predictions", predictions), ("report", report)):
+        for what, path in (("model", place), ("predictions", predictions), ("report", report)):
             if path is not None:
                 out.print(f"{what}: {path}", markup=False)
 
@@ -162,8 +166,6 @@ class _Display:
 
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
-        if error[0] is not None and issubclass(error[0], KeyboardInterrupt):  # type: ignore[arg-type]
-            print(file=sys.stderr)
 
     def show(self, reached: Reached) -> None:
         """Say how far it is."""

@@ -23,8 +23,9 @@ from ovk._validation import Array
 #: A standard deviation below this part of the mean is rounding: the column is taken as constant, and only centred.
 CONSTANT = 1e-12
 
-#: How many deviations from the mean a robustly scaled input may be: one absurd value must not ruin a learner's sums.
-FARTHEST = 20.0
+#: How many deviations from the mean a robustly scaled value may be. Far enough for a column that did not vary in the
+#: warm-up; near enough that the square of an absurd value does not overflow.
+FARTHEST = 1e6
 
 
 @dataclass
@@ -127,7 +128,7 @@ class Standardised(Scaling):
     Parameters
     ----------
     running : by all rows before each one, instead of by the warm-up alone
-    robust : a missing input becomes the mean, and one farther than `FARTHEST` deviations is drawn in to there
+    robust : a missing input becomes the mean, and what is farther than `FARTHEST` deviations is drawn in to there
     """
 
     _saved_state = ("moments",)
@@ -159,10 +160,10 @@ class Standardised(Scaling):
 
     def _scaled(self, A: Array, mean: Array, sd: Array, p: int) -> Scaled:
         Z = (A - mean) / sd
-        X = Z[:, :p]
         if self.robust:
-            X = np.clip(np.where(np.isnan(X), 0.0, X), -FARTHEST, FARTHEST)
-        return Scaled(X, Z[:, p:], mean[..., p:], sd[..., p:])
+            Z = np.clip(Z, -FARTHEST, FARTHEST)
+            Z[:, :p] = np.where(np.isnan(Z[:, :p]), 0.0, Z[:, :p])
+        return Scaled(Z[:, :p], Z[:, p:], mean[..., p:], sd[..., p:])
 
 
 def as_scaling(scale: Any) -> Scaling:

@@ -2,6 +2,7 @@
 
 from ovk.features.dictionary import Dictionary
 from ovk.features.fourier import FourierMap
+from ovk.features.linear_fourier import LinearFourier, LinearFourierMap
 from ovk.features.nystrom import NystromMap, OperatorNystromMap
 from ovk.features.operator_fourier import FourierTerm, OperatorFourierMap
 from ovk.features.plans import FeaturePlan, FixedFeatures, Fourier, Nystrom, OperatorFourier, StreamFeatures, Taylor
@@ -18,6 +19,8 @@ __all__ = [
     "FourierMap",
     "FourierTerm",
     "Given",
+    "LinearFourier",
+    "LinearFourierMap",
     "Nystrom",
     "NystromMap",
     "OperatorFourier",

@@ -60,6 +60,6 @@ class ResidualDisplay(Display):
         )  # fmt: skip
         ax.set_yticks(range(1, d + 1), list(self.names[:d])[::-1], fontsize=8)
         ax.axvline(0, color="0.5", linewidth=1, zorder=0)
-        ax.set_xlabel("outcome less prediction, in deviations of the outcome")
+        ax.set_xlabel("error, in deviations of the outcome")
         ax.set_title("What the last predictions missed")
         return self

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ovk._validation import in_interval
+from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
-from ovk.online import OLOK
+from ovk.online import OLOK, PKAWV
 from ovk.operators import MixedEffect
 from ovk.ovkernels import OperatorKernel
 
@@ -20,6 +21,12 @@ KERNELS: dict[str, Callable[[], ScalarKernel]] = {
 
 #: Points that OLOK keeps: the cost of a row is proportional to it.
 WINDOW = 1000
+
+#: Random frequencies of PKAWV.
+WAVES = 50
+
+#: Most inputs for a second-order learner, whose cost a row is quadratic in them.
+MANY = 500
 
 
 def make_kernel(name: str, coupling: float | None) -> ScalarKernel | OperatorKernel:
@@ -39,10 +46,20 @@ def _olok(kernel: str, coupling: float | None, n_features: int) -> Any:
     return OLOK(make_kernel(kernel, coupling), alpha=1e-4, schedule="auto", truncation=WINDOW, on_invalid="skip")
 
 
-#: Learners by name.
-MODELS: dict[str, Callable[[str, float | None, int], Any]] = {"olok": _olok}
+def _pkawv(kernel: str, coupling: float | None, n_features: int) -> Any:
+    # Standardised outputs have variance 1: linear functions are hardly penalised, waves must earn their place.
+    waves, shape = (0, "gaussian") if kernel == "linear" else (WAVES, kernel)
+    return PKAWV(
+        make_kernel(shape, coupling),
+        alpha=10.0,
+        features=LinearFourier(waves, weight=10.0),
+        on_invalid="skip",
+        random_state=0,
+    )
 
-AUTO = "olok"
+
+#: Learners by name.
+MODELS: dict[str, Callable[[str, float | None, int], Any]] = {"olok": _olok, "pkawv": _pkawv}
 
 
 def make_model(name: str, kernel: str = "gaussian", coupling: float | None = None, n_features: int = 1) -> Any:
@@ -50,7 +67,8 @@ def make_model(name: str, kernel: str = "gaussian", coupling: float | None = Non
 
     Parameters
     ----------
-    name : one of `MODELS`, or "auto"
+    name : one of `MODELS`, or "auto": the second-order "pkawv", unless there are so many inputs that its matrices
+        would not fit
     kernel : name of a kernel
     coupling : how much outputs have in common, 0 for nothing
     n_features : number of inputs, which "auto" looks at
@@ -58,11 +76,11 @@ def make_model(name: str, kernel: str = "gaussian", coupling: float | None = Non
     Examples
     --------
     >>> from ovk.sessions import make_model
-    >>> type(make_model("olok")).__name__
-    'OLOK'
+    >>> type(make_model("auto", n_features=10)).__name__, type(make_model("auto", n_features=10_000)).__name__
+    ('PKAWV', 'OLOK')
     """
     if name == "auto":
-        name = AUTO
+        name = "pkawv" if n_features <= MANY else "olok"
     if name not in MODELS:
         raise ValueError(f"model must be auto or one of {', '.join(MODELS)}, got {name!r}")
     return MODELS[name](kernel, coupling, n_features)

@@ -12,10 +12,10 @@ import numpy as np
 from ovk._params import Registered
 from ovk._validation import Array
 from ovk.evaluation import LastValue, ProgressiveResult, Race, Recent, RunningMean
-from ovk.evaluation.scaling import Standardised
+from ovk.evaluation.scaling import RunningMoments, Standardised
 from ovk.sessions.models import make_model
 from ovk.sessions.settings import Settings
-from ovk.streams import Batch, Preparation, Records
+from ovk.streams import Batch, Chunk, Preparation, Records
 
 #: Faulty rows that are remembered with their fault; of the others only the number.
 REMEMBERED = 10
@@ -55,6 +55,7 @@ class Session(Registered):
     preparation : how rows are made inputs and outputs
     race : the model beside its baselines
     recent : the last errors, for intervals
+    moments : mean and deviation of all inputs and outputs so far
     offset : rows of the file that were read
     last : text of the last of them, by which the file is recognised
     parts : files of predictions that belong to this state
@@ -82,6 +83,7 @@ class Session(Registered):
     preparation: Preparation
     race: Race
     recent: Recent
+    moments: RunningMoments
     offset: int = 0
     last: str = ""
     parts: int = 0
@@ -117,10 +119,12 @@ class Session(Registered):
                 + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
             )
         model = make_model(settings.model, settings.kernel, settings.coupling, rows.chunk.X.shape[1])
-        scaling = Standardised(running=True, robust=True)
+        scaling = Standardised(running=False, robust=True)
         race = Race.of(model, [LastValue(), RunningMean()], scaling, rows.chunk)
-        session = cls(settings, preparation, race, Recent.empty(len(settings.targets)))
+        moments = RunningMoments(rows.chunk.X.shape[1] + rows.chunk.Y.shape[1])
+        session = cls(settings, preparation, race, Recent.empty(len(settings.targets)), moments)
         session._note(rows.bad)
+        session._see(rows.chunk)
         race.take(rows.chunk, tested=False)
         return session, Learning(session, records, chain([rest], batches))
 
@@ -139,6 +143,7 @@ class Session(Registered):
         """Predict rows, then learn them."""
         rows = self.preparation.take(batch)
         self._note(rows.bad)
+        self._see(rows.chunk)
         widths = self.recent.widths([LEVEL])[0]
         F = self.race.take(rows.chunk, tested=True)
         if len(F):
@@ -161,15 +166,13 @@ class Session(Registered):
 
     def for_report(self, label: str) -> dict[str, Any]:
         """What `ovk.plotting.report` shows of a session besides its errors."""
-        moments = self.race.scaling.moments if isinstance(self.race.scaling, Standardised) else None
-        summary = []
-        if moments is not None:
-            roles = [*(["input"] * len(self.race.features)), *(["output"] * len(self.race.outputs))]
-            names = [*self.race.features, *self.race.outputs]
-            seen = moments.count / max(self.race.n_rows, 1)
-            rows = zip(names, roles, seen, moments.mean, moments.sd, strict=True)
-            # Outputs first: there are fewer of them.
-            summary = sorted(rows, key=lambda row: row[1] == "input")
+        moments = self.moments
+        roles = [*(["input"] * len(self.race.features)), *(["output"] * len(self.race.outputs))]
+        names = [*self.race.features, *self.race.outputs]
+        seen = moments.count / max(self.race.n_rows, 1)
+        # Outputs first: there are fewer of them.
+        rows = zip(names, roles, seen, moments.mean, moments.sd, strict=True)
+        summary = sorted(rows, key=lambda row: row[1] == "input")
         notes = [f"{self.offset:,} rows of {label} were read."]
         if self.n_bad:
             first = "; ".join(f"row {row}: {fault}" for row, fault in self.faults[:3])
@@ -183,6 +186,10 @@ class Session(Registered):
             "settings": settings,
             "notes": notes,
         }
+
+    def _see(self, chunk: Chunk) -> None:
+        if len(chunk.X):
+            self.moments.before(np.hstack([chunk.X, chunk.Y]))
 
     def _note(self, bad: list[tuple[int, str]]) -> None:
         self.n_bad += len(bad)

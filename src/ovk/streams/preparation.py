@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -85,6 +86,7 @@ class Preparation(Parameters):
         With `predict`, targets may be missing: then they are not known.
         """
         self._label, self._names = label, list(names)
+        self._place = {name: j for j, name in enumerate(self._names)}
         wanted = [*self.time, *(self.features or [])]
         if hasattr(self, "columns_"):
             wanted = [source for column in self.columns_ for source in column.sources()]
@@ -115,10 +117,11 @@ class Preparation(Parameters):
         if features is None:
             used = {*self.targets, *self.time}
             features = []
+            counts = Counter(self._names)
             for name in self._names:
                 if name in used:
                     continue
-                if not name or self._names.count(name) > 1:
+                if not name or counts[name] > 1:
                     self.left_out_[name] = "it has no name" if not name else "its name stands there twice"
                 else:
                     features.append(name)
@@ -170,7 +173,7 @@ class Preparation(Parameters):
         )
 
     def _cells(self, batch: Batch, name: str) -> Sequence[object]:
-        return batch.columns[self._names.index(name)]
+        return batch.columns[self._place[name]]
 
     def take(self, batch: Batch) -> Prepared:
         """Inputs and outputs of the rows; their outputs become the lags of the rows to come.
@@ -190,7 +193,7 @@ class Preparation(Parameters):
             for i in np.flatnonzero(bad).tolist():
                 faults.setdefault(i, self._fault(column, [part[i] for part in cells]))
         for q, output in enumerate(self.outputs_):
-            if output.name in self._names:
+            if output.name in self._place:
                 cells = [self._cells(batch, output.name)]
                 values, bad = output.encode(cells)
                 Y[:, q] = values[:, 0]
@@ -215,8 +218,9 @@ class Preparation(Parameters):
 
 def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
     """Refuse names that are not, or not only once, among the columns of a table."""
+    counts = Counter(names)
     for name in wanted:
-        count = names.count(name)
+        count = counts[name]
         if count == 0:
             close = get_close_matches(name, names, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"its columns are {some(names)}"

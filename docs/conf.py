@@ -1,0 +1,80 @@
+"""How the documentation is built: ``make docs``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+# Figures are drawn, not shown.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+from generate import api_pages, benchmark_page, reproduction_page  # noqa: E402
+from plain_docstrings import as_restructured_text  # noqa: E402
+
+from ovk import __version__  # noqa: E402
+
+project = "ovk"
+author = "The ovk developers"
+copyright = author
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/**/*.zip"]
+# Headings in pages of their own are linked as page.md#heading.
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+
+# Docstrings are written to be read where they stand; napoleon finds their sections.
+default_role = "code"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+autodoc_inherit_docstrings = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"ovk {release}"
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_show_sourcelink = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+}
+# The gallery's configuration holds nothing that should go into a cache.
+suppress_warnings = ["config.cache"]
+
+
+def skip(app: object, what: str, name: str, thing: object, skipped: bool, options: object) -> bool | None:
+    """Leave out what scikit-learn puts into every estimator."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app: object) -> None:
+    """Write the pages that come from the code and from results, and read docstrings as plain text."""
+    api_pages(HERE / "api" / "generated")
+    benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
+    reproduction_page(HERE.parent / "reproductions", HERE / "api" / "generated" / "reproductions.md")
+    app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]
+    app.connect("autodoc-skip-member", skip)  # type: ignore[attr-defined]

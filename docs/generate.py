@@ -1,0 +1,132 @@
+"""Pages that are not written by hand: the reference, the last benchmarks, the reproductions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+
+#: Rooms in the order of the reference.
+ROOMS = {
+    "ovk": "Estimators",
+    "ovk.kernels": "Scalar kernels",
+    "ovk.operators": "Output operators",
+    "ovk.ovkernels": "Operator-valued kernels",
+    "ovk.losses": "Losses",
+    "ovk.penalties": "Penalties",
+    "ovk.schedules": "Step sizes",
+    "ovk.metrics": "Measures",
+    "ovk.grams": "Kernels on samples",
+    "ovk.solvers": "Solvers",
+    "ovk.features": "Finite features",
+    "ovk.online": "Online learning",
+    "ovk.structured": "Structured outputs",
+    "ovk.streams": "Streams",
+    "ovk.evaluation": "Evaluation",
+    "ovk.persistence": "Saving and loading",
+    "ovk.sessions": "Sessions",
+    "ovk.datasets": "Data sets",
+    "ovk.plotting": "Plots and the report",
+    "ovk.reproduce": "Reproductions",
+    "ovk.cli": "The command line",
+}
+
+
+def _write(path: Path, text: str) -> None:
+    """Leave a file alone that would not change, so that Sphinx does not read it again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def names(room: str) -> list[str]:
+    """Public names of a room that have a description of their own."""
+    module = importlib.import_module(room)
+    listed = getattr(module, "__all__", None) or [
+        name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == room and name[0] != "_"
+    ]
+    things = {name: getattr(module, name) for name in listed}
+    return [name for name, thing in things.items() if inspect.isclass(thing) or inspect.isfunction(thing)]
+
+
+def api_pages(folder: Path) -> None:
+    """A page for each room; what the top level offers is described there and nowhere else."""
+    top = {id(getattr(importlib.import_module("ovk"), name)) for name in names("ovk")}
+    pages = []
+    for room, title in ROOMS.items():
+        try:
+            module = importlib.import_module(room)
+        except ModuleNotFoundError:
+            continue
+        lines = [title, "=" * len(title), "", f".. py:currentmodule:: {room}", ""]
+        if room != "ovk":
+            lines += [f".. automodule:: {room}", "   :no-members:", ""]
+        for name in names(room):
+            thing = getattr(module, name)
+            if room != "ovk" and id(thing) in top:
+                continue
+            kind = "autoclass" if inspect.isclass(thing) else "autofunction"
+            lines += [f".. {kind}:: {room}.{name}"]
+            if inspect.isclass(thing) and not issubclass(thing, tuple):
+                lines += ["   :members:"]
+            lines += [""]
+        page = room.replace(".", "-")
+        pages.append(page)
+        _write(folder / f"{page}.rst", "\n".join(lines))
+    listing = ["Reference", "=========", "", "Every public name, by room.", "", ".. toctree::", "   :maxdepth: 1", ""]
+    _write(folder / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
+
+
+def benchmark_page(results: Path, page: Path) -> None:
+    """The last ``make bench``, as tables."""
+    lines = ["# Benchmarks", ""]
+    lines += ["`make bench` runs ours beside the peers, interleaved, and reports ratios within one run.", ""]
+    if not results.exists():
+        lines += ["There are no results here: run `make bench`, then `make docs` again.", ""]
+        _write(page, "\n".join(lines))
+        return
+    report = json.loads(results.read_text(encoding="utf-8"))
+    machine = report["machine"]
+    lines += [f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_average'][0]:.1f}.", ""]
+    for benchmark in report["benchmarks"]:
+        lines += [f"## {benchmark['name']}", ""]
+        if benchmark["skipped"] is not None:
+            lines += [f"Skipped: {benchmark['skipped']}", ""]
+        for case in benchmark["cases"]:
+            given = ", ".join(f"{key} = {value}" for key, value in case["settings"].items())
+            lines += [f"### {case['name']}", "", given, "", "| | seconds | processor seconds | ours over this |"]
+            lines += ["|---|---:|---:|---:|"]
+            for row in case["contenders"]:
+                numbers = f"{row['seconds']:.4f} | {row['cpu_seconds']:.4f} | {row['ours_over_this']:.2f}"
+                lines += [f"| {row['name']} | {numbers} |"]
+            lines += [""]
+            for check in case["checks"]:
+                sense, verdict = "at least" if check["at_least"] else "at most", "met" if check["met"] else "missed"
+                lines += [f"- {check['target']}: {check['value']:.3g}, {sense} {check['bound']:.3g}: {verdict}"]
+            lines += [""]
+    _write(page, "\n".join(lines))
+
+
+def reproduction_page(results: Path, page: Path) -> None:
+    """What was published and what we get, from the JSON files that ``ovk reproduce all --out reproductions`` wrote."""
+    from ovk import reproduce
+
+    lines = ["# Reproductions", "", "Published results run again: `ovk reproduce all --out reproductions`.", ""]
+    lines += ["| name | paper |", "|---|---|"]
+    lines += [f"| `{name}` | {reproduce.entry(name).paper} |" for name in reproduce.names()]
+    lines += [""]
+    for path in sorted(results.glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        lines += [
+            f"## {found['title']}",
+            "",
+            f"{found['measure']}; data: {found['data']}; {found['seconds']:.1f} s",
+            "",
+        ]
+        lines += ["| | published | ours | setting |", "|---|---:|---:|---|"]
+        for row in found["rows"]:
+            numbers = ["" if row[key] is None else f"{row[key]:.4g}" for key in ("published", "ours")]
+            lines += [f"| {row['name']} | {numbers[0]} | {numbers[1]} | {row['setting']} |"]
+        lines += ["", *(f"- {remark}" for remark in found["remarks"]), ""]
+    _write(page, "\n".join(lines))

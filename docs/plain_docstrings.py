@@ -1,0 +1,63 @@
+"""Docstrings are plain text with formulas; this makes reStructuredText of them that shows the same.
+
+`|f|`, `x*` and `alpha_` mean what they say in a docstring, but are markup to Sphinx: they are escaped, outside of
+examples and of what stands between backticks. A block that is indented behind a blank line is a formula or a table: it
+is shown as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SPECIAL = re.compile(r"([*|\\])|(?<=\w)_(?=\W|$)")
+_CODE = re.compile(r"(``.+?``|`.+?`|:\w+:`.+?`)")
+
+
+def escaped(line: str) -> str:
+    """A line of prose without markup but for what stands between backticks.
+
+    >>> escaped("|f|^2 of `kernel_` and alpha_")
+    '\\\\|f\\\\|^2 of `kernel_` and alpha\\\\_'
+    """
+    parts = _CODE.split(line)
+    return "".join(part if k % 2 else _SPECIAL.sub(r"\\\g<0>", part) for k, part in enumerate(parts))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def converted(lines: list[str]) -> list[str]:
+    """All lines of a docstring."""
+    result: list[str] = []
+    verbatim: int | None = None  # indentation of a block that is shown as it stands
+    example = False
+    directive: int | None = None
+    before = ""  # the last line that was not blank
+    for number, line in enumerate(lines):
+        blank = not line.strip()
+        if blank:
+            example = False
+            result.append(line)
+            continue
+        if verbatim is not None and _indent(line) < verbatim:
+            verbatim = None
+        if directive is not None and _indent(line) <= directive:
+            directive = None
+        if line.lstrip().startswith(".. "):
+            directive = _indent(line)
+        if line.lstrip().startswith(">>>"):
+            example = True
+        opens = number > 0 and not lines[number - 1].strip() and before and _indent(line) > _indent(before)
+        if opens and verbatim is None and directive is None and not example and not set(before.strip()) <= {"-"}:
+            verbatim = _indent(line)
+            result += [" " * _indent(before) + "::", ""]
+        before = line
+        keep = verbatim is not None or example or directive is not None or set(line.strip()) <= {"-"}
+        result.append(line if keep else escaped(line))
+    return result
+
+
+def as_restructured_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """What Sphinx calls for every docstring, before napoleon does."""
+    lines[:] = converted(lines)
