@@ -15,6 +15,7 @@ MODULES = (
     "output_structure",
     "movkl",
     "okvar",
+    "multitask_svm",
     "iokr",
     "online_click",
     "online_peers",
