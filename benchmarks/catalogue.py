@@ -20,6 +20,7 @@ MODULES = (
     "online_click",
     "online_peers",
     "online_outputs",
+    "second_order",
     "codrna",
     "certified",
 )

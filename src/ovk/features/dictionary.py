@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import lapack
 
 from ovk._params import Registered, equal
 from ovk._validation import Array
@@ -142,13 +143,17 @@ class Dictionary(Registered):
 
     def _add_all(self, points: Array) -> None:
         gram = self._gram(points, points)
+        self.points = points
+        L, failed = lapack.dpotrf(gram.T, lower=0, clean=1)
+        if failed == 0 and (np.diagonal(L) ** 2 > DEPENDENT * np.diagonal(gram)).all():
+            self.L, self.keep = np.ascontiguousarray(L.T), np.arange(len(gram), dtype=np.intp)
+            return
         for entry in range(len(gram)):
             row = gram[entry, self.keep]
             l = whitened_rows(self.L, row[None])[0]  # noqa: E741
             delta = float(gram[entry, entry] - l @ l)
             if delta > DEPENDENT * gram[entry, entry]:
                 self._extend(entry, l, delta)
-        self.points = points
 
     def _extend(self, entry: int, l: Array, delta: float) -> None:  # noqa: E741
         m = self.m
@@ -157,7 +162,7 @@ class Dictionary(Registered):
         self.L, self.keep = L, np.append(self.keep, entry)
 
     def _room(self) -> bool:
-        return self.budget is None or len(self.points) < self.budget
+        return not self.chooser.done() and (self.budget is None or len(self.points) < self.budget)
 
 
 class _Block:

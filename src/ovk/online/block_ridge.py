@@ -159,7 +159,7 @@ class BlockRidge(Registered):
             columns = slice(group.start, group.stop)
             U = group.white(Phi)
             base = U[:, : len(group.z)] @ group.z
-            found = group.triangle.take(group.cross(U), U @ U.T, base, Y[:, columns], seen, self.per)
+            found = group.triangle.take(group.cross(U), U @ U.T, base, Y[:, columns], seen, self.per, keep=not last)
             if not last:
                 group.keep(U[seen])
             ridge[:, columns] = found.ridge
@@ -194,7 +194,9 @@ class BlockRidge(Registered):
     def fold(self, m: int) -> None:
         """End the block: its rows join the sums, which now have m features."""
         self.sums.change(lambda part: part.padded(m))
-        if self.pending:
+        if len(self.pending) == 1 and self.pending[0][0].shape[1] == m:
+            self.sums.add(*self.pending[0], self.points)
+        elif self.pending:
             Phi = np.concatenate([np.pad(P, ((0, 0), (0, m - P.shape[1]))) for P, _ in self.pending])
             self.sums.add(Phi, np.concatenate([Y for _, Y in self.pending]), self.points)
         self.pending, self.points = [], 0

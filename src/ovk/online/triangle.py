@@ -108,7 +108,9 @@ class Triangle(Registered):
         blocks = W.reshape(len(W), W.shape[1] // per, per)
         return Forecast(base + self.explained(W), own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True))
 
-    def take(self, cross: Array, own: Array, base: Array, Y: Array, seen: Mask, per: int = 1) -> Forecast:
+    def take(
+        self, cross: Array, own: Array, base: Array, Y: Array, seen: Mask, per: int = 1, *, keep: bool = True
+    ) -> Forecast:
         """Predict new rows, each from all before it, and let those that are seen join the factor.
 
         Parameters
@@ -117,6 +119,7 @@ class Triangle(Registered):
         base, Y : (r, k); Y is not looked at where it was not seen
         seen : (r,)
         per : rows of a point, which are predicted together
+        keep : whether anything comes after these rows; else the factor need not grow
         """
         W = cross
         if self.n:
@@ -126,9 +129,12 @@ class Triangle(Registered):
         if per == 1 and seen.all():
             C = unit_cholesky(own)
             e = solve_lower(C, Y - base)
-            self._append(W, C, e)
-            diagonal = np.diagonal(C)
-            return Forecast(base + np.tril(C, -1) @ e, diagonal**2 - 1.0)
+            if keep:
+                self._append(W, C, e)
+            H = np.diagonal(C) ** 2 - 1.0
+            # Taken out, not subtracted: a row's own label must not touch its prediction even by rounding.
+            np.fill_diagonal(C, 0.0)
+            return Forecast(base + C @ e, H)
         chosen = np.flatnonzero(seen)
         C = unit_cholesky(own[np.ix_(chosen, chosen)])
         e = solve_lower(C, Y[chosen] - base[chosen])
@@ -136,7 +142,8 @@ class Triangle(Registered):
         point = np.arange(len(own)) // per
         inside *= point[chosen][:, None] < point[None, :]
         ridge = base + inside.T @ e
-        self._append(W[:, chosen], C, e)
+        if keep:
+            self._append(W[:, chosen], C, e)
         if per == 1:
             return Forecast(ridge, np.diagonal(own) - np.einsum("ij,ij->j", inside, inside))
         each = np.arange(len(own) // per)
@@ -164,13 +171,14 @@ class Triangle(Registered):
 
 
 def unit_cholesky(G: Array) -> Array:
-    """Lower C with C C' = I + G for positive semi-definite G, whose lower triangle is overwritten.
+    """Lower C with C C' = I + G for positive semi-definite G, whose diagonal is changed.
 
     Every C_jj is at least 1. Where rounding (a ridge far below it) has made the matrix indefinite, each pivot is put
     back to what it cannot be below.
     """
     n = len(G)
-    A = G + np.eye(n)
+    A = G
+    A[np.diag_indices(n)] += 1.0
     C, failed = lapack.dpotrf(A.T, lower=0, clean=1)
     if failed == 0 and np.diagonal(C).min(initial=1.0) > 0.7:
         lower: Array = C.T

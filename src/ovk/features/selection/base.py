@@ -46,6 +46,10 @@ class Chooser(Registered, ABC):
     def judge(self, block: Neighbours) -> Judge:
         """Look at a block of inputs."""
 
+    def done(self) -> bool:
+        """Whether nobody will join any more."""
+        return False
+
 
 class Selection(Parameters, ABC):
     """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""

@@ -53,6 +53,9 @@ class UniformChooser(Chooser):
     def judge(self, block: Neighbours) -> Judge:
         return _Judge(self, block.draws)
 
+    def done(self) -> bool:
+        return self.left == 0
+
 
 class _Judge(Judge):
     def __init__(self, chooser: UniformChooser, draws: Array) -> None:
