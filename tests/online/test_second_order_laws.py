@@ -9,7 +9,7 @@ from online.streams import KERNELS, stream
 from ovk import KAWV, PKAWV, OVKRidge, PKAWVClassifier, progressive
 from ovk.datasets import DatasetNotFound, load_parkinsons
 from ovk.features import ALD, KORS, Fourier, Given, Nystrom, Taylor, Uniform
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Matern
 from ovk.operators import MixedEffect
 from ovk.solvers.triangular import solve_lower, whitened_rows
 
@@ -321,3 +321,17 @@ def test_parkinsons_last_rows_are_predicted_as_well_as_by_the_batch():
 def test_triangular_systems_without_features():
     assert solve_lower(np.empty((0, 0)), np.empty((0, 2))).shape == (0, 2)
     assert whitened_rows(np.empty((0, 0)), np.empty((3, 0))).shape == (3, 0)
+
+
+def test_parameters_from_theory():
+    model = PKAWV.auto(Gaussian(1.0), n=2000, random_state=0)
+    assert (model.alpha, model.features.selection.mu) == (1.0, 2000.0**-2)
+    X = stream(300)[0]
+    y = np.sin(X[:, 0])
+    assert np.mean((model.predict_then_learn(X, y)[-100:] - y[-100:]) ** 2) < 0.05
+    rough = PKAWV.auto(Matern(1.5, 1.0), n=10_000, p=1, budget=20)
+    assert rough.features.budget == 20
+    assert rough.alpha == pytest.approx(10_000 * 20**-1.5)
+    assert PKAWV.auto().features.selection.mu == 1e-8
+    with pytest.raises(ValueError, match="p, the number of inputs, must be given for Matern"):
+        PKAWV.auto(Matern(1.5, 1.0))
