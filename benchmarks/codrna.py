@@ -99,7 +99,7 @@ def contenders(budget: int) -> dict[str, tuple[Make, dict[str, tuple[Any, ...]]]
     def kons(method: Any, width: float, alpha: float, mu: float) -> Any:
         return method(Gaussian(width), budget, mu=mu, alpha=alpha)
 
-    alphas = {"width": WIDTHS, "alpha": (0.01, 0.1, 1.0)}
+    alphas = {"width": WIDTHS, "alpha": (0.003, 0.03, 0.3)}
     descent = {"width": WIDTHS, "step": STEPS}
     newton = {"width": WIDTHS, "alpha": (0.1, 1.0), "mu": (0.1, 1.0)}
     return {

@@ -160,7 +160,12 @@ def _figures(
     found = result.intervals.regions
     when = time[shown]
     ax.fill_between(
-        when, found.lower[shown, q], found.upper[shown, q], color="#BBD7EA", linewidth=0, label="90% interval (ACI)"
+        when,
+        found.lower[shown, q],
+        found.upper[shown, q],
+        color="#BBD7EA",
+        linewidth=0,
+        label="90% interval (ACI; gaps: no bounds)",
     )
     ax.plot(when, found.predictions[shown, q], color="#0072B2", linewidth=1.8, label="PKAWV")
     ax.plot(when, Y[shown, q], linestyle="none", marker="o", markersize=3, color="#000000", label="load")
