@@ -5,7 +5,7 @@ from ovk._version import __version__
 from ovk.batch import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLClassifier, MovKLCV, OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import OLOK, OLOKClassifier
+from ovk.online import OLOK, OLOKClassifier, OnlineMovKL
 from ovk.persistence import load, save
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
+    "OnlineMovKL",
     "__version__",
     "curves",
     "features",

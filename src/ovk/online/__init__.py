@@ -2,6 +2,7 @@
 
 from ovk.online.bound import ErrorBound, error_bound
 from ovk.online.classifier import OLOKClassifier
+from ovk.online.movkl import OnlineMovKL
 from ovk.online.olok import OLOK
 from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
@@ -9,6 +10,7 @@ __all__ = [
     "OLOK",
     "ErrorBound",
     "OLOKClassifier",
+    "OnlineMovKL",
     "PaperWindow",
     "Tolerance",
     "Truncation",

@@ -1,6 +1,6 @@
 """Published results, run again: ``python -m ovk.reproduce NAME``."""
 
-from ovk.reproduce import jura, movkl, mtr, olok, parkinsons
+from ovk.reproduce import jura, movkl, mtr, olok, parkinsons, weather
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "parkinsons",
     "reproduction",
     "run",
+    "weather",
 ]
