@@ -20,6 +20,7 @@ from ovk.batch import (
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
 from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier, PKAWVClassifier
+from ovk.online import OLOK, OLOKClassifier, OnlineMovKL
 from ovk.persistence import load, save
 from ovk.structured import IOKR, LinkPredictor
 
@@ -44,6 +45,7 @@ __all__ = [
     "OutputKernelRidge",
     "PKAWVClassifier",
     "VectorField",
+    "OnlineMovKL",
     "__version__",
     "curves",
     "features",

@@ -100,8 +100,7 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, Parameters) or isinstance(b, Parameters):
         if type(a) is not type(b):
             return False
-        p, q = a.get_params(deep=False), b.get_params(deep=False)
-        return all(equal(p[name], q[name]) for name in p)
+        return all(equal(getattr(a, name), getattr(b, name)) for name in _parameter_names(type(a)))
     if sparse.issparse(a) or sparse.issparse(b):
         return bool(sparse.issparse(a) and sparse.issparse(b) and a.shape == b.shape and (a != b).nnz == 0)
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

@@ -10,6 +10,7 @@ from ovk.online.capacity import (
 )
 from ovk.online.classifier import OLOKClassifier
 from ovk.online.kawv import KAWV
+from ovk.online.movkl import OnlineMovKL
 from ovk.online.olok import OLOK
 from ovk.online.pkawv import PKAWV
 from ovk.online.pkawv_classifier import PKAWVClassifier
@@ -39,6 +40,7 @@ __all__ = [
     "ErrorBound",
     "OLOKClassifier",
     "PKAWVClassifier",
+    "OnlineMovKL",
     "PaperWindow",
     "Suggestion",
     "Tolerance",

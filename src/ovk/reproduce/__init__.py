@@ -19,6 +19,7 @@ from ovk.reproduce import (
     parkinsons,
     regret_rates,
 )
+from ovk.reproduce import jura, movkl, mtr, olok, parkinsons, weather
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "regret_rates",
     "reproduction",
     "run",
+    "weather",
 ]

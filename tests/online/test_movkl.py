@@ -1,0 +1,143 @@
+"""Many kernels from a stream: rows equal chunks, the stated guarantee, and the way to the batch learner."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ovk
+from ovk import OLOK, MovKL, OnlineMovKL
+from ovk.kernels import Gaussian, Linear
+from ovk.operators import Identity, Integral, Multiplication
+
+RNG = np.random.default_rng(0)
+T = np.linspace(0, 1, 6)
+X = RNG.uniform(-1, 1, (300, 2))
+Y = np.sin(3 * T + 2 * X[:, :1]) * X[:, 1:] + 0.1 * RNG.standard_normal((300, 6))
+NEW = RNG.uniform(-1, 1, (100, 2))
+TRUTH = np.sin(3 * T + 2 * NEW[:, :1]) * NEW[:, 1:]
+KERNELS = [k * T_ for k in (Gaussian(0.8), Linear()) for T_ in (Identity(), Multiplication(np.cos(T)), Integral())]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([OnlineMovKL([Gaussian(1.0) * Identity(), Linear() * Identity()])])
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def in_chunks(model, sizes, y=Y):
+    start, parts = 0, []
+    while start < len(X):
+        size = sizes[len(parts) % len(sizes)]
+        parts.append(model.predict_then_learn(X[start : start + size], y[start : start + size]))
+        start += size
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("bound", [None, 3.0])
+def test_rows_equal_chunks(bound, holes):
+    y = Y.copy()
+    if holes:
+        y[RNG.random(Y.shape) < 0.2] = np.nan
+    models = [OnlineMovKL(KERNELS, OLOK(alpha=1e-3, truncation=60), bound=bound, grid=T) for _ in range(3)]
+    found = [in_chunks(model, sizes, y) for model, sizes in zip(models, ([1], [7, 50], [300]), strict=True)]
+    assert_allclose(found[1], found[0], atol=1e-11)
+    assert_allclose(found[2], found[0], atol=1e-11)
+    assert_allclose(models[1].weights_, models[0].weights_, atol=1e-11)
+    assert_allclose(models[2].predict(NEW), models[0].predict(NEW), atol=1e-10)
+
+
+def test_written_out():
+    """The forecaster, a row at a time, over learners of their own."""
+    B = 3.0
+    model = OnlineMovKL(KERNELS, bound=B, grid=T, even=False)
+    found = in_chunks(model, [40])
+    from ovk.batch.curve_outputs import bind_grid
+
+    roots = model.grid_.roots()
+    learners = [OLOK(bind_grid(k, model.grid_), alpha=1e-3, schedule="auto") for k in KERNELS]
+    each = np.stack([learner.predict_then_learn(X, Y * roots) for learner in learners])
+    L = np.zeros(len(KERNELS))
+    for t in range(len(X)):
+        z = [row * min(1.0, B / max(np.linalg.norm(row), 1e-300)) for row in each[:, t]]
+        p = np.exp(-L / (8 * B**2))
+        p /= p.sum()
+        assert_allclose(found[t], sum(w * row for w, row in zip(p, z, strict=True)) / roots, atol=1e-9)
+        L += [float(((row - Y[t] * roots) ** 2).sum()) for row in z]
+    assert_allclose(model.losses_, L)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_guarantee_holds_on_any_stream(seed):
+    """Adversarial as well: outputs that change their sign with the best learner's."""
+    rng = np.random.default_rng(seed)
+    y = rng.standard_normal((200, 3))
+    y /= np.maximum(np.linalg.norm(y, axis=1, keepdims=True), 1.0)
+    y[100:] = -y[:100] if seed % 2 else np.sign(y[100:]) / 2
+    model = OnlineMovKL([Gaussian(s) * Identity() for s in (0.05, 0.5, 5.0)], bound=1.0)
+    found = model.predict_then_learn(X[:200], y)
+    assert ((found - y) ** 2).sum() <= model.losses_.min() + 8 * np.log(4) + 1e-9
+
+
+def test_the_weights_find_the_kernel_that_the_data_need():
+    y = np.sin(2 * X[:, :1]) * np.ones(6)
+    model = OnlineMovKL([Gaussian(s) * Identity() for s in (0.01, 1.0, 100.0)], even=False).fit(X, y)
+    assert model.weights_.argmax() == 1
+    assert_allclose(model.weights_.sum(), 1.0)
+
+
+def test_memory_stays_with_truncation():
+    model = OnlineMovKL(KERNELS, OLOK(alpha=1e-3, truncation=50), grid=T).fit(X, Y)
+    assert all(len(learner.support_.X) <= 50 for learner in model.learners_)
+
+
+def test_comes_close_to_the_batch_learner():
+    """Passes over the stream: the error against the truth comes down to within a factor of two of the batch fit's."""
+    batch = MovKL(KERNELS, alpha=0.1, grid=T).fit(X, Y)
+    target = float(((batch.predict(NEW) - TRUTH) ** 2).mean())
+    model = OnlineMovKL(KERNELS, OLOK(alpha=1e-5, schedule="auto", max_support=10_000), grid=T)
+    errors = []
+    for _ in range(4):
+        model.partial_fit(X, Y)
+        errors.append(float(((model.predict(NEW) - TRUTH) ** 2).mean()))
+    zero = float((TRUTH**2).mean())
+    assert errors[-1] < errors[0]
+    assert errors[-1] - target < 0.1 * (zero - target)
+
+
+def test_saving_and_going_on(tmp_path):
+    model = OnlineMovKL(KERNELS, grid=T).partial_fit(X[:100], Y[:100])
+    ovk.save(model, tmp_path / "model")
+    again = ovk.load(tmp_path / "model")
+    assert np.array_equal(again.predict(NEW), model.predict(NEW))
+    assert np.array_equal(again.predict_then_learn(X[100:], Y[100:]), model.predict_then_learn(X[100:], Y[100:]))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (OnlineMovKL([]), "sequence of at least one kernel"),
+        (OnlineMovKL(bound=0.0), "bound must be a finite number > 0"),
+        (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
+    ],
+)
+def test_bad_input(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+    assert not hasattr(model, "learners_")
+
+
+def test_later_chunks_are_checked():
+    model = OnlineMovKL(KERNELS, grid=T).partial_fit(X[:50], Y[:50])
+    before = model.predict(NEW)
+    with pytest.raises(ValueError, match="y has 3 outputs but the model has learned 6"):
+        model.partial_fit(X[50:60], Y[50:60, :3])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.full((2, 2), np.nan), Y[:2])
+    assert np.array_equal(model.predict(NEW), before)
+
+
+def test_the_default_kernels():
+    assert len(OnlineMovKL().fit(X, Y).learners_) == 9
+    assert len(OnlineMovKL(grid=T).fit(X[:40], Y[:40]).learners_) == 25

@@ -1,0 +1,41 @@
+"""The tables of curves: at a small size, and what must come out."""
+
+import numpy as np
+import pytest
+
+from ovk import reproduce
+from ovk.curves import Grid
+from ovk.datasets import load_canadian_weather, make_bci
+from ovk.reproduce import movkl, weather
+
+
+def test_the_movkl_tables_have_all_rows(monkeypatch, tmp_path):
+    monkeypatch.setattr(movkl, "MOVKL_ALPHAS", np.array([0.1, 1.0]))
+    monkeypatch.setattr(movkl, "make_bci", lambda n, random_state: make_bci(n, segment=12, random_state=random_state))
+    result = reproduce.run("movkl", data_home=tmp_path, splits=2, n=14)
+    assert len(result.rows) == 3 * 8
+    assert sum(row.published is not None for row in result.rows) == 15
+    assert result["LCR %, state: MovKL, l_2"] > 50
+    assert {"signals", "curves", "weights", "weights-equal"} <= set(result.figures)
+
+
+def test_weather_coupled_outputs_beat_the_mean_curve(need, monkeypatch):
+    year = need(load_canadian_weather)
+    monkeypatch.setattr(weather, "WIDTHS", np.array([2.0, 4.0]))
+    monkeypatch.setattr(weather, "ALPHAS", np.array([1e-4, 1e-3]))
+    grid = Grid((year.grid[::5] - 0.5) / 365.0, period=1.0)
+    X, Y = year.data[:, ::5], year.target[:, ::5]
+    found = weather.left_out(weather.functional_ridge, X, Y, grid)
+    mean = weather.left_out(weather.METHODS["mean curve"], X, Y, grid)
+    error = {name: float(grid.inner(Y - F, Y - F).sum()) for name, F in (("ours", found), ("mean", mean))}
+    assert error["ours"] < 0.5 * error["mean"]
+
+
+@pytest.mark.parametrize("method", ["KernelRidge, one output a grid point", "MovKL, l_1", "MovKL, l_2"])
+def test_other_methods_run(method):
+    rng = np.random.default_rng(0)
+    grid = Grid((np.arange(12) + 0.5) / 12, period=1.0)
+    level = rng.standard_normal((14, 1))
+    X = level + np.cos(2 * np.pi * grid.checked()) + 0.1 * rng.standard_normal((14, 12))
+    Y = 2 * level + np.sin(2 * np.pi * grid.checked())
+    assert ((weather.METHODS[method](X[:-1], Y[:-1], X[-1:], grid) - Y[-1]) ** 2).mean() < 0.5

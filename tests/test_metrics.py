@@ -1,0 +1,33 @@
+"""Errors of curves and labels."""
+
+import numpy as np
+import pytest
+
+from ovk.curves import Grid
+from ovk.metrics import lcr, rsse
+
+
+def test_rsse_is_an_integral():
+    grid = Grid([0.0, 0.1, 1.0])
+    Y, F = np.array([[1.0, 2.0, 0.0]]), np.array([[0.0, 0.0, 0.0]])
+    assert rsse(Y, F, grid) == pytest.approx(0.05 * 1 + 0.5 * 4)
+    fine = np.linspace(0, 1, 2001)
+    assert rsse(np.sin(fine), np.zeros(2001)) == pytest.approx(0.5 - np.sin(2) / 4, abs=1e-6)
+    assert rsse(np.array([[np.nan, 2.0, 0.0]]), F, grid) == pytest.approx(2.0)
+
+
+def test_lcr_counts_labels():
+    assert lcr(np.array(["a", "b", "b", "a"]), np.array(["a", "b", "a", "a"])) == 75.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rsse(np.ones((2, 3)), np.ones((2, 4))), r"shapes \(2, 3\) and \(2, 4\)"),
+        (lambda: rsse(np.ones((2, 3)), np.ones((2, 3)), Grid.regular(4)), "4 points but the curves have 3"),
+        (lambda: lcr(np.ones(2), np.ones(3)), "the same shape"),
+    ],
+)
+def test_bad_calls(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
