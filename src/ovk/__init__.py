@@ -19,8 +19,7 @@ from ovk.batch import (
 )
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier, PKAWVClassifier
-from ovk.online import OLOK, OLOKClassifier, OnlineMovKL
+from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier, OnlineMovKL, PKAWVClassifier
 from ovk.persistence import load, save
 from ovk.structured import IOKR, LinkPredictor
 
@@ -42,10 +41,10 @@ __all__ = [
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
+    "OnlineMovKL",
     "OutputKernelRidge",
     "PKAWVClassifier",
     "VectorField",
-    "OnlineMovKL",
     "__version__",
     "curves",
     "features",

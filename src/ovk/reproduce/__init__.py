@@ -18,8 +18,8 @@ from ovk.reproduce import (
     olok,
     parkinsons,
     regret_rates,
+    weather,
 )
-from ovk.reproduce import jura, movkl, mtr, olok, parkinsons, weather
 from ovk.reproduce.registry import Entry, Result, Row, entry, names, reproduction, run
 
 __all__ = [
