@@ -41,7 +41,7 @@ ALPHAS = tuple(np.logspace(-4, 2, 13).tolist())
 #: With missing outputs every candidate costs an eigendecomposition of the observed values.
 FEW_WIDTHS, FEW_OMEGAS = (0.5, 1.0, 2.0, 4.0), (0.0, 0.5, 0.9)
 #: Rows that hyper-parameters are tuned on, inputs up to which each has a width of its own, values a peer may have.
-TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 1100, 1500
+TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 400, 1500
 
 APART, COUPLED, LEARNED, TUNED = "per-output KernelRidge", "operator by leave-one-out", "learned operator", "tuned"
 STACKED, TREES, GP = "stack of ours", "ExtraTrees", "GPyTorch multitask GP"
