@@ -43,6 +43,9 @@ FEW_WIDTHS, FEW_OMEGAS = (0.5, 1.0, 2.0, 4.0), (0.0, 0.5, 0.9)
 #: Rows that hyper-parameters are tuned on, inputs up to which each has a width of its own, values a peer may have.
 TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 400, 1500
 
+#: Observations that the pull of a stack's weights towards equal ones is worth.
+PULL = 3.0
+
 APART, COUPLED, LEARNED, TUNED = "per-output KernelRidge", "operator by leave-one-out", "learned operator", "tuned"
 STACKED, TREES, GP = "stack of ours", "ExtraTrees", "GPyTorch multitask GP"
 
@@ -130,7 +133,11 @@ def _stacked(guesses: list[Array], Y: Array, predictions: list[Array]) -> Array:
     columns = []
     for q in range(Y.shape[1]):
         seen = ~np.isnan(Y[:, q])
-        weights, _ = nnls(np.column_stack([guess[seen, q] for guess in guesses]), Y[seen, q])
+        k = len(guesses)
+        # A few observations' worth of pull towards equal weights, for outputs that were hardly seen.
+        pull = np.sqrt(PULL) * np.eye(k)
+        design = np.vstack([np.column_stack([guess[seen, q] for guess in guesses]), pull])
+        weights, _ = nnls(design, np.concatenate([Y[seen, q], pull.sum(axis=0) / k]))
         columns.append(np.column_stack([prediction[:, q] for prediction in predictions]) @ weights)
     return np.column_stack(columns)
 
