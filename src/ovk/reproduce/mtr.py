@@ -22,7 +22,9 @@ from sklearn.model_selection import KFold
 from ovk._progress import ProgressBar
 from ovk._validation import Array
 from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
+from ovk.batch.repeated import same_inputs
 from ovk.datasets import load_mtr
+from ovk.grams.base import Indices
 from ovk.kernels import Gaussian, Laplacian, Matern
 from ovk.kernels.stationary import median_distance
 from ovk.operators import Identity
@@ -78,9 +80,13 @@ def ridge(kernel: Gaussian | Laplacian, alpha: float, X: Array, y: Array, new: A
 
 
 def left_out(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Array:
-    """Predictions of each row from the others, (n, d), in closed form; nan where an output was not observed."""
-    if np.isnan(Y).any():
-        return _left_out_pairs(kernel, alpha, X, Y)
+    """Predictions of each row from the others, (n, d), in closed form; nan where an output was not observed.
+
+    Rows with the same inputs are left out together, unless there are too many values for that.
+    """
+    groups = same_inputs(X)
+    if np.isnan(Y).any() or (len(np.unique(groups)) < len(X) and Y.size <= MOST_OBSERVED):
+        return _left_out_pairs(kernel, alpha, X, Y, groups)
     root = np.sqrt(np.broadcast_to(alpha, Y.shape[1]))
     scaled = spectrum(kernel.operator.dense() / np.outer(root, root), "operator")
     residuals = KroneckerLeaveOneOut(eigenpairs(kernel.scalar(X)), Y / root).residuals(scaled, 1.0) * root
@@ -88,11 +94,11 @@ def left_out(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Arr
     return result
 
 
-def _left_out_pairs(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Array:
+def _left_out_pairs(kernel: Separable, alpha: float | Array, X: Array, Y: Array, groups: Indices) -> Array:
     points, outputs = np.nonzero(~np.isnan(Y))
     root = np.sqrt(np.broadcast_to(alpha, Y.shape[1]))[outputs]
     K = kernel.pairs(X[points], outputs) / np.outer(root, root)
-    residuals = DenseLeaveOneOut(K, Y[points, outputs] / root, points).residuals(1.0) * root
+    residuals = DenseLeaveOneOut(K, Y[points, outputs] / root, groups[points]).residuals(1.0) * root
     guess = np.full(Y.shape, np.nan)
     guess[points, outputs] = Y[points, outputs] - residuals
     return guess
