@@ -66,6 +66,10 @@ def test_left_out_predictions_of_partly_observed_outputs():
         model = OVKRidge(kernel, [0.3, 0.5])
         np.testing.assert_allclose(model.fit(X[keep], Y[keep]).predict(X[[i]])[0], whole[i], rtol=1e-8)
         np.testing.assert_allclose(model.fit(X[keep], holes[keep]).predict(X[[i]])[0], partly[i], rtol=1e-8)
+    # A copy of a row that stays in would give the answer away.
+    twice = mtr.left_out(kernel, np.array([0.3, 0.5]), np.vstack([X, X[:1]]), np.vstack([Y, Y[:1] + 1.0]))
+    np.testing.assert_allclose(twice[0], whole[0], rtol=1e-8)
+    np.testing.assert_allclose(twice[-1], whole[0], rtol=1e-8)
 
 
 def test_the_peer_learns_what_ours_learns():

@@ -298,7 +298,7 @@ class Search:
                     method="L-BFGS-B",
                     bounds=self.bounds,
                     callback=lambda *_: bar.update(),
-                    options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-7},
+                    options={"maxiter": max_iter, "ftol": 1e-7, "gtol": 1e-6},
                 )
                 found.append(result)
         best = min(found, key=lambda result: float(result.fun))

@@ -22,7 +22,9 @@ from sklearn.model_selection import KFold
 from ovk._progress import ProgressBar
 from ovk._validation import Array
 from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
+from ovk.batch.repeated import same_inputs
 from ovk.datasets import load_mtr
+from ovk.grams.base import Indices
 from ovk.kernels import Gaussian, Laplacian, Matern
 from ovk.kernels.stationary import median_distance
 from ovk.operators import Identity
@@ -41,7 +43,10 @@ ALPHAS = tuple(np.logspace(-4, 2, 13).tolist())
 #: With missing outputs every candidate costs an eigendecomposition of the observed values.
 FEW_WIDTHS, FEW_OMEGAS = (0.5, 1.0, 2.0, 4.0), (0.0, 0.5, 0.9)
 #: Rows that hyper-parameters are tuned on, inputs up to which each has a width of its own, values a peer may have.
-TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 1100, 1500
+TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 400, 1500
+
+#: Observations that the pull of a stack's weights towards equal ones is worth.
+PULL = 3.0
 
 APART, COUPLED, LEARNED, TUNED = "per-output KernelRidge", "operator by leave-one-out", "learned operator", "tuned"
 STACKED, TREES, GP = "stack of ours", "ExtraTrees", "GPyTorch multitask GP"
@@ -75,9 +80,13 @@ def ridge(kernel: Gaussian | Laplacian, alpha: float, X: Array, y: Array, new: A
 
 
 def left_out(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Array:
-    """Predictions of each row from the others, (n, d), in closed form; nan where an output was not observed."""
-    if np.isnan(Y).any():
-        return _left_out_pairs(kernel, alpha, X, Y)
+    """Predictions of each row from the others, (n, d), in closed form; nan where an output was not observed.
+
+    Rows with the same inputs are left out together, unless there are too many values for that.
+    """
+    groups = same_inputs(X)
+    if np.isnan(Y).any() or (len(np.unique(groups)) < len(X) and Y.size <= MOST_OBSERVED):
+        return _left_out_pairs(kernel, alpha, X, Y, groups)
     root = np.sqrt(np.broadcast_to(alpha, Y.shape[1]))
     scaled = spectrum(kernel.operator.dense() / np.outer(root, root), "operator")
     residuals = KroneckerLeaveOneOut(eigenpairs(kernel.scalar(X)), Y / root).residuals(scaled, 1.0) * root
@@ -85,11 +94,11 @@ def left_out(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Arr
     return result
 
 
-def _left_out_pairs(kernel: Separable, alpha: float | Array, X: Array, Y: Array) -> Array:
+def _left_out_pairs(kernel: Separable, alpha: float | Array, X: Array, Y: Array, groups: Indices) -> Array:
     points, outputs = np.nonzero(~np.isnan(Y))
     root = np.sqrt(np.broadcast_to(alpha, Y.shape[1]))[outputs]
     K = kernel.pairs(X[points], outputs) / np.outer(root, root)
-    residuals = DenseLeaveOneOut(K, Y[points, outputs] / root, points).residuals(1.0) * root
+    residuals = DenseLeaveOneOut(K, Y[points, outputs] / root, groups[points]).residuals(1.0) * root
     guess = np.full(Y.shape, np.nan)
     guess[points, outputs] = Y[points, outputs] - residuals
     return guess
@@ -130,7 +139,11 @@ def _stacked(guesses: list[Array], Y: Array, predictions: list[Array]) -> Array:
     columns = []
     for q in range(Y.shape[1]):
         seen = ~np.isnan(Y[:, q])
-        weights, _ = nnls(np.column_stack([guess[seen, q] for guess in guesses]), Y[seen, q])
+        k = len(guesses)
+        # A few observations' worth of pull towards equal weights, for outputs that were hardly seen.
+        pull = np.sqrt(PULL) * np.eye(k)
+        design = np.vstack([np.column_stack([guess[seen, q] for guess in guesses]), pull])
+        weights, _ = nnls(design, np.concatenate([Y[seen, q], pull.sum(axis=0) / k]))
         columns.append(np.column_stack([prediction[:, q] for prediction in predictions]) @ weights)
     return np.column_stack(columns)
 
