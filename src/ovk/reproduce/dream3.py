@@ -157,7 +157,7 @@ def dream3(data_home: str | Path | None = None) -> Result:
             "network: the row called leak does this on purpose, and looks like the published row 'True B'. It is no "
             "result.",
             "The published AUROC and AUPR of 'True B' do not go together: the smallest AUPR that rankings with its "
-            f"AUROC can have is {_least(truths)}, against the published "
+            f"AUROC can have is {_least(truths)}; published were "
             f"{_listed(PUBLISHED['OKVAR Prox + True B'][1])}.",
             "Chance is the mean and standard deviation of random scores.",
         ],

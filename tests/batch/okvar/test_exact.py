@@ -85,6 +85,30 @@ def test_sparse_coefficients_minimise_the_objective(kernel, target, penalty, mad
             assert smooth(other) + penalty.value(other) >= best * (1 - tol)
 
 
+@pytest.mark.parametrize("penalty", [L1(0.02), L1L2(0.05)])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_splitting_finds_the_minimum_and_proximal_steps_confirm_it(penalty, intercept, made, monkeypatch):
+    kernel = KERNELS[1]
+    fast = OKVAR(kernel, 0.3, penalty, fit_intercept=intercept, tol=1e-5).fit(made.series)
+    monkeypatch.setattr("ovk.batch.okvar.closed_form.ClosedForm.splitting", lambda self, B, alpha: None)
+    slow = OKVAR(kernel, 0.3, penalty, fit_intercept=intercept, tol=1e-6, max_iter=100_000).fit(made.series)
+    np.testing.assert_allclose(fast.objective_[-1], slow.objective_[-1], rtol=1e-6)
+    np.testing.assert_allclose(fast.predict(made.data), slow.predict(made.data), atol=1e-3)
+    assert fast.n_iter_ < 0.1 * slow.n_iter_
+
+
+def test_splitting_with_a_gram_of_low_rank(made, monkeypatch):
+    full = OKVAR("linear", 0.3, L1(0.02), tol=1e-6).fit(made.series)
+    monkeypatch.setattr("ovk.batch.okvar.closed_form.MANY", 1)
+    low = OKVAR("linear", 0.3, L1(0.02), tol=1e-6).fit(made.series)
+    np.testing.assert_allclose(low.objective_[-1], full.objective_[-1], rtol=1e-6)
+    smooth = OKVAR(Gaussian(5.0), 0.3, tol=1e-6).fit(made.series)
+    monkeypatch.setattr("ovk.batch.okvar.closed_form.MANY", 10_000)
+    np.testing.assert_allclose(
+        smooth.predict(made.data), OKVAR(Gaussian(5.0), 0.3).fit(made.series).predict(made.data), atol=1e-6
+    )
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", KERNELS[:4], ids=str)
 def test_closed_forms_minimise_the_objective(kernel, target, made):

@@ -294,10 +294,10 @@ def test_selection_criteria(made):
 
 
 def test_a_warm_path_ends_where_cold_fits_end(made):
-    model = OKVAR(Gaussian(2.0), 0.3, L1(1.0), tol=1e-4, max_iter=50_000)
+    model = OKVAR(Gaussian(2.0), 0.3, L1(1.0), target="increment", tol=1e-4, max_iter=50_000)
     path = penalty_path(model, made.series, [0.1, 0.3, 1.0])
     assert [fitted.penalty.weight for fitted in path] == [1.0, 0.3, 0.1]
-    cold = OKVAR(Gaussian(2.0), 0.3, L1(0.1), tol=1e-4, max_iter=50_000).fit(made.series)
+    cold = OKVAR(Gaussian(2.0), 0.3, L1(0.1), target="increment", tol=1e-4, max_iter=50_000).fit(made.series)
     np.testing.assert_allclose(path[-1].objective_[-1], cold.objective_[-1], rtol=1e-3)
     assert path[-1].n_iter_ < cold.n_iter_
     with pytest.raises(ValueError, match="needs a model with a penalty"):

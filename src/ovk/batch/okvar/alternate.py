@@ -97,7 +97,7 @@ class Steps:
             found = proximal_gradient(
                 smooth,
                 self.settings.penalty,
-                fit.C,
+                self._near(fit),
                 step=1.0 / max(self._curvature(gram), 1e-300),
                 scale=max(scale, 1e-300),
                 tol=self.settings.tol,
@@ -107,6 +107,14 @@ class Steps:
             fit.C, fit.info = found
             fit.converged = found.info.converged
         fit.objective.append(self.objective(fit.B, fit.C))
+
+    def _near(self, fit: Fit) -> Array:
+        """Where to start: at the coefficients at hand, or lower where a splitting leads lower."""
+        splitting = self.closed.splitting(fit.B, self.settings.alpha)
+        if splitting is None or self.settings.penalty is None:
+            return fit.C
+        near = splitting.minimise(self.settings.penalty, fit.C)
+        return near if self.objective(fit.B, near) < self.objective(fit.B, fit.C) else fit.C
 
     def _smooth_in_coefficients(self, gram: Gram) -> Callable[[Array], tuple[float, Array]]:
         def smooth(C: Array) -> tuple[float, Array]:

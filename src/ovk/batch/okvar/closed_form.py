@@ -15,6 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ovk._validation import Array
 from ovk.batch.okvar.coupling import Coupling, Decomposable
 from ovk.batch.okvar.nuisance import Nuisance
+from ovk.batch.okvar.splitting import Splitting
 from ovk.batch.okvar.transitions import Regression
 from ovk.operators.base import spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
@@ -75,6 +76,14 @@ class ClosedForm:
             return self._pairs, np.diagonal(B), np.eye(len(B))
         found = spectrum(B, "the operator")
         return self._pairs, found.values, found.vectors
+
+    def splitting(self, B: Array, alpha: float) -> Splitting | None:
+        """The problem with a penalty taken apart; None where its quadratic part has no eigenvectors in common."""
+        plain = self._separable and self.regression.W is None and self.regression.O is None
+        if not plain or alpha == 0:
+            return None
+        pairs, b, V = self._spectra(B, alpha)
+        return Splitting(pairs, b, V, self.regression.Y, self.regression.E, alpha)
 
     def freedom(self, B: Array, alpha: float) -> float:
         """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""
