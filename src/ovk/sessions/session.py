@@ -23,6 +23,9 @@ REMEMBERED = 10
 #: Level of the intervals that are written beside predictions.
 LEVEL = 0.9
 
+#: Rows after which the widths of intervals are brought up to date.
+STEP = 256
+
 #: Fewest rows to learn from.
 FEWEST = 8
 
@@ -34,7 +37,7 @@ class Predictions(NamedTuple):
     ----------
     rows : number of each row in its file
     F : (n, d) predictions
-    widths : (d,) half widths of their intervals, nan before enough was seen
+    widths : (n, d) half widths of their intervals, or (d,) if all are the same; nan before enough was seen
     """
 
     rows: list[int]
@@ -144,10 +147,12 @@ class Session(Registered):
         rows = self.preparation.take(batch)
         self._note(rows.bad)
         self._see(rows.chunk)
-        widths = self.recent.widths([LEVEL])[0]
         F = self.race.take(rows.chunk, tested=True)
-        if len(F):
-            self.recent.take(F, rows.chunk.Y)
+        widths = np.empty(F.shape)
+        for start in range(0, len(F), STEP):
+            some = slice(start, start + STEP)
+            widths[some] = self.recent.widths([LEVEL])[0]
+            self.recent.take(F[some], rows.chunk.Y[some])
         return Predictions(rows.rows, F, widths)
 
     def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:

@@ -1,0 +1,105 @@
+"""Sessions as objects: no look-ahead, warm-ups of short files, models by name, batch fits."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from household import series
+from ovk.sessions import MODELS, Session, Settings, fit_table, learn, make_model
+from ovk.streams import open_records
+
+
+def run(path, **settings):
+    with open_records(path) as records:
+        session, learning = Session.begin(records, Settings(["a", "b"], **settings))
+        found = list(learning)
+    return session, np.concatenate([predictions.F for predictions in found])
+
+
+@pytest.mark.parametrize("model", [*MODELS, "auto"])
+def test_nothing_looks_ahead(tmp_path, model):
+    """Changing a row changes no prediction before it, nor its own if only its outputs change."""
+    path = series(tmp_path / "t.csv", 500, missing=0.0)
+    settings = {"lags": [1, 2], "time": ["Date", "Time"], "model": model, "warm_up": 100, "block": 64}
+    _, before = run(path, **settings)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    cells = lines[301].split(",")
+    lines[301] = ",".join([*cells[:4], "77", "-99"])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    _, after = run(path, **settings)
+    row = 301 - 1 - 100
+    np.testing.assert_allclose(after[: row + 1], before[: row + 1], rtol=0, atol=1e-10)
+    assert np.abs(after[row + 1 :] - before[row + 1 :]).max() > 0.01
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_blocks_make_no_difference_but_to_rounding(tmp_path, model):
+    path = series(tmp_path / "t.csv", 400)
+    results = [
+        run(path, lags=[1], model=model, warm_up=100, block=block, features=["x", "word"])[1] for block in (30, 400)
+    ]
+    np.testing.assert_allclose(*results, atol=1e-8)
+
+
+def test_a_short_file_keeps_most_rows_for_the_test(tmp_path):
+    session, _ = run(series(tmp_path / "t.csv", 60), lags=[1], warm_up=1000)
+    assert session.race.warm_up == 15
+    assert session.race.n_rows == 60
+
+
+def test_too_few_rows(tmp_path):
+    path = series(tmp_path / "t.csv", 5)
+    with pytest.raises(ValueError, match="has 5 rows to learn from"):
+        run(path)
+    with open_records(path) as records, pytest.raises(ValueError, match="has 5 rows"):
+        fit_table(records, Settings(["a"]))
+
+
+def test_forecasts_from_lags_beat_the_last_value(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.zeros((3000, 2))
+    for t in range(2, 3000):
+        y[t] = 1.5 * y[t - 1] - 0.8 * y[t - 2] + 0.1 * rng.standard_normal(2)
+    cells = np.where(rng.uniform(size=y.shape) < 0.02, "?", y.round(6).astype(str))
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "\n".join(map(",".join, cells)), encoding="utf-8")
+    session, _ = run(path, lags=[1, 2, 3], warm_up=300)
+    found = session.result()
+    assert (found.mse < found.baselines[0].mse).all()
+    assert (found.mse < found.baselines[1].mse).all()
+    assert (np.abs(session.recent.coverage[2] - 0.9) < 0.04).all()
+
+
+def test_settings_that_make_no_sense(tmp_path):
+    for bad, message in (
+        ({"warm_up": 1}, "warm_up"),
+        ({"block": 0}, "block"),
+        ({"model": "magic"}, "model must be"),
+        ({"kernel": "magic"}, "kernel must be"),
+        ({"coupling": 1.0}, "coupling must be below 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(series(tmp_path / "t.csv", 50), lags=[1], **bad)
+    with open_records(tmp_path / "t.csv") as records, pytest.raises(ValueError, match="neither settings"):
+        learn(records, None)
+
+
+def test_a_batch_fit_knows_its_error_and_its_intervals(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 200)
+    path = tmp_path / "t.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "a", "b"])
+        writer.writerows(np.column_stack([x, np.sin(2 * x) + 0.1 * rng.standard_normal(200), np.cos(2 * x)]))
+    with open_records(path) as records:
+        fitted = fit_table(records, Settings(["a", "b"]))
+    assert (fitted.errors[0] < 0.1 * fitted.errors[1]).all()
+    assert 0.1 < fitted.recent.widths([0.9])[0, 0] < 0.3
+
+
+def test_models_by_name():
+    assert type(make_model("auto", n_features=3)).__name__ == "PKAWV"
+    assert type(make_model("auto", n_features=3000)).__name__ == "OLOK"
+    assert make_model("pkawv", "linear").features.n == 0
