@@ -87,7 +87,7 @@ def read(kernel: OperatorKernel, tuned: list[Parameter]) -> Array:
 def write(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> OperatorKernel:
     """A copy of the kernel with these values."""
     copy: OperatorKernel = clone(kernel)
-    for one, part in zip(tuned, np.split(vector, np.cumsum([p.size for p in tuned])[:-1]), strict=True):
+    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
         value = (np.exp(part) if one.logarithm else part).reshape(one.shape)
         owner, last = _owner(copy, one.name)
         setattr(owner, last, value if one.shape else float(value))
@@ -97,16 +97,21 @@ def write(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> Oper
 def chain(tuned: list[Parameter], vector: Array, slopes: dict[str, Array]) -> Array:
     """Derivative in the vector from derivatives in the parameters' own values."""
     parts = []
-    for one, part in zip(tuned, np.split(vector, np.cumsum([p.size for p in tuned])[:-1]), strict=True):
+    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
         slope = np.asarray(slopes[one.name]).ravel()
         parts.append(slope * np.exp(part) if one.logarithm else slope)
     return np.concatenate([*parts, np.empty(0)])
 
 
+def _parts(tuned: list[Parameter], vector: Array) -> list[Array]:
+    """The numbers of each parameter."""
+    return np.split(vector, np.cumsum([p.size for p in tuned])[:-1]) if tuned else []
+
+
 def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float | None, float | None]]:
     """Where each number may go."""
     limits: list[tuple[float | None, float | None]] = []
-    for one, part in zip(tuned, np.split(vector, np.cumsum([p.size for p in tuned])[:-1]), strict=True):
+    for one, part in zip(tuned, _parts(tuned, vector), strict=True):
         last = one.name.split("__")[-1]
         owner, _ = _owner(kernel, one.name)
         for value in part:

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._validation import Array, positive, whole
-from ovk.batch.consensus import Agreement, Smoother, consensus
 from ovk.batch.field_tuning import Observations, tune, weighted_sum, weighted_terms
+from ovk.batch.mismatches import Agreement, Smoother, consensus
 from ovk.batch.regressor import informative
 from ovk.batch.repeated import merged, same_inputs
 from ovk.batch.ridge import OVKRidge

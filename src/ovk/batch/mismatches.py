@@ -46,7 +46,7 @@ def consensus(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.batch.consensus import consensus
+    >>> from ovk.batch.mismatches import consensus
     >>> V = np.array([[1.0, 0.0], [1.01, 0.0], [0.99, 0.01], [1.0, -0.01], [-3.0, 4.0]])
     >>> def mean(weights, variance):
     ...     return np.tile(weights @ V / weights.sum(), (5, 1))
