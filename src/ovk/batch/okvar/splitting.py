@@ -1,8 +1,8 @@
 """A good start for sparse coefficients: the quadratic part in eigenvectors, the penalty in entries.
 
 Proximal gradient is slow where the gram is badly conditioned: its steps are as short as the largest eigenvalue
-demands. Splitting the two terms (ADMM) takes the quadratic one exactly. With G = Q g Q', B = V b V', a = g b and s =
-y - E theta, an entry of Q' C V is
+demands. Splitting the two terms (ADMM) takes the quadratic one exactly. With G = Q g Q', B = V b V', a = g b and
+s = y - E theta, an entry of Q' C V is
 
     argmin over c of  |s - a c|^2 + alpha a c^2 + rho/2 (c - r)^2  =  (2 a s + rho r) / (2 a^2 + 2 alpha a + rho)
 
