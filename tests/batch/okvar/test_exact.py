@@ -90,11 +90,22 @@ def test_sparse_coefficients_minimise_the_objective(kernel, target, penalty, mad
 def test_splitting_finds_the_minimum_and_proximal_steps_confirm_it(penalty, intercept, made, monkeypatch):
     kernel = KERNELS[1]
     fast = OKVAR(kernel, 0.3, penalty, fit_intercept=intercept, tol=1e-5).fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.closed_form.ClosedForm.splitting", lambda self, B, alpha: None)
+    monkeypatch.setattr("ovk.batch.okvar.closed_form.ClosedForm.splitting", lambda self, B, alpha, decay: None)
     slow = OKVAR(kernel, 0.3, penalty, fit_intercept=intercept, tol=1e-6, max_iter=100_000).fit(made.series)
     np.testing.assert_allclose(fast.objective_[-1], slow.objective_[-1], rtol=1e-6)
     np.testing.assert_allclose(fast.predict(made.data), slow.predict(made.data), atol=1e-3)
     assert fast.n_iter_ < 0.1 * slow.n_iter_
+
+
+@pytest.mark.parametrize("target", ["increment", "integral"])
+def test_splitting_starts_decaying_outputs_low(target, made, monkeypatch):
+    model = OKVAR(KERNELS[0], 0.3, L1(0.02), target=target)
+    fast = model.fit(made.series).objective_[-1]
+    steps = model.n_iter_
+    monkeypatch.setattr("ovk.batch.okvar.closed_form.ClosedForm.splitting", lambda self, B, alpha, decay: None)
+    slow = model.fit(made.series).objective_[-1]
+    assert steps < model.n_iter_
+    assert fast <= slow * (1 + 1e-6)
 
 
 def test_splitting_with_a_gram_of_low_rank(made, monkeypatch):

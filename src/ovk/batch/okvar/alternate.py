@@ -110,11 +110,20 @@ class Steps:
 
     def _near(self, fit: Fit) -> Array:
         """Where to start: at the coefficients at hand, or lower where a splitting leads lower."""
-        splitting = self.closed.splitting(fit.B, self.settings.alpha)
-        if splitting is None or self.settings.penalty is None:
+        if self.settings.penalty is None:
             return fit.C
-        near = splitting.minimise(self.settings.penalty, fit.C)
-        return near if self.objective(fit.B, near) < self.objective(fit.B, fit.C) else fit.C
+        best, lowest = fit.C, self.objective(fit.B, fit.C)
+        for _ in range(1 if self.regression.O is None else TURNS):
+            _, decay = self.nuisance.coefficients(self.values(Fit(fit.B, best, [])))
+            splitting = self.closed.splitting(fit.B, self.settings.alpha, decay)
+            if splitting is None:
+                break
+            near = splitting.minimise(self.settings.penalty, best)
+            value = self.objective(fit.B, near)
+            if value >= lowest:
+                break
+            best, lowest = near, value
+        return best
 
     def _smooth_in_coefficients(self, gram: Gram) -> Callable[[Array], tuple[float, Array]]:
         def smooth(C: Array) -> tuple[float, Array]:
@@ -171,7 +180,7 @@ class Steps:
             # The values move with B by at most |A| for each of its entries.
             flat = regression.left(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
-            both = PenaltySum([L1(self.settings.operator_weight), PSDCone()], tol=1e-6, max_iter=50)
+            both = PenaltySum([L1(self.settings.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
             found = proximal_gradient(
                 smooth,
                 both,

@@ -77,13 +77,17 @@ class ClosedForm:
         found = spectrum(B, "the operator")
         return self._pairs, found.values, found.vectors
 
-    def splitting(self, B: Array, alpha: float) -> Splitting | None:
-        """The problem with a penalty taken apart; None where its quadratic part has no eigenvectors in common."""
-        plain = self._separable and self.regression.W is None and self.regression.O is None
-        if not plain or alpha == 0:
+    def splitting(self, B: Array, alpha: float, decay: Array) -> Splitting | None:
+        """The problem with a penalty taken apart, for given decays; None where nothing decouples."""
+        if not self._separable or alpha == 0:
             return None
-        pairs, b, V = self._spectra(B, alpha)
-        return Splitting(pairs, b, V, self.regression.Y, self.regression.E, alpha)
+        Y = self.regression.Y if self.regression.O is None else self.regression.Y + decay * self.regression.O
+        if self.regression.W is None:
+            return Splitting.in_eigenvectors(*self._spectra(B, alpha), Y, self.regression.E, alpha)
+        if not _is_multiple_of_identity(B) or B[0, 0] == 0:
+            return None
+        assert isinstance(self.coupling, Decomposable)
+        return Splitting.of_integrals(self.coupling.G, self.regression.W, float(B[0, 0]), Y, self.regression.E, alpha)
 
     def freedom(self, B: Array, alpha: float) -> float:
         """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""

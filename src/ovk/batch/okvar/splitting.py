@@ -1,8 +1,8 @@
 """A good start for sparse coefficients: the quadratic part in eigenvectors, the penalty in entries.
 
 Proximal gradient is slow where the gram is badly conditioned: its steps are as short as the largest eigenvalue
-demands. Splitting the two terms (ADMM) takes the quadratic one exactly. With G = Q g Q', B = V b V', a = g b and s =
-y - E theta, an entry of Q' C V is
+demands. Splitting the two terms (ADMM) takes the quadratic one exactly. With G = Q g Q', B = V b V', a = g b and
+s = y - E theta, an entry of Q' C V is
 
     argmin over c of  |s - a c|^2 + alpha a c^2 + rho/2 (c - r)^2  =  (2 a s + rho r) / (2 a^2 + 2 alpha a + rho)
 
@@ -10,6 +10,8 @@ and theta follows from E'(s - a c) = 0, a small system for each output. Changing
 """
 
 from __future__ import annotations
+
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,18 +26,40 @@ RELAX, UNBALANCED = 1.6, 5.0
 
 
 class Splitting:
-    """Minimises |Y - G C B - E theta|^2 + alpha <C, G C B> + Omega(C), to a few digits."""
+    """Minimises |Y - W G C B - E theta|^2 + alpha <C, G C B> + Omega(C), to a few digits.
 
-    def __init__(self, pairs: Eigenpairs, b: Array, V: Array, Y: Array, E: Array, alpha: float) -> None:
-        self.Q, self.V, self.alpha = pairs.Q, V, alpha
-        self.a = np.multiply.outer(pairs.g, b)
+    Parameters
+    ----------
+    Q, V : eigenvectors of the rows and of the outputs
+    curvature : (r, d) or (r, 1), the second derivative m of the quadratic part in the entries of Q' C V
+    pulled_Y, pulled_E : (r, d) and (r, e, d or 1), Y V and E as the gradient of that part sees them
+    EE, EY : E'E and E'Y V
+    """
+
+    def __init__(self, Q: Array, V: Array, curvature: Array, pulled_Y: Array, pulled_E: Array, EE: Array, EY: Array):
+        self.Q, self.V, self.curvature = Q, V, curvature
+        self.pulled_Y, self.pulled_E, self.EE, self.EY = pulled_Y, pulled_E, EE, EY
+
+    @classmethod
+    def in_eigenvectors(cls, pairs: Eigenpairs, b: Array, V: Array, Y: Array, E: Array, alpha: float) -> Self:
+        """W = I, any B = V b V': the curvature is 2 (a^2 + alpha a), a = g b."""
+        a = np.multiply.outer(pairs.g, b)
         Y = Y @ V
-        self.Y, self.E = self.Q.T @ Y, self.Q.T @ E
-        self.EE, self.EY = E.T @ E, E.T @ Y
+        pulled = 2.0 * a[:, None, :] * (pairs.Q.T @ E)[:, :, None]
+        return cls(pairs.Q, V, 2.0 * (a**2 + alpha * a), 2.0 * a * (pairs.Q.T @ Y), pulled, E.T @ E, E.T @ Y)
+
+    @classmethod
+    def of_integrals(cls, G: Array, W: Any, b: float, Y: Array, E: Array, alpha: float) -> Self:
+        """Any W, B = b I: the eigenvectors are those of 2 b^2 G W'W G + 2 alpha b G."""
+        A = b * np.asarray(W @ G)
+        values, Q = np.linalg.eigh(2.0 * (A.T @ A + alpha * b * G))
+        pull = 2.0 * (A @ Q).T
+        curvature = np.maximum(values, 0.0)[:, None]
+        return cls(Q, np.eye(Y.shape[1]), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
     def minimise(self, penalty: Penalty, start: Array) -> Array:
         """Coefficients near the minimum, with the zeros of the penalty."""
-        curvature = 2.0 * (self.a**2 + self.alpha * self.a)
+        curvature = self.curvature
         # Between the few large eigenvalues and the many small ones; balancing does the rest.
         rho = float(np.sqrt(curvature.mean() * max(float(np.median(curvature)), 1e-12 * float(curvature.max()))))
         if rho == 0.0:
@@ -57,14 +81,19 @@ class Splitting:
         return Z
 
     def _quadratic(self, R: Array, rho: float) -> Array:
-        """argmin of the quadratic part + rho/2 |C - R|^2."""
-        a, r = self.a, self.Q.T @ R @ self.V
-        D = 2.0 * a**2 + 2.0 * self.alpha * a + rho
-        s = self.Y
-        if self.E.shape[1]:
-            # What is not in the span of Q takes no part: there C stays at R.
-            M = self.EE - np.einsum("ne,nq,nf->qef", self.E, 2.0 * a**2 / D, self.E)
-            right = self.EY - self.E.T @ (a * (2.0 * a * self.Y + rho * r) / D)
-            s = s - self.E @ np.linalg.solve(M, right.T[:, :, None])[:, :, 0].T
-        change = (2.0 * a * s + rho * r) / D - r
+        """argmin of the quadratic part + rho/2 |C - R|^2; what is not in the span of Q stays at R."""
+        r, weights = self.Q.T @ R @ self.V, 1.0 / (self.curvature + rho)
+        pulled = self.pulled_Y
+        if len(self.EE):
+            M = self.EE - 0.5 * np.einsum("neq,nq,nfq->qef", self.pulled_E, weights, self.pulled_E, optimize=True)
+            right = self.EY - 0.5 * self._against_columns((pulled + rho * r) * weights)
+            theta = np.linalg.solve(M, right.T[:, :, None])[:, :, 0].T
+            pulled = pulled - (self.pulled_E * theta).sum(axis=1)
+        change = (pulled + rho * r) * weights - r
         return np.asarray(R + self.Q @ change @ self.V.T)
+
+    def _against_columns(self, X: Array) -> Array:
+        """sum over rows of pulled_E X, (e, d)."""
+        if self.pulled_E.shape[2] == 1:
+            return np.asarray(self.pulled_E[:, :, 0].T @ X)
+        return np.asarray(np.einsum("neq,nq->eq", self.pulled_E, X))
