@@ -52,7 +52,7 @@ def mean_auc(Y: Array, scores: Array) -> float:
 
 @reproduction("drug_activity", "Su et al. 2010 as in the slides: multi-task against independent, Tanimoto kernel")
 def drug_activity(
-    data_home: str | Path | None = None, folds: int = 5, actions: int = 40, machine_actions: int = 10
+    data_home: str | Path | None = None, folds: int = 3, actions: int = 20, machine_actions: int = 5
 ) -> Result:
     """Mean AUC of ridge regression on the most frequent actions, and of MultiTaskSVC on fewer of them."""
     bunch = load_pharma(data_home=data_home)

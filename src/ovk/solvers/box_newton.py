@@ -17,7 +17,7 @@ from ovk._validation import Array
 from ovk.grams.base import Indices
 
 #: Part of the slope that a step must gain, and the parts of a Newton step that are tried.
-ARMIJO, PARTS = 1e-4, (1.0, 0.5, 0.125)
+ARMIJO, PARTS = 1e-4, (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
 
 
 def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, tol: float = 1e-10) -> Array:

@@ -124,7 +124,6 @@ class _Search:
 
     def __init__(self, problem: BoxDual, b: Array) -> None:
         self.problem, self.b = problem, np.clip(b, problem.lower, problem.upper)
-        self._none = np.zeros(0, dtype=np.intp)
         self.restore()
 
     def restore(self) -> None:
@@ -132,14 +131,14 @@ class _Search:
         self.active: Indices = np.arange(len(self.b))
         self.r: Array = self.problem.q - self.problem.gram.matmat(self.b[:, None])[:, 0]
         self.shrunk = False
-        self.primal = 0.5 * float(self.b @ (self.problem.q - self.r)) + float(self.problem.losses(self.r).sum())
 
     def gap(self) -> float:
-        """Of the active coordinates."""
-        if not self.shrunk:
-            self.primal = 0.5 * float(self.b @ (self.problem.q - self.r)) + float(self.problem.losses(self.r).sum())
-            return float(self.problem.gaps(self.b, self.r).sum())
-        return float(self.problem.gaps(self.b, self.r)[self.active].sum())
+        """Of the active coordinates; keeps the primal value, which is known only while all of them are."""
+        gaps = self.problem.gaps(self.b, self.r)
+        if self.shrunk:
+            return float(gaps[self.active].sum())
+        self.primal = 0.5 * float(self.b @ (self.problem.q - self.r)) + float(self.problem.losses(self.r).sum())
+        return float(gaps.sum())
 
     def _slopes(self) -> tuple[Array, Array]:
         """What a small step up, and a small step down, would gain at each active coordinate; -inf at a bound."""
