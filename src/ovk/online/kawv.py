@@ -35,7 +35,8 @@ class KAWV(SecondOrder):
     alpha : float > 0
         Weight of the penalty.
     forecaster : "awv" or "ridge"
-        "ridge" leaves |f(x_t)|^2 out: progressive kernel ridge regression.
+        "ridge" leaves |f(x_t)|^2 out: progressive kernel ridge regression. It has no such bound, but predicts better
+        where rows are few for the kernel and leverages are large.
     clip : None, number or (low, high)
         Predictions are put back into [-clip, clip] or [low, high].
     max_rows : int
