@@ -111,7 +111,7 @@ class OVKRidgeCV(OVKRegressor):
         scored = self._scored(targets.d)
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in self._kernels()]
         operators = self._operators(targets.d)
-        groups = _same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
+        groups = same_inputs(X) if not takes_gram(self.kernel) else np.arange(X.shape[0])
         if self.fit_intercept:
             _check_two_inputs(targets, groups)
         surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
@@ -279,7 +279,7 @@ def _check_two_inputs(targets: Targets, groups: Indices) -> None:
             )
 
 
-def _same_inputs(X: Any) -> Indices:
+def same_inputs(X: Any) -> Indices:
     """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
