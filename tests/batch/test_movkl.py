@@ -220,6 +220,17 @@ def test_left_out_in_sets():
     assert model.alpha_ == model.alphas_[model.errors_.argmin()]
 
 
+def test_copies_are_left_out_together():
+    twice = np.concatenate([np.arange(len(X)), [0, 3]])
+    model = MovKLCV(kernels("commuting"), [0.05], grid=T).fit(X[twice], Y[twice])
+    total = 0.0
+    for i in twice:
+        rest = twice[twice != i]
+        left = FunctionalRidge(model.kernel_, 0.05, grid=T).fit(X[rest], Y[rest]).predict(X[i : i + 1])[0]
+        total += float(Grid(T).inner(Y[i] - left, Y[i] - left))
+    assert_allclose(model.errors_[0], total, rtol=1e-7)
+
+
 def test_left_out_curves_with_gaps():
     seen = Y.copy()
     seen[RNG.random(Y.shape) < 0.2] = np.nan

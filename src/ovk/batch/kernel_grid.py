@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ovk._validation import whole
 from ovk.batch.curve_outputs import bind_grid
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Polynomial, ScalarKernel
 from ovk.kernels.algebra import Scaled
-from ovk.kernels.stationary import median_distance
+from ovk.kernels.stationary import median_distance, spread_rows
 from ovk.operators import Identity, Integral, Multiplication, OutputOperator
 from ovk.ovkernels import Separable
 
@@ -51,7 +50,8 @@ def kernel_grid(
     >>> len(kernel_grid(np.random.default_rng(0).standard_normal((30, 4))))
     24
     """
-    X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    # The different rows: one that stands there twice counts like one of weight two.
+    X = spread_rows(X)
     if isinstance(bandwidths, (int, np.integer)):
         count = whole(bandwidths, "bandwidths", least=0)
         factors = 4.0 ** np.linspace(-1, 1, count) if count > 1 else np.ones(count)

@@ -12,6 +12,7 @@ from ovk.batch.alternation import Learned, System, alternate
 from ovk.batch.curve_outputs import CurveOutputs
 from ovk.batch.kernel_grid import kernel_grid
 from ovk.batch.left_out_curves import left_out_residuals
+from ovk.batch.repeated import same_inputs
 from ovk.batch.targets import Targets
 from ovk.curves import Grid
 from ovk.operators import CurveOperator, Identity
@@ -192,7 +193,7 @@ class MovKLCV(MovKL):
 
     For each alpha the weights are learned from all curves; then every curve is predicted from the others with these
     weights. That is closed form when the operators have common eigenvectors; otherwise it takes a solve for each curve,
-    and with `folds` one for each set of curves.
+    and with `folds` one for each set of curves. Curves with the same inputs are left out together.
 
     Parameters
     ----------
@@ -253,6 +254,10 @@ class MovKLCV(MovKL):
             if n < 2:
                 raise ValueError(f"leaving out a curve needs at least 2 samples, got 1 sample (shape {X.shape})")
             sets = None if self.folds is None else np.arange(n) % min(whole(self.folds, "folds", least=2), n)
+            same = same_inputs(X)
+            if sets is None and len(np.unique(same)) < n:
+                # A copy left in would give the answer away.
+                sets = same
             system = self._system(X, targets)
             errors, found = np.empty(len(alphas)), {}
             start = None

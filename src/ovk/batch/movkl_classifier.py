@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -81,7 +82,7 @@ class MovKLClassifier(ClassifierMixin, Parameters):
             if labels.dtype.kind == "f" and labels.ndim == 1 and not np.isfinite(labels).all():
                 raise ValueError("Input y contains NaN or infinity: give a label for each row")
             if labels.ndim == 2 and labels.shape[1] == 1:
-                labels = labels[:, 0]
+                labels = column_or_1d(y, warn=True)
             seen = ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)
             if labels.ndim == 1:
                 check_classification_targets(labels)
@@ -104,7 +105,8 @@ class MovKLClassifier(ClassifierMixin, Parameters):
 
     def predict(self, X: Any, *, grid: Any = None) -> Any:
         """Labels, (n, d) or (n,)."""
-        return self.classes_[(self.decision_function(X, grid=grid) > 0).astype(int)]
+        scores = self.decision_function(X, grid=grid)
+        return self.classes_[(scores > 0).astype(int)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of labels that are right, over all times that were observed."""
