@@ -463,6 +463,138 @@ def wave_amplitude(K, w):
     return operator(K.operator)
 
 
+# -------------------------------------------------------------------------------- regret of the forecaster
+
+
+def feature_forecasts(phi, Y, alpha, project=None):
+    """The nonlinear ridge forecaster, from its definition: at each row a least-squares problem that holds the rows
+    before it and the row itself with the label 0.
+
+    phi : (n, d, m) features; ``project(t)`` gives a basis (m, k) of the subspace in which row t is predicted.
+    """
+    n, d, m = phi.shape
+    F = np.zeros((n, d))
+    for t in range(n):
+        basis = np.eye(m) if project is None else project(t)
+        if basis.shape[1] == 0:
+            continue
+        rows = np.concatenate([phi[: t + 1].reshape(-1, m) @ basis, sqrt(alpha) * np.eye(basis.shape[1])])
+        labels = np.concatenate([Y[:t].reshape(-1), np.zeros(d + basis.shape[1])])
+        F[t] = phi[t] @ basis @ np.linalg.lstsq(rows, labels)[0]
+    return F
+
+
+# ------------------------------------------------------------------------------------- intervals of streams
+
+
+def aci_radii(scores, miss, rate, window):
+    """Radii of adaptive conformal inference, each from all scores before it; nan scores are passed over."""
+    radii, level, past = [], miss, []
+    for s in scores:
+        recent = sorted(past[-window:])
+        k = int(np.ceil((len(recent) + 1) * (1 - level) - 1e-9))
+        if level <= 0 or (level < 1 and k > len(recent)):
+            radius = np.inf
+        elif level >= 1:
+            radius = -1.0
+        else:
+            radius = recent[k - 1]
+        radii.append(radius)
+        if not np.isnan(s):
+            level += rate * (miss - (s > radius))
+            past.append(s)
+    return radii
+
+
+def pid_radii(scores, miss, rate, gain, saturation, window, first=10):
+    """Radii of conformal PID control without seasons, from sums over all rows before."""
+    radii, past, errors, steps, start = [], [], [], [], 0.0
+    for s in scores:
+        if len(past) < first:
+            radius = np.inf
+        else:
+            t = len(errors) + 1
+            angle = sum(errors) * np.log(t + 1) / (saturation * (t + 1))
+            integral = np.sign(angle) * np.inf if abs(angle) >= np.pi / 2 else gain * max(past) * np.tan(angle)
+            radius = start + sum(steps) + (integral if gain else 0.0)
+        radii.append(radius)
+        if np.isnan(s):
+            continue
+        if len(past) >= first:
+            errors.append((s > radius) - miss)
+            steps.append(rate * max([*past, s][-window:]) * errors[-1])
+        past.append(s)
+        if len(past) == first:
+            start = _conformal_quantile(past, 1 - miss)
+    return radii
+
+
+def _conformal_quantile(scores, level):
+    k = int(np.ceil((len(scores) + 1) * level - 1e-9))
+    return sorted(scores)[min(k, len(scores)) - 1]
+
+
+def pinball(r, s, miss):
+    return max((1 - miss) * (s - r), miss * (r - s))
+
+
+def strongly_adaptive_radii(scores, miss, lifetime, first=10):
+    """Radii of the strongly adaptive method, an expert a dictionary; no score may be missing."""
+    radii = [np.inf] * first
+    start, D = _conformal_quantile(scores[:first], 1 - miss), max(scores[:first])
+    experts, t = [], 0
+
+    def mean():
+        if not experts:
+            return start
+        prior = [1 / (e["began"] ** 2 * (1 + int(np.log2(e["began"])))) for e in experts]
+        weights = [p * max(e["w"], 0) for p, e in zip(prior, experts, strict=True)]
+        weights = weights if sum(weights) > 0 else prior
+        return sum(w * e["r"] for w, e in zip(weights, experts, strict=True)) / sum(weights)
+
+    def born():
+        i = t + 1
+        life = lifetime * max(2**j for j in range(40) if i % 2**j == 0)
+        experts.append({"began": i, "end": i + life, "r": mean(), "squares": 0, "gains": [], "weighed": [], "w": 0})
+
+    born()
+    for s in scores[first:]:
+        radius = mean()
+        radii.append(radius)
+        if s > D:
+            start, D, experts, t = radius, 2 * s, [], 0
+            born()
+        t += 1
+        for e in experts:
+            gain = (pinball(radius, s, miss) - pinball(e["r"], s, miss)) / D
+            gain = 0 if abs(gain) <= 1e-12 else gain if e["w"] > 0 else max(gain, 0)
+            e["gains"].append(gain)
+            e["weighed"].append(e["w"] * gain)
+            e["w"] = sum(e["gains"]) * (1 + sum(e["weighed"])) / (len(e["gains"]) + 1)
+            gradient = miss - (s > e["r"])
+            e["squares"] += gradient**2
+            e["r"] -= D / sqrt(3) * gradient / sqrt(e["squares"])
+        experts = [e for e in experts if e["end"] > t + 1]
+        born()
+    return radii
+
+
+def joint_scores(R, form, decay=1.0):
+    """max_q |r_q| / s_q or sqrt(r' S^-1 r) of residuals R (n, d), by the moments of the rows before; none missing."""
+    scores = []
+    for t, r in enumerate(R):
+        weights = decay ** np.arange(t - 1, -1, -1.0)
+        S = (R[:t].T * weights) @ R[:t] / max(sum(weights), 1e-300)
+        s = np.sqrt(np.diag(S)) if t else np.ones(len(r))
+        if form == "box":
+            scores.append(max(abs(r) / s))
+            continue
+        C = S / np.outer(s, s) * sum(weights) / (sum(weights) + len(r))
+        np.fill_diagonal(C, 1.0)
+        scores.append(sqrt((r / s) @ np.linalg.inv(C) @ (r / s)))
+    return scores
+
+
 # ---------------------------------------------------------------------------------------- second-order streams
 
 

@@ -42,6 +42,7 @@ WITHOUT_EXAMPLE = {
     "Selection", "FeaturePlan", "StreamFeatures", "Dictionary", "FixedFeatures",
     "Chunk", "Chunks", "ErrorBound", "LearnerErrors", "OnlineLearner", "Truncation", "Loss", "Penalty", "Schedule",
     "Batch", "Fitted", "Predictions", "Prepared", "Progress", "Records",
+    "Conformal",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from ovk._version import __version__
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier
+from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier, PKAWVClassifier
 from ovk.persistence import load, save
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "OLOKClassifier",
     "OVKRidge",
     "OVKRidgeCV",
+    "PKAWVClassifier",
     "__version__",
     "features",
     "grams",

@@ -11,7 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from online.streams import stream
-from ovk import OLOK, OLOKClassifier, OVKRidge
+from ovk import KAWV, OLOK, PKAWV, OLOKClassifier, OVKRidge, PKAWVClassifier
+from ovk.features import KORS, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import CurlFree
@@ -28,6 +29,8 @@ ADAPTERS = {
     "regressor": RiverRegressor(OLOK(K, truncation=20)),
     "multi-target": RiverMultiTargetRegressor(OLOK(K * MixedEffect(0.5), truncation=20)),
     "classifier": RiverClassifier(OLOKClassifier(K, truncation=20)),
+    "second order": RiverRegressor(PKAWV(K, features=Nystrom(Uniform(size=20)))),
+    "second order classifier": RiverClassifier(PKAWVClassifier(K, features=Nystrom(Uniform(size=20)))),
 }
 CHECKS = [
     pytest.param(model, check, id=f"{name}-{number}-{check.__name__}")
@@ -240,3 +243,26 @@ def test_without_river_the_message_says_what_to_install():
     code = "import sys; sys.modules['river'] = None; import ovk.online; import ovk.online.river"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'ovk[river]'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "model", [KAWV(K), PKAWV(K, features=Nystrom(KORS(0.1), past="exact"), random_state=0)], ids=["exact", "projected"]
+)
+def test_second_order_learners_take_features_that_come_later(model):
+    X, Y = stream(40)
+    X[:20, 2] = 0.0
+    adapter = RiverRegressor(model)
+    for x, y in zip(dicts(X[:20, :2], "ab"), Y[:20, 0], strict=True):
+        adapter.learn_one(x, y)
+    for x, y in zip(dicts(X[20:]), Y[20:, 0], strict=True):
+        adapter.learn_one(x, y)
+    whole = model.fit(X, Y[:, 0])
+    found = [adapter.predict_one(x) for x in dicts(X)]
+    assert_allclose(found, whole.predict(X), rtol=0, atol=1e-8)
+
+
+def test_features_that_cannot_be_widened():
+    adapter = RiverRegressor(PKAWV(K, features=Taylor(2)))
+    adapter.learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(TypeError, match="Taylor features cannot take inputs that appear after the start"):
+        adapter.learn_one({"a": 1.0, "b": 1.0}, 1.0)

@@ -3,7 +3,8 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ovk import OLOK
+from ovk import KAWV, OLOK, PKAWV, PKAWVClassifier
+from ovk.features import KORS, Nystrom, Uniform
 from ovk.online import Tolerance
 
 
@@ -16,6 +17,10 @@ from ovk.online import Tolerance
         OLOK(truncation=Tolerance(1e-6)),
         OLOK(average=True),
         OLOK(loss="huber"),
+        KAWV(),
+        PKAWV(),
+        PKAWV(features=Nystrom(KORS(0.1)), discount=0.999, random_state=0),
+        PKAWVClassifier(features=Nystrom(Uniform(size=30))),
     ]
 )
 def test_sklearn_checks(estimator, check):

@@ -1,6 +1,15 @@
-"""How well a learner does on a stream: progressive evaluation, baselines, regret."""
+"""How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
 from ovk.evaluation.baselines import Baseline, LastValue, RefittedRidge, RunningMean
+from ovk.evaluation.conformal import (
+    ACI,
+    Conformal,
+    ConformalPID,
+    IntervalResult,
+    Regions,
+    StronglyAdaptive,
+    WithIntervals,
+)
 from ovk.evaluation.curves import LearnerErrors
 from ovk.evaluation.learners import OnlineLearner
 from ovk.evaluation.progressive import progressive
@@ -10,7 +19,11 @@ from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import ProgressiveResult
 
 __all__ = [
+    "ACI",
     "Baseline",
+    "Conformal",
+    "ConformalPID",
+    "IntervalResult",
     "LastValue",
     "LearnerErrors",
     "OnlineLearner",
@@ -18,8 +31,11 @@ __all__ = [
     "Race",
     "Recent",
     "RefittedRidge",
+    "Regions",
     "Regret",
     "RunningMean",
+    "StronglyAdaptive",
+    "WithIntervals",
     "progressive",
     "regret",
 ]

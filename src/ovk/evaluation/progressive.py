@@ -11,6 +11,7 @@ import numpy as np
 from ovk._progress import ProgressBar
 from ovk._validation import whole
 from ovk.evaluation.baselines import as_baseline
+from ovk.evaluation.conformal import as_intervals
 from ovk.evaluation.learners import as_learner
 from ovk.evaluation.race import Race
 from ovk.evaluation.result import ProgressiveResult
@@ -31,6 +32,7 @@ def progressive(
     scale: str | None = None,
     warm_up: int | None = None,
     baselines: Sequence[Any] = ("last", "mean"),
+    intervals: Any = None,
     chunk_size: int = 1024,
     keep: str = "predictions",
     progress: bool = True,
@@ -55,6 +57,9 @@ def progressive(
     baselines : names or baselines of `ovk.evaluation`
         "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
         rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
+    intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
+        Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
+        output; the method learns in place, in the units of the outputs. Rows of a warm-up have none.
     keep : "predictions", "all" or "none"
         What to keep of each row: its predictions, its inputs and outputs as well (for `regret`), or nothing, so that
         memory does not grow with the stream.
@@ -63,7 +68,8 @@ def progressive(
 
     Returns
     -------
-    `ProgressiveResult`; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay`
+    `ProgressiveResult`; print its ``summary()``, or plot it with `ovk.plotting.ProgressiveErrorDisplay` and
+    `ovk.plotting.IntervalDisplay`
 
     Examples
     --------
@@ -102,12 +108,13 @@ def progressive(
         baselines = [baselines]
     beside = [as_baseline(baseline) for baseline in baselines]
     as_learner(model)
+    method = None if intervals is None else as_intervals(intervals)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
     race = None
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_warm_up(iter(stream), warm_up):
             if race is None:
-                race = Race.of(model, beside, scaling, chunk, keep)
+                race = Race.of(model, beside, scaling, chunk, keep, method)
             race.take(chunk, tested=tested)
             if bar is not None:
                 bar.update(len(chunk.X))

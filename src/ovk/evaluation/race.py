@@ -11,6 +11,7 @@ import numpy as np
 from ovk._params import Registered
 from ovk._validation import Array
 from ovk.evaluation.baselines import Baseline
+from ovk.evaluation.conformal import Conformal, IntervalRecord
 from ovk.evaluation.curves import Entrant, Tally, checkpoints
 from ovk.evaluation.learners import RowByRow, as_learner
 from ovk.evaluation.result import ProgressiveResult
@@ -36,6 +37,7 @@ class Race(Registered):
     single : whether outputs come as (n,)
     keep : what to keep of each row, as in `progressive`
     n_rows, warm_up, n_skipped, counts, rows, support : as in `ProgressiveResult`
+    intervals : regions on their way, with which a race cannot be saved, or None
 
     Examples
     --------
@@ -67,16 +69,27 @@ class Race(Registered):
     n_skipped: int = 0
     rows: list[int] = field(default_factory=list)
     support: list[tuple[int, int]] = field(default_factory=list)
+    intervals: IntervalRecord | None = None
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
 
     @classmethod
-    def of(cls, model: Any, baselines: Sequence[Baseline], scaling: Scaling, first: Chunk, keep: str = "none") -> Race:
+    def of(
+        cls,
+        model: Any,
+        baselines: Sequence[Baseline],
+        scaling: Scaling,
+        first: Chunk,
+        keep: str = "none",
+        intervals: Conformal | None = None,
+    ) -> Race:
         """At the start of a stream whose first chunk is `first`."""
         d = len(first.targets)
         entrant = Entrant.of(type(model).__name__, as_learner(model), d)
         beside = [Entrant.of(baseline.name, baseline, d) for baseline in baselines]
         single = first.Y.ndim == 1
-        return cls(entrant, beside, scaling, first.features, first.targets, Tally.empty(d), single, keep)
+        race = cls(entrant, beside, scaling, first.features, first.targets, Tally.empty(d), single, keep)
+        race.intervals = None if intervals is None else IntervalRecord(intervals, d, keep=keep != "none")
+        return race
 
     @property
     def model(self) -> Any:
@@ -104,6 +117,12 @@ class Race(Registered):
         for entrant in self.beside:
             entrant.record(entrant.predict_then_learn(chunk.X, Y), Y, counted, marks - start)
         self.counts.add(counted.astype(np.float64), marks - start)
+        if self.intervals is not None:
+            # An invalid row's prediction is nan, and so is its region.
+            if tested:
+                self.intervals.take(F, np.where(counted, Y, np.nan), marks - start)
+            else:
+                self.intervals.skip(F)
         self.rows += marks.tolist()
         self.n_rows += n
         self.n_skipped += int(skipped.sum())
@@ -144,11 +163,12 @@ class Race(Registered):
             p, shape = len(self.features), (0,) if self.single else (0, len(self.outputs))
             kept = [np.empty(shape), np.empty((0, p)), np.empty(shape)]
         predictions, inputs, targets = [*kept, None, None, None][:3]
+        marks = np.array(rows, dtype=np.int64)
         sizes = np.array(support, dtype=np.int64).reshape(-1, 2)
         return ProgressiveResult(
             model=self.entrant.errors(counts, last),
             baselines=tuple(entrant.errors(counts, last) for entrant in self.beside),
-            rows=np.array(rows, dtype=np.int64),
+            rows=marks,
             counts=counts,
             predictions=predictions,
             inputs=inputs,
@@ -160,4 +180,5 @@ class Race(Registered):
             n_skipped=self.n_skipped + unlearned,
             support_rows=sizes[:, 0] if support else None,
             support_sizes=sizes[:, 1] if support else None,
+            intervals=None if self.intervals is None else self.intervals.result(marks, last),
         )

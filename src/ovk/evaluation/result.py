@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk._validation import Array
+from ovk.evaluation.conformal import IntervalResult
 from ovk.evaluation.curves import LearnerErrors
 
 #: Outputs shown in a table; of more, only the first and the last ones.
@@ -34,6 +35,7 @@ class ProgressiveResult:
     n_skipped : rows not learned: invalid ones, and for estimators that refuse them those with a missing output
     support_rows, support_sizes : number of support points after so many rows, at the end of each chunk in which a
         checkpoint fell; None for models without `support_`
+    intervals : `IntervalResult` with coverage and widths, None if no intervals were asked for
 
     Examples
     --------
@@ -62,6 +64,7 @@ class ProgressiveResult:
     n_skipped: int
     support_rows: npt.NDArray[np.int64] | None
     support_sizes: npt.NDArray[np.int64] | None
+    intervals: IntervalResult | None = None
 
     @property
     def mse(self) -> Array:
@@ -103,6 +106,17 @@ class ProgressiveResult:
         ):
             yield ""
             yield from _table(title, [learner.name for learner in learners], self.outputs, np.array(errors))
+        if self.intervals is not None:
+            yield ""
+            yield from self._interval_lines(self.intervals)
+
+    def _interval_lines(self, found: IntervalResult) -> Iterator[str]:
+        joint = "" if found.region == "each" else f" ({found.region} of all outputs: {found.coverage[0]:.1%} covered)"
+        yield f"{found.target:.0%} intervals by {found.name}{joint}"
+        if found.n_unbounded:
+            yield f"{found.n_unbounded:,} rows without bounds"
+        columns = {"mean width": found.width} if joint else {"coverage": found.coverage, "mean width": found.width}
+        yield from _table("intervals", list(columns), self.outputs, np.array(list(columns.values())))
 
 
 def _table(title: str, names: list[str], outputs: tuple[str, ...], errors: Array) -> Iterator[str]:

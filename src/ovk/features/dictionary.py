@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from ovk._params import Registered, equal
 from ovk._validation import Array
-from ovk.features.nystrom import DEPENDENT
 from ovk.features.selection.base import Chooser, Neighbours, Selection
 from ovk.features.selection.given import Given
 from ovk.kernels import ScalarKernel
@@ -23,6 +22,10 @@ from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.triangular import whitened_rows
 
 Indices = npt.NDArray[np.intp]
+
+#: A point whose squared distance to the span of the others is below this part of k(z, z) gives no feature. The basis
+#: moves with rounding by eps / DEPENDENT, and with a projected past predictions depend on it.
+DEPENDENT = 1e-6
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Dictionary(Registered):
     kernel : scalar kernel, or operator-valued kernel
     per : rows an input: 1, or the number of outputs d
     points : (N, p) the points chosen
-    keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-8) of those before
+    keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
     L : (m, m) Cholesky factor of the gram of those
     chooser : what the selection remembers
     budget : most points, None for no limit

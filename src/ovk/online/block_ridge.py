@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 
 def block_size(m: int) -> int:
     """Points of a block with m features: half of them balances the factor of A against that of the block."""
-    return min(max(64, 32 * (m // 64)), 512)
+    return min(max(128, 32 * (m // 64)), 512)
 
 
 @dataclass

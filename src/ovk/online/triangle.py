@@ -105,7 +105,7 @@ class Triangle(Registered):
         W = self.forward(cross)
         if per == 1:
             return Forecast(base + self.explained(W), own - np.einsum("ij,ij->j", W, W))
-        blocks = W.reshape(len(W), -1, per)
+        blocks = W.reshape(len(W), W.shape[1] // per, per)
         return Forecast(base + self.explained(W), own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True))
 
     def take(self, cross: Array, own: Array, base: Array, Y: Array, seen: Mask, per: int = 1) -> Forecast:

@@ -2,6 +2,7 @@
 
 from ovk.plotting.calibration import CalibrationDisplay
 from ovk.plotting.display import Display
+from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import PredictionDisplay
@@ -16,6 +17,7 @@ from ovk.plotting.task_graph import TaskGraphDisplay
 __all__ = [
     "CalibrationDisplay",
     "Display",
+    "IntervalDisplay",
     "LeaveOneOutDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",

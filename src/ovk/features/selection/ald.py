@@ -21,8 +21,8 @@ class ALD(Selection):
     Examples
     --------
     >>> from ovk.features import ALD, Nystrom
-    >>> Nystrom(ALD(0.01))
-    Nystrom(selection=ALD(tol=0.01))
+    >>> Nystrom(ALD(0.05))
+    Nystrom(selection=ALD(tol=0.05))
     """
 
     def __init__(self, tol: float = 0.01) -> None:

@@ -28,7 +28,7 @@ class Given(Selection):
     >>> from ovk.kernels import Gaussian
     >>> X = np.random.default_rng(0).standard_normal((500, 1))
     >>> found = Given.chosen(Gaussian(1.0), X, KORS(mu=0.1), random_state=0)
-    >>> 3 <= len(found.points) <= 20
+    >>> 5 <= len(found.points) <= 50
     True
     """
 

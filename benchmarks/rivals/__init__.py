@@ -1,0 +1,7 @@
+"""Online kernel learners of the literature, written from their papers to stand beside ours; labels are -1 and 1."""
+
+from benchmarks.rivals.fogd import FOGD
+from benchmarks.rivals.kons import ConKONS, ProsNKONS
+from benchmarks.rivals.nogd import NOGD
+
+__all__ = ["FOGD", "NOGD", "ConKONS", "ProsNKONS"]

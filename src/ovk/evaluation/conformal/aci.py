@@ -1,0 +1,94 @@
+"""Adaptive conformal inference (Gibbs and Candes, 2021).
+
+The radius is a quantile of the last scores, at a level that follows the misses: with miss_t = 1 if row t was missed,
+
+    a_{t+1} = a_t + rate (a - miss_t),     radius_t = the 1 - a_t quantile of the last scores
+
+infinite for a_t <= 0, and a region that holds nothing for a_t >= 1. So a_t stays within [-rate, 1 + rate], and
+
+    | mean of miss_1 .. miss_T - a | <= (max(a_1, 1 - a_1) + rate) / (rate T)          for any scores whatever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, isnan
+
+from ovk._validation import positive, whole
+from ovk.evaluation.conformal.base import Conformal, Tracker
+from ovk.evaluation.conformal.window import ScoreWindow
+
+
+@dataclass
+class ACITracker(Tracker):
+    """The state of adaptive conformal inference."""
+
+    miss: float
+    rate: float
+    window: int
+    level: float = field(init=False)
+    scores: ScoreWindow = field(init=False)
+    _saved_state = ("level", "scores")
+
+    def __post_init__(self) -> None:
+        self.level = self.miss
+        self.scores = ScoreWindow(self.window)
+
+    def radius(self) -> float:
+        if self.level <= 0:
+            return inf
+        return -1.0 if self.level >= 1 else self.scores.quantile(1.0 - self.level)
+
+    def update(self, score: float) -> None:
+        if isnan(score):
+            return
+        missed = 1.0 if score > self.radius() else 0.0
+        self.level += self.rate * (self.miss - missed)
+        self.scores.add(score)
+
+
+class ACI(Conformal):
+    """Intervals by adaptive conformal inference: a quantile of recent scores, its level moved by every hit and miss.
+
+    After T rows the share of misses is within (1 + rate) / (rate T) of what was asked for, on any data.
+
+    Parameters
+    ----------
+    coverage, region, memory : see `Conformal`
+    rate : float > 0
+        How fast the level moves: larger follows shifts sooner, and lets the width vary more.
+    window : int
+        Number of last scores whose quantile is taken.
+
+    Attributes
+    ----------
+    score_, trackers_ : the state, made at the first rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK, progressive
+    >>> from ovk.evaluation import ACI
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 2))
+    >>> noise = np.where(np.arange(2000) < 1000, 0.1, 0.5)  # five times as much from the middle on
+    >>> y = X[:, 0] + noise * rng.standard_normal(2000)
+    >>> result = progressive(OLOK(), X, y, intervals=ACI(0.9))
+    >>> bool(abs(result.intervals.coverage[0] - 0.9) < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        coverage: float = 0.9,
+        region: str = "each",
+        memory: int | None = None,
+        rate: float = 0.02,
+        window: int = 500,
+    ) -> None:
+        super().__init__(coverage, region, memory)
+        self.rate = rate
+        self.window = window
+
+    def _tracker(self, miss: float) -> Tracker:
+        return ACITracker(miss, positive(self.rate, "rate"), whole(self.window, "window"))

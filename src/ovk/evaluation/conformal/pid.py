@@ -1,0 +1,189 @@
+"""Conformal PID control (Angelopoulos, Candes and Tibshirani, 2023).
+
+The radius is a sum of three parts, each of which follows the misses in its own way:
+
+    radius_t = q_t + I_t + g_t
+    proportional  q_{t+1} = q_t + rate B_t (miss_t - a),     B_t the largest of the last scores
+    integral      I_{t+1} = gain B tan(x_t log(t + 1) / (saturation (t + 1))),     B the largest score,
+                  x_t = sum_{s<=t} (miss_s - a)
+    derivative    g_t     = the 1 - a quantile of scores one, two, ... seasons ago, a forecast of the next score
+
+The tangent is infinite from x = h(t) = pi/2 saturation (t + 1) / log(t + 1) on: then everything is covered (or nothing,
+from -h(t) on), and so
+
+    | mean of miss_1 .. miss_T - a | <= (h(T) + 1) / T          for any scores whatever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, isfinite, isnan, log, pi, tan
+
+from ovk._params import Registered
+from ovk._validation import positive, whole
+from ovk.evaluation.conformal.base import Conformal, Tracker
+from ovk.evaluation.conformal.window import ScoreWindow
+
+#: Scores before there is a radius.
+FIRST = 10
+#: Seasons that a forecast looks back.
+SEASONS = 30
+
+
+@dataclass
+class Seasons(Registered):
+    """Scores by their place in the season."""
+
+    length: int
+    level: float
+    clock: int = 0
+    windows: list[ScoreWindow] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.windows:
+            self.windows = [ScoreWindow(SEASONS) for _ in range(self.length)]
+
+    def forecast(self) -> float:
+        """Of the next score's quantile; the largest score of that place while there are few, 0 without any."""
+        window = self.windows[self.clock % self.length]
+        found = window.quantile(self.level)
+        return found if isfinite(found) else window.largest()
+
+    def update(self, score: float) -> None:
+        """Take in a score, or nan for none."""
+        if isfinite(score):
+            self.windows[self.clock % self.length].add(score)
+        self.clock += 1
+
+
+@dataclass
+class PIDTracker(Tracker):
+    """The state of conformal PID control."""
+
+    miss: float
+    rate: float
+    gain: float
+    saturation: float
+    window: int
+    season: int | None
+    t: int = field(init=False, default=0)
+    q: float = field(init=False, default=0.0)
+    excess: float = field(init=False, default=0.0)
+    largest: float = field(init=False, default=0.0)
+    scores: ScoreWindow = field(init=False)
+    seasons: Seasons | None = field(init=False, default=None)
+    _saved_state = ("t", "q", "excess", "largest", "scores", "seasons")
+
+    def __post_init__(self) -> None:
+        self.scores = ScoreWindow(self.window)
+        if self.season is not None:
+            self.seasons = Seasons(self.season, 1.0 - self.miss)
+
+    def radius(self) -> float:
+        if self.t < FIRST:
+            return inf
+        forecast = 0.0 if self.seasons is None else self.seasons.forecast()
+        return self.q + self._integral() + forecast
+
+    def _integral(self) -> float:
+        if self.gain == 0:
+            return 0.0
+        # Rows before there was a radius count as neither.
+        t = self.t - FIRST + 1
+        angle = self.excess * log(t + 1.0) / (self.saturation * (t + 1.0))
+        if abs(angle) >= pi / 2:
+            return inf if angle > 0 else -inf
+        return self.gain * self.largest * tan(angle)
+
+    def update(self, score: float) -> None:
+        if isnan(score):
+            self._note(score)
+            return
+        radius = self.radius()
+        if self.t < FIRST:
+            self._note(score)
+            self.t += 1
+            if self.t == FIRST:
+                # As few scores as these have no 1 - a quantile beyond their largest.
+                start = self.scores.quantile(1.0 - self.miss)
+                start = start if isfinite(start) else self.scores.largest()
+                self.q = start if self.seasons is None else 0.0
+            return
+        error = (1.0 if score > radius else 0.0) - self.miss
+        self.excess += error
+        self._note(score)
+        self.q += self.rate * self.scores.largest() * error
+        self.t += 1
+
+    def _note(self, score: float) -> None:
+        # An infinite score is a miss, but no measure of scale.
+        if isfinite(score):
+            self.scores.add(score)
+            self.largest = max(self.largest, score)
+        if self.seasons is not None:
+            self.seasons.update(score)
+
+
+class ConformalPID(Conformal):
+    """Intervals by conformal PID control: the radius itself is moved by every miss, by all misses, and by a forecast.
+
+    It follows shifts of the scores to sizes never seen before, which a quantile of past scores cannot.
+
+    Parameters
+    ----------
+    coverage, region, memory : see `Conformal`
+    rate : float > 0
+        Step of the radius at each miss, as part of the largest of the last `window` scores.
+    gain : float >= 0
+        Weight of the integral part; with 0 it is quantile tracking alone.
+    saturation : float > 0
+        How far the misses may be off before the integral part insists: the mean of misses after T rows is within
+        (pi/2 saturation (T + 1) / log(T + 1) + 1) / T of what was asked for. Smaller is stricter.
+    window : int
+        Number of last scores that say how large they are.
+    season : int, optional
+        Rows in a season, such as 24 for hours of the day; the radius then begins from scores at the same place of the
+        seasons before.
+
+    Attributes
+    ----------
+    score_, trackers_ : the state, made at the first rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import ConformalPID
+    >>> t = np.arange(3000)
+    >>> y = (1 + t / 100) * np.random.default_rng(0).standard_normal(3000)  # ever more noise
+    >>> regions = ConformalPID(0.9).regions_then_learn(np.zeros(3000), y)
+    >>> bool(abs(np.nanmean(regions.covered[2000:]) - 0.9) < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        coverage: float = 0.9,
+        region: str = "each",
+        memory: int | None = None,
+        rate: float = 0.05,
+        gain: float = 1.0,
+        saturation: float = 1.0,
+        window: int = 100,
+        season: int | None = None,
+    ) -> None:
+        super().__init__(coverage, region, memory)
+        self.rate = rate
+        self.gain = gain
+        self.saturation = saturation
+        self.window = window
+        self.season = season
+
+    def _tracker(self, miss: float) -> Tracker:
+        return PIDTracker(
+            miss,
+            positive(self.rate, "rate"),
+            positive(self.gain, "gain", zero=True),
+            positive(self.saturation, "saturation"),
+            whole(self.window, "window"),
+            None if self.season is None else whole(self.season, "season", least=2),
+        )

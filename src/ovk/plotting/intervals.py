@@ -1,0 +1,163 @@
+"""Coverage and width of intervals along a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ovk._validation import Array, whole
+from ovk.evaluation import IntervalResult, ProgressiveResult
+from ovk.plotting.display import Display, pyplot
+from ovk.plotting.progressive_error import LINES
+
+#: Most outputs with lines of their own; of more, the mean is shown with the range of all.
+SHOWN = 5
+#: Rows between the checkpoints that are used when nothing else was kept.
+LEAST_ROWS = 50
+
+
+class IntervalDisplay(Display):
+    """How often intervals held the output, and how wide they were, over a moving window of rows.
+
+    Parameters
+    ----------
+    rows : (points,) rows read
+    coverage : (points, k) share of covered outputs around there
+    width : (points, d) mean width around there
+    target : the coverage that was asked for
+    names : of the outputs, d of them
+    title : the method
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK, progressive
+    >>> from ovk.plotting import IntervalDisplay
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> result = progressive(OLOK(), X, X @ [1.0, 2.0], intervals=0.9)
+    >>> display = IntervalDisplay.from_result(result, window=100, plot=False)
+    >>> display.coverage.shape, display.target
+    ((901, 1), 0.9)
+    """
+
+    def __init__(
+        self, rows: Array, coverage: Array, width: Array, target: float, names: Sequence[str], title: str = ""
+    ) -> None:
+        self.rows = rows
+        self.coverage = coverage
+        self.width = width
+        self.target = target
+        self.names = names
+        self.title = title
+
+    @classmethod
+    def from_result(
+        cls, result: ProgressiveResult, *, window: int | None = None, axes: Any = None, plot: bool = True
+    ) -> Self:
+        """The intervals of a progressive evaluation.
+
+        Parameters
+        ----------
+        result : what ``progressive(..., intervals=...)`` returned
+        window : rows to average over; default a fiftieth of all, at least 50. Without kept predictions the averages
+            are over the rows between checkpoints instead
+        axes : two matplotlib axes, for coverage and width, optional
+        plot : draw now, or only hold the numbers
+        """
+        found = result.intervals
+        if found is None:
+            raise ValueError("the result has no intervals: run progressive with intervals=, such as intervals=0.9")
+        if len(found.rows) == 0:
+            raise ValueError("the result holds no intervals, since its stream had no rows: there is nothing to draw")
+        if found.regions is None:
+            rows, coverage, width = _between_checkpoints(found)
+        else:
+            n = len(found.regions)
+            size = min(n, max(50, n // 50) if window is None else whole(window, "window"))
+            rows = np.arange(size, n + 1, dtype=np.float64)
+            coverage = _moving_mean(found.regions.covered, size)
+            width = _moving_mean(np.where(np.isfinite(found.regions.width), found.regions.width, np.nan), size)
+        joint = "" if found.region == "each" else f", {found.region} of all outputs"
+        display = cls(rows, coverage, width, found.target, result.outputs, f"{found.name}{joint}")
+        return display.plot(axes) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw coverage and width on two axes, given or new."""
+        own = ax is None
+        if own:
+            _, ax = pyplot().subplots(2, 1, figsize=(7.0, 5.0), layout="constrained", sharex=True)
+        top, bottom = np.asarray(ax, dtype=object).reshape(-1)[:2]
+        self.axes_, self.ax_, self.figure_ = np.array([top, bottom], dtype=object), top, top.figure
+        asked = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
+        top.axhline(self.target, **asked, label=f"asked for: {self.target:g}")
+        self._lines(top, self.coverage)
+        self._lines(bottom, self.width)
+        low = float(np.nanmin(self.coverage, initial=self.target))
+        top.set_ylim(max(0.0, min(low, 2 * self.target - 1) - 0.02), 1.02)
+        top.set_ylabel("coverage")
+        bottom.set_ylim(bottom=0.0)
+        bottom.set_ylabel("width")
+        bottom.set_xlabel("rows")
+        for panel in (top, bottom):
+            panel.xaxis.set_major_formatter("{x:,.0f}")
+            panel.grid(True, color="0.9", linewidth=0.6)
+        entries: dict[str, Any] = {}
+        for panel in (top, bottom):
+            entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+        style = {"fontsize": 8, "title": self.title, "title_fontsize": 9, "handlelength": 3.0}
+        if own:
+            # Above the axes, where there is no curve to hide.
+            self.figure_.legend(
+                entries.values(), entries.keys(), **style, loc="outside upper center", ncols=5, frameon=False
+            )
+        else:
+            top.legend(entries.values(), entries.keys(), **style)
+        return self
+
+    def _lines(self, panel: Any, curves: Array) -> None:
+        k = curves.shape[1]
+        if k > SHOWN:
+            # The first rows have no widths at all.
+            known = np.isfinite(curves).any(axis=1)
+            rows, curves = self.rows[known], curves[known]
+            low, high = np.nanmin(curves, axis=1), np.nanmax(curves, axis=1)
+            panel.fill_between(rows, low, high, color="0.8", linewidth=0, label=f"range of {k} outputs")
+            panel.plot(rows, np.nanmean(curves, axis=1), **LINES[0], label="mean")
+            return
+        joint = k == 1 and len(self.names) > 1
+        for q in range(k):
+            label = "all outputs at once" if joint else self.names[q]
+            style = {**LINES[q], "linewidth": 1.5, **({"color": "0.3"} if joint else {})}
+            panel.plot(self.rows, curves[:, q], **style, label=label)
+
+
+def _moving_mean(values: Array, size: int) -> Array:
+    """(n - size + 1, k) means over `size` rows, nan left out."""
+    seen = np.isfinite(values)
+    sums, counts = (np.cumsum(A, axis=0, dtype=np.float64) for A in (np.where(seen, values, 0.0), seen))
+
+    def windows(A: Array) -> Array:
+        return np.concatenate([A[size - 1 : size], A[size:] - A[:-size]])
+
+    total, count = windows(sums), windows(counts)
+    result: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return result
+
+
+def _between_checkpoints(found: IntervalResult) -> tuple[Array, Array, Array]:
+    chosen, last = [], 0
+    for i, row in enumerate(found.rows):
+        # Fewer rows than these say little about a share.
+        if row - last >= LEAST_ROWS or i == len(found.rows) - 1:
+            chosen.append(i)
+            last = int(row)
+
+    def share(sums: Array, counts: Array) -> Array:
+        more, of = (np.diff(A[chosen], axis=0, prepend=0.0) for A in (sums, counts))
+        result: Array = np.divide(more, of, out=np.full(more.shape, np.nan), where=of > 0)
+        return result
+
+    rows = found.rows[chosen].astype(np.float64)
+    return rows, share(found.covered, found.tested), share(found.widths, found.bounded)

@@ -1,0 +1,449 @@
+"""Intervals along a stream: coverage whatever happens, never a look ahead, rows equal chunks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import SGDRegressor
+
+import naive
+import ovk
+from ovk import OLOK, progressive
+from ovk.evaluation import ACI, ConformalPID, StronglyAdaptive, WithIntervals
+from ovk.evaluation.conformal.scores import Moments
+from ovk.plotting import IntervalDisplay
+
+METHODS = [ACI, ConformalPID, StronglyAdaptive]
+REGIONS = ["each", "box", "ellipsoid"]
+
+
+def residuals(n, d=1, seed=0):
+    """Noise whose spread changes every 200 rows, coupled between outputs."""
+    rng = np.random.default_rng(seed)
+    spread = np.where(np.arange(n) // 200 % 2 == 0, 1.0, 6.0)[:, None]
+    mixed = rng.standard_normal((n, d)) @ (np.eye(d) + 0.7 * np.eye(d, k=1))
+    return spread * mixed
+
+
+def radii(method, scores):
+    scores = np.asarray(scores, dtype=float)
+    return method.regions_then_learn(np.zeros(len(scores)), scores).radius[:, 0]
+
+
+# ------------------------------------------------------------------------------------------------------ twins
+
+
+@pytest.mark.parametrize("window", [5, 50])
+def test_aci_equals_its_twin(window):
+    scores = np.abs(residuals(500))[:, 0]
+    scores[[3, 40, 41, 200]] = np.nan
+    found = radii(ACI(0.8, rate=0.1, window=window), scores)
+    assert_array_equal(found, naive.aci_radii(scores, 1 - 0.8, 0.1, window))
+
+
+@pytest.mark.parametrize("gain", [0.0, 1.0])
+@pytest.mark.parametrize("saturation", [0.1, 1.0])
+def test_pid_equals_its_twin(gain, saturation):
+    scores = np.abs(residuals(300))[:, 0]
+    scores[[3, 40, 41, 200]] = np.nan
+    method = ConformalPID(0.8, rate=0.1, gain=gain, saturation=saturation, window=20)
+    assert_allclose(radii(method, scores), naive.pid_radii(scores, 1 - 0.8, 0.1, gain, saturation, 20), rtol=1e-9)
+
+
+@pytest.mark.parametrize("lifetime", [1, 8])
+def test_strongly_adaptive_equals_its_twin(lifetime):
+    scores = np.abs(residuals(300))[:, 0]
+    found = StronglyAdaptive(0.8, lifetime=lifetime)
+    assert_allclose(radii(found, scores), naive.strongly_adaptive_radii(scores, 1 - 0.8, lifetime), rtol=1e-7)
+    assert found.trackers_[0].restarts > 0
+
+
+@pytest.mark.parametrize("form", ["box", "ellipsoid"])
+@pytest.mark.parametrize("memory", [None, 20])
+def test_joint_scores_equal_their_twin(form, memory):
+    R = residuals(80, d=3)
+    decay = 1.0 if memory is None else 1 - 1 / memory
+    score = ACI(region=form, memory=memory)._begin(3)
+    found = []
+    for r in R:
+        found.append(score.scores(r, np.ones(3, dtype=bool))[0])
+        score.learn(r, np.ones(3, dtype=bool))
+    assert_allclose(found, naive.joint_scores(R, form, decay), rtol=1e-9)
+
+
+# --------------------------------------------------------------------------------------------------- coverage
+
+
+def adversary(method, n, rng):
+    """Scores chosen against the method: just outside its radius if it is finite, whatever it does."""
+    scores = np.zeros(n)
+    for t in range(n):
+        radius = method.regions(np.zeros((1, 1))).radius[0, 0]
+        scores[t] = 1.01 * abs(radius) + 1e-3 if np.isfinite(radius) and rng.random() < 0.7 else rng.exponential()
+        method.regions_then_learn(np.zeros(1), scores[t : t + 1])
+    return scores
+
+
+STREAMS = {
+    "shift": lambda n: np.abs(residuals(n))[:, 0],
+    "ever larger": lambda n: np.arange(n) ** 2.0,
+    "ever smaller": lambda n: 1.0 / (1.0 + np.arange(n)),
+    "all the same": np.ones,
+    "heavy tails": lambda n: np.abs(np.random.default_rng(0).standard_cauchy(n)),
+    "infinite": lambda n: np.where(np.arange(n) % 7 == 0, np.inf, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize(("coverage", "rate"), [(0.9, 0.05), (0.5, 0.2)])
+def test_aci_stays_within_its_bound_at_all_times(name, coverage, rate):
+    """| mean miss - a | <= (max(a, 1 - a) + rate) / (rate T), where an empty region misses by definition."""
+    n = 800
+    scores = STREAMS[name](n)
+    found = radii(ACI(coverage, rate=rate, window=100), np.where(np.isinf(scores), np.nan, scores))
+    misses = np.cumsum((scores > found)[np.isfinite(scores)])
+    T = np.arange(1, len(misses) + 1)
+    limit = (max(coverage, 1 - coverage) + rate) / (rate * T)
+    assert (np.abs(misses / T - (1 - coverage)) <= limit + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize(("coverage", "saturation"), [(0.9, 0.1), (0.5, 1.0)])
+def test_pid_stays_within_its_bound_at_all_times(name, coverage, saturation):
+    n = 800
+    scores = STREAMS[name](n)
+    found = radii(ConformalPID(coverage, saturation=saturation), np.where(np.isinf(scores), np.nan, scores))
+    misses = np.cumsum((scores > found)[np.isfinite(scores)][10:])
+    T = np.arange(1, len(misses) + 1)
+    h = np.pi / 2 * saturation * (T + 1) / np.log(T + 1)
+    assert (np.abs(misses - (1 - coverage) * T) <= h + 1 + 1e-9).all()
+
+
+@pytest.mark.parametrize("method", [ACI(0.9, rate=0.05), ConformalPID(0.9, saturation=0.1)])
+def test_an_adversary_cannot_break_the_bound(method):
+    n = 600
+    method = method.replace()
+    scores = adversary(method, n, np.random.default_rng(1))
+    found = radii(method.replace(), scores)
+    miss = np.mean((scores > found)[10:])
+    assert miss > 0.02  # it tries
+    T = n - 10
+    limit = (0.9 + 0.05) / 0.05 if isinstance(method, ACI) else np.pi / 2 * 0.1 * (T + 1) / np.log(T + 1) + 1
+    assert abs(miss - 0.1) <= (limit + 10) / T
+
+
+@pytest.mark.parametrize("name", ["shift", "ever smaller", "all the same", "heavy tails"])
+def test_strongly_adaptive_regret_on_every_stretch(name):
+    """On stretches of all lengths since the last new beginning, the loss is near that of the best fixed radius."""
+    n, miss = 700, 0.1
+    scores = STREAMS[name](n)
+    method = StronglyAdaptive(1 - miss)
+    found = radii(method, scores)
+    tracker = method.trackers_[0]
+    since = n - tracker.t
+    played = np.array([naive.pinball(r, s, miss) for r, s in zip(found[since:], scores[since:], strict=True)])
+    for k in (8, 32, 128, tracker.t):
+        limit = 15 * tracker.D * np.sqrt(k * (np.log(n) + 1))
+        for start in range(0, tracker.t - k + 1, max(k // 2, 1)):
+            part = scores[since:][start : start + k]
+            best = min(sum(naive.pinball(r, s, miss) for s in part) for r in np.unique(part))
+            assert played[start : start + k].sum() - best <= limit
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_coverage_follows_abrupt_shifts(Method, region):
+    """Six times the noise every other 200 rows: overall coverage as asked, and no stretch is given up."""
+    R = residuals(1600, d=2)
+    covered = Method(0.9, region=region, memory=100).regions_then_learn(np.zeros_like(R), R).covered
+    assert abs(covered.mean() - 0.9) < 0.03
+    stretches = covered[200:].reshape(7, 200, -1).mean(axis=1)
+    assert (stretches > 0.74).all()
+
+
+def test_the_ellipsoid_of_coupled_outputs_is_smaller_than_the_box():
+    rng = np.random.default_rng(0)
+    R = rng.multivariate_normal([0, 0], [[1.0, 0.95], [0.95, 1.0]], size=2000)
+    box, ellipsoid = (ACI(0.9, region=r).regions_then_learn(np.zeros_like(R), R) for r in ("box", "ellipsoid"))
+    area = np.prod(box.width[1000:], axis=1)
+    det = np.sqrt(np.linalg.det(ellipsoid.scatter[1000:]))
+    finite = np.isfinite(area)
+    assert np.mean((np.pi * ellipsoid.radius[1000:, 0] ** 2 * det)[finite]) < 0.6 * np.mean(area[finite])
+
+
+def test_seasons_are_foreseen():
+    """Noise that is ten times as large every fourth row: with season=4 calm rows get narrow intervals."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    loud = np.arange(n) % 4 == 0
+    r = np.where(loud, 10.0, 1.0) * rng.standard_normal(n)
+    plain, seasonal = (ConformalPID(0.9, season=s).regions_then_learn(np.zeros(n), r) for s in (None, 4))
+    assert abs(seasonal.covered[200:].mean() - 0.9) < 0.02
+    calm = [np.median(regions.width[500:][~loud[500:]]) for regions in (plain, seasonal)]
+    assert calm[1] < 0.5 * calm[0]
+    assert abs(seasonal.covered[500:][~loud[500:]].mean() - 0.9) < 0.05
+
+
+# ------------------------------------------------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_rows_equal_chunks(Method, region):
+    R = residuals(400, d=3)
+    R[np.random.default_rng(0).random(R.shape) < 0.2] = np.nan
+    F = np.ones_like(R)
+    whole = Method(region=region).regions_then_learn(F, R + F)
+    rows = Method(region=region)
+    parts = [rows.regions_then_learn(F[a:b], (R + F)[a:b]) for a, b in [(0, 1), (1, 30), (30, 31), (31, 400)]]
+    for name in ("lower", "upper", "radius", "covered"):
+        assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.sampled_from(METHODS), st.sampled_from(REGIONS), st.integers(0, 59), st.integers(0, 10**6))
+def test_never_looks_ahead(Method, region, t, seed):
+    """What comes from row t on makes no difference to any region up to and including its own."""
+    R = residuals(60, d=2, seed=seed)
+    other = R.copy()
+    other[t:] = 1e3 * np.random.default_rng(seed).standard_cauchy((60 - t, 2))
+    one, two = (Method(region=region).regions_then_learn(np.zeros_like(A), A) for A in (R, other))
+    assert_array_equal(one.upper[: t + 1], two.upper[: t + 1])
+    assert_array_equal(one.radius[: t + 1], two.radius[: t + 1])
+
+
+@pytest.mark.parametrize("Method", METHODS)
+def test_units_make_no_difference(Method):
+    """Scores of 1e-100 or 1e100 are covered alike, and joint regions do not mind outputs of different units."""
+    R = residuals(300, d=2)
+    scale = np.array([1e-100, 1e100])
+    for region in REGIONS:
+        plain, scaled = (Method(region=region).regions_then_learn(np.zeros_like(A), A) for A in (R, R * scale))
+        assert_array_equal(plain.covered, scaled.covered)
+        assert_allclose(scaled.width / scale, plain.width, rtol=1e-6)
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_missing_labels(Method, region):
+    R = residuals(300, d=2)
+    gaps = R.copy()
+    gaps[100:150] = np.nan
+    F = np.zeros_like(R)
+    a = Method(region=region).regions_then_learn(np.delete(F, range(100, 150), 0), np.delete(R, range(100, 150), 0))
+    b = Method(region=region).regions_then_learn(F, gaps)
+    assert_array_equal(np.delete(b.upper, range(100, 150), 0), a.upper)
+    assert np.isnan(b.covered[100:150]).all()
+    # One output alone missing: the other goes on.
+    gaps = R.copy()
+    gaps[::2, 0] = np.nan
+    found = Method(region=region).regions_then_learn(F, gaps)
+    assert abs(np.nanmean(found.covered) - 0.9) < 0.07
+    if region == "each":
+        assert np.isnan(found.covered[::2, 0]).all()
+        assert_array_equal(found.upper[:, 1], Method().regions_then_learn(F[:, 1], R[:, 1]).upper[:, 0])
+    else:
+        assert not np.isnan(found.covered).any()
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_covered_is_what_the_region_contains(Method, region):
+    R = residuals(300, d=3)
+    R[np.random.default_rng(0).random(R.shape) < 0.2] = np.nan
+    F = np.full_like(R, 5.0)
+    found = Method(region=region).regions_then_learn(F, R + F)
+    assert_array_equal(found.contains(R + F), found.covered)
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_save_load_and_go_on(Method, region, tmp_path):
+    R = residuals(300, d=2)
+    method = Method(region=region, memory=50)
+    method.regions_then_learn(np.zeros((150, 2)), R[:150])
+    ovk.save(method, tmp_path / "method")
+    again = ovk.load(tmp_path / "method")
+    a, b = (m.regions_then_learn(np.zeros((150, 2)), R[150:]) for m in (method, again))
+    assert_array_equal(a.upper, b.upper)
+    assert_array_equal(a.covered, b.covered)
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_bad_numbers(Method, region):
+    """Infinite and missing predictions, labels of 1e300, perfect predictions: no warning, no nan, and it recovers."""
+    R = residuals(400, d=2)
+    F = np.zeros_like(R)
+    Y = R.copy()
+    F[50], F[51], Y[52], Y[53] = np.nan, np.inf, 1e300, -1e300
+    Y[60:100] = F[60:100] = 3.0
+    found = Method(region=region, memory=50).regions_then_learn(F, Y)
+    assert (found.covered[50:52] == 0).all()
+    assert not np.isnan(found.radius).any()
+    assert abs(found.covered[200:].mean() - 0.9) < 0.1
+
+
+@pytest.mark.parametrize("Method", METHODS)
+def test_looking_changes_nothing(Method):
+    R = residuals(100)
+    method = Method().forget()
+    assert np.isinf(method.regions(np.zeros((1, 1))).upper).all()
+    a = method.regions_then_learn(np.zeros((50, 1)), R[:50])
+    now = method.regions(np.zeros((3, 1)))
+    again = method.regions(np.zeros((3, 1)))
+    assert_array_equal(now.upper, again.upper)
+    b = method.regions_then_learn(np.zeros((50, 1)), R[50:])
+    assert now.upper[0, 0] == b.upper[0, 0]
+    assert a.upper.shape == b.upper.shape
+    assert not hasattr(method.forget(), "trackers_")
+
+
+def test_errors_name_what_is_wrong():
+    with pytest.raises(ValueError, match="coverage must be a number in"):
+        ACI(1.5).regions_then_learn(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="region must be 'each', 'box', 'ellipsoid', got 'ball'"):
+        ACI(region="ball").regions_then_learn(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="same shape"):
+        ACI().regions_then_learn(np.zeros(3), np.zeros(4))
+    with pytest.raises(ValueError, match="rate must be"):
+        ACI(rate=0.0).regions_then_learn(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="season must be a whole number >= 2"):
+        ConformalPID(season=1).regions_then_learn(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="lifetime must be"):
+        StronglyAdaptive(lifetime=0).regions_then_learn(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="memory must be a whole number >= 2"):
+        ACI(memory=1).regions_then_learn(np.zeros(3), np.zeros(3))
+    method = ACI()
+    method.regions_then_learn(np.zeros(3), np.ones(3))
+    before = method.trackers_[0].level
+    with pytest.raises(ValueError, match="has seen 1 outputs, got 2"):
+        method.regions_then_learn(np.zeros((3, 2)), np.ones((3, 2)))
+    assert method.trackers_[0].level == before
+    with pytest.raises(ValueError, match="intervals must be a method"):
+        progressive(OLOK(), np.zeros((3, 1)), np.zeros(3), intervals=90)
+
+
+def test_correlations_over_different_rows_stay_positive_definite():
+    moments = Moments(3, 1.0)
+    for seen, r in (([1, 1, 0], [1.0, 1.0, 0.0]), ([0, 1, 1], [0.0, 1.0, 1.0]), ([1, 0, 1], [1.0, 0.0, -1.0])):
+        for _ in range(1000):
+            moments.add(np.array(r), np.array(seen, dtype=bool))
+    _, C = moments.correlation()
+    assert np.linalg.eigvalsh(C)[0] > 0
+    assert_allclose(np.diag(C), 1.0)
+
+
+# ----------------------------------------------------------------------------------------------- around a learner
+
+
+def stream(n=400, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    return X, np.sin(3 * X @ rng.standard_normal((2, d))) + 0.3 * residuals(n, d)
+
+
+@pytest.mark.parametrize("Method", METHODS)
+@pytest.mark.parametrize("region", REGIONS)
+def test_progressive_with_intervals(Method, region):
+    X, Y = stream()
+    plain = progressive(OLOK(), X, Y, scale="running")
+    result = progressive(OLOK(), X, Y, scale="running", intervals=Method(0.8, region=region))
+    assert_array_equal(result.predictions, plain.predictions)
+    found = result.intervals
+    expected = Method(0.8, region=region).regions_then_learn(result.predictions[100:], Y[100:])
+    assert_array_equal(found.regions.upper[100:], expected.upper)
+    assert np.isnan(found.regions.upper[:100]).all()
+    assert_allclose(found.coverage, expected.covered.mean(axis=0))
+    assert_allclose(found.width, np.nanmean(np.where(np.isinf(expected.width), np.nan, expected.width), axis=0))
+    assert f"80% intervals by {Method.__name__}" in result.summary()
+    in_chunks = progressive(OLOK(), X, Y, scale="running", intervals=Method(0.8, region=region), chunk_size=37)
+    assert_allclose(in_chunks.intervals.coverage, found.coverage, atol=0.02)
+    nothing = progressive(OLOK(), X, Y, scale="running", intervals=Method(0.8, region=region), keep="none")
+    assert nothing.intervals.regions is None
+    assert_array_equal(nothing.intervals.coverage, found.coverage)
+
+
+def test_progressive_with_missing_and_invalid_rows():
+    X, Y = stream()
+    Y[::3, 0] = np.nan
+    X[10] = np.nan
+    found = progressive(OLOK(on_invalid="skip"), X, Y, intervals=0.8).intervals
+    assert found.tested[-1].tolist() == [265, 399]
+    assert np.isnan(found.regions.upper[10]).all()
+
+
+def test_an_empty_stream():
+    found = progressive(OLOK(), np.zeros((0, 2)), np.zeros((0, 1)), intervals=0.9).intervals
+    assert np.isnan(found.coverage).all()
+    assert found.n_unbounded == 0
+
+
+def test_around_a_learner():
+    X, Y = stream()
+    model = WithIntervals(OLOK(), ACI(0.8, region="ellipsoid"))
+    regions = model.regions_then_learn(X[:300], Y[:300])
+    assert_array_equal(regions.predictions, OLOK().predict_then_learn(X[:300], Y[:300]))
+    ahead = model.predict_regions(X[300:301])
+    assert_array_equal(ahead.predictions, model.predict(X[300:301]))
+    F = model.predict_then_learn(X[300:], Y[300:])
+    assert F.shape == (100, 2)
+    result = progressive(WithIntervals(OLOK()), X, Y)
+    assert_allclose(result.predictions, OLOK().predict_then_learn(X, Y))
+
+
+def test_around_a_learner_of_scikit_learn():
+    X, Y = stream(d=1)
+    model = WithIntervals(SGDRegressor(random_state=0), StronglyAdaptive(0.8)).partial_fit(X, Y[:, 0])
+    regions = model.predict_regions(X[:5])
+    assert regions.lower.shape == (5, 1)
+    assert (regions.lower[:, 0] < model.predict(X[:5])).all()
+
+
+def test_a_learner_with_intervals_is_saved_whole(tmp_path):
+    X, Y = stream()
+    model = WithIntervals(OLOK(), 0.8).partial_fit(X[:300], Y[:300])
+    ovk.save(model, tmp_path / "model")
+    again = ovk.load(tmp_path / "model")
+    a, b = (m.regions_then_learn(X[300:], Y[300:]) for m in (model, again))
+    assert_array_equal(a.upper, b.upper)
+
+
+def test_before_learning():
+    with pytest.raises(ValueError, match="has not learned anything yet"):
+        WithIntervals(OLOK()).predict(np.zeros((1, 2)))
+
+
+# ---------------------------------------------------------------------------------------------------- display
+
+
+@pytest.mark.parametrize(
+    ("region", "keep", "d"),
+    [("each", "predictions", 1), ("each", "none", 7), ("ellipsoid", "predictions", 3), ("box", "none", 3)],
+)
+def test_display(region, keep, d):
+    X, Y = stream(300, d=d)
+    result = progressive(OLOK(), X, Y, intervals=ACI(0.8, region=region), keep=keep)
+    display = IntervalDisplay.from_result(result, window=100 if keep != "none" else None)
+    assert len(display.axes_) == 2
+    assert display.width.shape[1] == d
+    assert display.coverage.shape[1] == (d if region == "each" else 1)
+    if keep != "none":
+        covered = result.intervals.regions.covered
+        assert_allclose(display.coverage[50], covered[50:150].mean(axis=0))
+    shares = display.coverage[np.isfinite(display.coverage)]
+    assert ((shares >= 0) & (shares <= 1)).all()
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(2, 1)
+    assert display.plot(axes).figure_ is axes[0].figure
+    plt.close("all")
+
+
+def test_display_needs_intervals():
+    X, Y = stream(50)
+    with pytest.raises(ValueError, match="has no intervals"):
+        IntervalDisplay.from_result(progressive(OLOK(), X, Y))
+    with pytest.raises(ValueError, match="nothing to draw"):
+        IntervalDisplay.from_result(progressive(OLOK(), X[:0], Y[:0], intervals=0.9))
