@@ -62,8 +62,9 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
 }
-# The gallery's configuration holds nothing that should go into a cache.
-suppress_warnings = ["config.cache"]
+# The gallery's configuration holds nothing that should go into a cache; and words of a parameter's description, such
+# as "scalar", are not meant as links, whatever else has that name.
+suppress_warnings = ["config.cache", "ref.python"]
 
 
 def skip(app: object, what: str, name: str, thing: object, skipped: bool, options: object) -> bool | None:

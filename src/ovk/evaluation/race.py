@@ -165,11 +165,12 @@ class Race(Registered):
             p, shape = len(self.features), (0,) if self.single else (0, len(self.outputs))
             kept = [np.empty(shape), np.empty((0, p)), np.empty(shape)]
         predictions, inputs, targets = [*kept, None, None, None][:3]
+        marks = np.array(rows, dtype=np.int64)
         sizes = np.array(support, dtype=np.int64).reshape(-1, 2)
         return ProgressiveResult(
             model=self.entrant.errors(counts, last),
             baselines=tuple(entrant.errors(counts, last) for entrant in self.beside),
-            rows=np.array(rows, dtype=np.int64),
+            rows=marks,
             counts=counts,
             predictions=predictions,
             inputs=inputs,
