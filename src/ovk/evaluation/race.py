@@ -182,5 +182,5 @@ class Race(Registered):
             n_skipped=self.n_skipped + unlearned,
             support_rows=sizes[:, 0] if support else None,
             support_sizes=sizes[:, 1] if support else None,
-            intervals=None if self.intervals is None else self.intervals.result(np.array(rows, dtype=np.int64), last),
+            intervals=None if self.intervals is None else self.intervals.result(marks, last),
         )
