@@ -21,7 +21,8 @@ def name(request):
 
 def test_every_loader_has_an_entry_and_every_entry_a_loader(loaders):
     public = {loader.removeprefix("load_") for loader in datasets.__all__ if loader.startswith("load_")}
-    assert public == {name.split("/")[0] for name in CATALOGUE}
+    # The competition's files are given by their path: nobody may pass them on, and their checksums are not known here.
+    assert public - {"bci"} == {name.split("/")[0] for name in CATALOGUE}
     assert set(loaders) == set(CATALOGUE)
 
 
