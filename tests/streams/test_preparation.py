@@ -86,7 +86,9 @@ def test_instants(text, seconds):
     assert not bad[0]
 
 
-@pytest.mark.parametrize("text", ["31/02/2006", "tomorrow", "25:00", "12:60:00", "2006-13-01", [1], "1/2/3/4"])
+@pytest.mark.parametrize(
+    "text", ["31/02/2006", "tomorrow", "25:00", "12:60:00", "2006-13-01", [1], "1/2/3/4", float("inf")]
+)
 def test_what_is_no_instant(text):
     clock = Clock(day_first=True)
     for _ in range(2):

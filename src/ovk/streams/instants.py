@@ -5,6 +5,7 @@ Time zones are left out on purpose: what repeats by day and by week does so by t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
@@ -89,6 +90,8 @@ class Clock:
         if isinstance(cell, time):
             return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
         if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+            if math.isinf(cell):
+                raise ValueError("infinity is not an instant")
             # Since 1970: seconds, or thousandths of them.
             return float(cell) / (1000.0 if abs(cell) > 1e11 else 1.0)
         text = str(cell).strip()
