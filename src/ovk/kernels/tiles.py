@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +35,9 @@ MANY_INPUTS = 64
 
 Profile = Callable[[Array], None]
 
+#: What belongs to one thread: arrays to work in, and how many threads its tiles may use.
+_own = threading.local()
+
 
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
@@ -51,7 +55,26 @@ if hasattr(os, "register_at_fork"):
 
 
 def _threads() -> int:
-    return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
+    held = getattr(_own, "threads", None)
+    return held or max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS with one thread throughout, for many small products in a row; tiles use as many threads as BLAS had.
+
+    Threads of BLAS spin for a while after each of their products, in the way of the tiles between two of them.
+    """
+    threads = _threads()
+    if threads == 1 or hasattr(_own, "threads"):
+        yield
+        return
+    with _blas().limit(limits=1):
+        _own.threads = threads
+        try:
+            yield
+        finally:
+            del _own.threads
 
 
 def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 1) -> None:
@@ -65,7 +88,7 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
     threads = _threads()
     step = max(1, min(TILE // max(width, 1), -(-n // threads)))
     starts = range(0, n, step)
-    with _blas().limit(limits=1):
+    with one_blas_thread():
         if threads == 1:
             for start in starts:
                 work(start, min(start + step, n))
@@ -187,7 +210,6 @@ class _HalfDistances:
 
 #: Points in a tile of a product, at most: with fewer rows than these leave room for, products are slow.
 WIDEST = 1 << 12
-_own = threading.local()
 
 
 def _scratch(name: str, shape: tuple[int, int]) -> Array:

@@ -15,6 +15,7 @@ from ovk._validation import Array, in_interval, positive, whole
 from ovk.expansion import Expansion
 from ovk.grams import DenseBlocks
 from ovk.kernels import Gaussian
+from ovk.kernels.tiles import one_blas_thread
 from ovk.losses import Loss, as_loss
 from ovk.online.blocks import Block, Mask, Task, block_norms, windowed_matmat
 from ovk.online.certificate import Errors, droppable, leaving, propagate
@@ -297,12 +298,13 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         self._check_rates(len(valid))
         self.n_skipped_ += len(rows.X) - len(valid)
         start = 0
-        while start < len(valid):
-            # Blocks end at multiples of their size in the whole stream, so that where chunks end makes no difference.
-            stop = start + self.block_size_ - self._rows % self.block_size_
-            some = valid[start:stop]
-            Z[some] = self._learn_block(rows.X[some], rows.Y[some])
-            start = stop
+        with one_blas_thread():
+            while start < len(valid):
+                # Blocks end at multiples of their size in the whole stream: where chunks end makes no difference.
+                stop = start + self.block_size_ - self._rows % self.block_size_
+                some = valid[start:stop]
+                Z[some] = self._learn_block(rows.X[some], rows.Y[some])
+                start = stop
         return Z
 
     def _check_memory(self, n: int) -> None:
