@@ -9,10 +9,12 @@ Array = npt.NDArray[np.float64]
 
 
 class RingBuffer:
-    """OLOK with exp(-|x - z|^2 / mu) T, squared loss and step size eta / sqrt(t), on the last s points."""
+    """OLOK with exp(-|x - z|^2 / mu) T, squared loss and step size eta / sqrt(t), or eta, on the last s points."""
 
-    def __init__(self, p: int, T: Array, mu: float, alpha: float, eta: float, s: int) -> None:
-        self.T, self.mu, self.alpha, self.eta, self.s = T, mu, alpha, eta, s
+    def __init__(
+        self, p: int, T: Array, mu: float, alpha: float, eta: float, s: int, *, constant: bool = False
+    ) -> None:
+        self.T, self.mu, self.alpha, self.eta, self.s, self.constant = T, mu, alpha, eta, s, constant
         self.points, self.squares = np.zeros((s, p)), np.zeros(s)
         self.A = np.zeros((s, len(T)))
         self.t = 0
@@ -26,7 +28,7 @@ class RingBuffer:
             k = np.exp((2.0 * (self.points[:m] @ x) - self.squares[:m] - square) / self.mu)
             Z[i] = (k @ self.A[:m]) @ self.T
             self.t += 1
-            eta = self.eta / np.sqrt(self.t)
+            eta = self.eta if self.constant else self.eta / np.sqrt(self.t)
             self.A[:m] *= 1.0 - eta * self.alpha
             place = (self.t - 1) % self.s
             self.points[place], self.squares[place] = x, square
