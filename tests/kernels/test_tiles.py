@@ -42,7 +42,11 @@ def test_products_around_the_edges_of_a_tile(shape, threads):
     for kernel in (Gaussian(1.5), Matern(1.5, [1.5, 0.5])):
         with threadpool_limits(threads, user_api="blas"):
             product = kernel.product(X, Z, W)
-        assert_allclose(product, kernel(X, Z) @ W, rtol=1e-10, atol=1e-10)
+            some = kernel.product(X, Z, W, seen := rng.uniform(size=(shape[0], shape[1] // 2)))
+        G = kernel(X, Z)
+        assert_allclose(product, G @ W, rtol=1e-10, atol=1e-10)
+        G[:, : seen.shape[1]] *= seen
+        assert_allclose(some, G @ W, rtol=1e-10, atol=1e-10)
 
 
 def test_products_in_several_threads_do_not_share_their_scratch():

@@ -26,6 +26,15 @@ class Gram(ABC):
     def matmat(self, C: Any) -> Array:
         """Values sum_j K(x_i, z_j) c_j, (n, d), of coefficients (m, d) (an array or a scipy sparse matrix)."""
 
+    def matmat_seen(self, C: Array, seen: Array) -> Array:
+        """The same with K(x_i, z_j) multiplied by seen_ij, (n, k), for the first k points."""
+        n, m = self.shape
+        d = self.output_dim
+        weights = np.ones((n, m))
+        weights[:, : seen.shape[1]] = seen
+        values: Array = np.einsum("iqjp,ij,jp->iq", self.dense().reshape(n, d, m, d), weights, C, optimize=True)
+        return values
+
     @abstractmethod
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         """K(x_i, z_j)[q, p] for pairs (i, q) of `rows`, `outputs` and pairs (j, p) of `columns`, `inputs`."""

@@ -9,6 +9,7 @@ import numpy as np
 from ovk._params import equal
 from ovk._validation import Array
 from ovk.grams.base import Gram, Indices, scaled_matrix
+from ovk.kernels.base import seen_product
 from ovk.operators import Dense, OutputOperator
 
 
@@ -43,6 +44,9 @@ class Kronecker(Gram):
 
     def matmat(self, C: Any) -> Array:
         return self.operator.apply(self.G @ C)
+
+    def matmat_seen(self, C: Array, seen: Array) -> Array:
+        return self.operator.apply(seen_product(self.G, C, seen))
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         values: Array = self.G[np.ix_(rows, columns)]
@@ -80,6 +84,12 @@ class KroneckerSum(Gram):
         total: Array = np.zeros((self.shape[0], self.output_dim))
         for G, operator in self.terms:
             total += operator.apply(G @ C)
+        return total
+
+    def matmat_seen(self, C: Array, seen: Array) -> Array:
+        total: Array = np.zeros((self.shape[0], self.output_dim))
+        for G, operator in self.terms:
+            total += operator.apply(seen_product(G, C, seen))
         return total
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:

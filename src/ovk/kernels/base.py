@@ -43,10 +43,12 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def diag(self, X: Any) -> Array:
         """k(x_i, x_i), (n,)."""
 
-    def product(self, X: Any, Z: Any, W: Array) -> Array:
-        """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how."""
-        values: Array = self(X, Z) @ W
-        return values
+    def product(self, X: Any, Z: Any, W: Array, seen: Array | None = None) -> Array:
+        """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how.
+
+        `seen`, (n, k), are factors of the first k columns of k(X, Z), such as 0 for points that a row does not see.
+        """
+        return seen_product(self(X, Z), W, seen)
 
     def resolve(self, X: Any) -> Self:
         """The kernel with everything that is learned from the inputs learned, such as ``length_scale="median"``.
@@ -84,6 +86,16 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def norm_bound(self) -> float | None:
         """sup over x of k(x, x), or None when it is unbounded or unknown."""
         return None
+
+
+def seen_product(G: Array, W: Array, seen: Array | None) -> Array:
+    """G W with the first columns of G, (n, m), multiplied by `seen`, (n, k)."""
+    if seen is None:
+        whole: Array = G @ W
+        return whole
+    k = seen.shape[1]
+    parts: Array = (G[:, :k] * seen) @ W[:k] + G[:, k:] @ W[k:]
+    return parts
 
 
 def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:

@@ -72,11 +72,11 @@ class Stationary(ScalarKernel):
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances)
 
-    def product(self, X: Any, Z: Any, W: Array) -> Array:
+    def product(self, X: Any, Z: Any, W: Array, seen: Array | None = None) -> Array:
         if sparse.issparse(X) or sparse.issparse(Z):
-            return super().product(X, Z, W)
+            return super().product(X, Z, W, seen)
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W)
+        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, seen)
 
     def diag(self, X: Any) -> Array:
         self.scale(X.shape[1])

@@ -140,7 +140,9 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     return out
 
 
-def radial_product(X: Array, Z: Array, scale: float | Array, profile: Profile, W: Array) -> Array:
+def radial_product(
+    X: Array, Z: Array, scale: float | Array, profile: Profile, W: Array, seen: Array | None = None
+) -> Array:
     """The matrix of a radial kernel times W, (n, q), one tile at a time: the matrix itself is never there.
 
     Besides memory this saves time, as fresh pages of a large array cost as much as the exponentials in it.
@@ -149,6 +151,7 @@ def radial_product(X: Array, Z: Array, scale: float | Array, profile: Profile, W
     ----------
     X, Z, scale, profile : as in `radial`, arrays only
     W : (m, q)
+    seen : (n, k) weights of the first k points in each row; None for ones
     """
     n, m, p = len(X), len(Z), X.shape[1]
     total: Array = np.zeros((n, W.shape[1]))
@@ -156,6 +159,7 @@ def radial_product(X: Array, Z: Array, scale: float | Array, profile: Profile, W
         return total
     distances = _HalfDistances(Z, scale)
     width = min(m, WIDEST)
+    front = 0 if seen is None else seen.shape[1]
 
     def work(start: int, stop: int) -> None:
         left = distances.left(X[start:stop])
@@ -164,6 +168,8 @@ def radial_product(X: Array, Z: Array, scale: float | Array, profile: Profile, W
             h = _scratch("tile", (stop - start, last - first))
             distances.fill(left, first, h)
             profile(h)
+            if seen is not None and first < front:
+                h[:, : front - first] *= seen[start:stop, first:last]
             total[start:stop] += h @ W[first:last]
 
     over_rows(work, n, width, cost=(p + 16) * -(-m // width))

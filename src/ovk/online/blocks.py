@@ -215,21 +215,6 @@ def _product(gram: Gram, weights: Array, a: Array) -> Array:
     return result
 
 
-def windowed_matmat(gram: Gram, seen: Mask | None, A: Array) -> Array:
-    """sum_j K(x_i, z_j) A_j, (b, d), where only some rows see the first points: seen (b, k), None for all."""
-    if seen is None or seen.shape[1] == 0:
-        return gram.matmat(A)
-    k = seen.shape[1]
-    if isinstance(gram, (Kronecker, KroneckerSum)):
-        total: Array = np.zeros((gram.shape[0], gram.output_dim))
-        for G, operator in gram.terms:
-            total += operator.apply((G[:, :k] * seen) @ A[:k] + G[:, k:] @ A[k:])
-        return total
-    weights = np.ones(gram.shape)
-    weights[:, :k] = seen
-    return _product(gram, weights, A)
-
-
 Gradients = Callable[[slice, Array], Array]
 Gradient = Callable[[int, Array], Array]
 Step = Callable[[int, Array, Array], tuple[float, float]]

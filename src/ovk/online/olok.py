@@ -17,7 +17,7 @@ from ovk.grams import DenseBlocks
 from ovk.kernels import Gaussian
 from ovk.kernels.tiles import one_blas_thread
 from ovk.losses import Loss, as_loss
-from ovk.online.blocks import Block, Mask, Task, block_norms, windowed_matmat
+from ovk.online.blocks import Block, Mask, Task, block_norms
 from ovk.online.certificate import Errors, droppable, leaving, propagate
 from ovk.online.rows import Rows, checked_rows
 from ovk.online.steps import Progress, Steps, take_steps
@@ -427,14 +427,10 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
         if len(support) == 0:
             return [np.zeros((len(X), support.A.shape[2])) for _ in sets]
         # Points that leave the window during the block stand in front, and only some of the rows see them.
-        front = 0 if edge is None else int(np.searchsorted(support.time, edge[-2], side="right"))
-        if self.average:
-            gram = self.kernel_.gram(X, support.X)
-            seen = None if edge is None else support.time[None, :front] > edge[:-1, None]
-            return [windowed_matmat(gram, seen, support.A[:, k]) for k in sets]
-        A = support.A[:, 0]
-        base = self.kernel_.product(X, support.X[front:], A[front:])
-        if edge is not None and front:
-            seen = support.time[None, :front] > edge[:-1, None]
-            base += windowed_matmat(self.kernel_.gram(X, support.X[:front]), seen, A[:front])
-        return [base]
+        seen = None
+        if edge is not None and (front := int(np.searchsorted(support.time, edge[-2], side="right"))):
+            seen = (support.time[None, :front] > edge[:-1, None]).astype(np.float64)
+        if not self.average:
+            return [self.kernel_.product(X, support.X, support.A[:, 0], seen)]
+        gram = self.kernel_.gram(X, support.X)
+        return [gram.matmat(C) if seen is None else gram.matmat_seen(C, seen) for C in np.moveaxis(support.A, 1, 0)]
