@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ovk._params import Parameters
 from ovk._validation import Array, in_interval, positive, whole
 from ovk.expansion import Expansion
 from ovk.grams import DenseBlocks
@@ -19,6 +17,7 @@ from ovk.kernels.tiles import one_blas_thread
 from ovk.losses import Loss, as_loss
 from ovk.online.blocks import Block, Mask, Task, block_norms
 from ovk.online.certificate import Errors, droppable, leaving, propagate
+from ovk.online.learner import StreamRegressor
 from ovk.online.rows import Rows, checked_rows
 from ovk.online.steps import Progress, Steps, take_steps
 from ovk.online.support import Support
@@ -32,7 +31,7 @@ Times = npt.NDArray[np.int64]
 BLOCK, BLOCK_NUMBERS = 256, 1 << 22
 
 
-class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
+class OLOK(StreamRegressor):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
     Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to
@@ -121,50 +120,11 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
         # One pass over a few rows is not what batch learners are measured by.
         tags.regressor_tags.poor_score = True
         return tags
 
     # Faces ------------------------------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
-        with self._all_or_nothing():
-            self._check_parameters()
-            rows = self._checked(X, y, first=True, whole=True)
-            self.n_skipped_ = 0
-            self._begin(rows)
-            self._learn(rows)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further rows; y is nan where an output was not observed."""
-        self.predict_then_learn(X, y)
-        return self
-
-    def predict_then_learn(self, X: Any, y: Any = None) -> Array:
-        """Predict each row before learning from it.
-
-        Returns
-        -------
-        (n, d) predictions, (n,) if y was one-dimensional at first; nan in rows that were skipped
-        """
-        first = not hasattr(self, "support_")
-        # Later chunks are checked before anything changes.
-        with self._all_or_nothing() if first else nullcontext():
-            self._check_parameters()
-            rows = self._checked(X, y, first=first)
-            if first and not rows.valid.any():
-                # Nothing to begin with yet: the model stays new.
-                self.n_skipped_ = getattr(self, "n_skipped_", 0) + len(rows.X)
-                Z, single = np.full(rows.Y.shape, np.nan), rows.single
-            else:
-                if first:
-                    self._begin(rows)
-                Z, single = self._learn(rows), self.single_output_
-        return Z[:, 0] if single else Z
 
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
@@ -233,7 +193,6 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
             )
 
     def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
         loss = as_loss(self.loss)
         rows = checked_rows(
             self,
@@ -291,7 +250,6 @@ class OLOK(MultiOutputMixin, RegressorMixin, Parameters):
     # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
-        """Predictions of all rows, each made before learning from it."""
         Z = np.full(rows.Y.shape, np.nan)
         valid = np.flatnonzero(rows.valid)
         self._check_memory(len(valid))

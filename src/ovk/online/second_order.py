@@ -11,18 +11,17 @@ second has the better guarantee against any sequence; the first is the better gu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from contextlib import nullcontext
-from typing import Any, Self
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ovk._params import Parameters
 from ovk._validation import Array, positive
 from ovk.expansion import chunks
 from ovk.kernels import Gaussian
+from ovk.online.learner import StreamRegressor
 from ovk.online.outlook import Outlook
 from ovk.online.rows import Rows, checked_rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
@@ -30,7 +29,7 @@ from ovk.ovkernels import OperatorKernel, as_operator_kernel
 FORECASTERS = ("awv", "ridge")
 
 
-class SecondOrder(MultiOutputMixin, RegressorMixin, Parameters, ABC):
+class SecondOrder(StreamRegressor):
     """A learner that solves a ridge problem at every row, in blocks."""
 
     kernel: Any
@@ -39,12 +38,6 @@ class SecondOrder(MultiOutputMixin, RegressorMixin, Parameters, ABC):
     clip: Any
     on_invalid: str
     kernel_: OperatorKernel
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
-        return tags
 
     @abstractmethod
     def _start(self, X: Array, d: int) -> None:
@@ -71,43 +64,6 @@ class SecondOrder(MultiOutputMixin, RegressorMixin, Parameters, ABC):
         """Numbers that one row of a prediction takes on the way."""
 
     # Faces ------------------------------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn from the rows in their order, once."""
-        with self._all_or_nothing():
-            self._check_parameters()
-            rows = checked_rows(self, X, y, outputs=None, on_invalid=self.on_invalid, whole=True)
-            self.n_skipped_ = 0
-            self._begin(rows)
-            self._learn(rows)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further rows; y is nan where an output was not observed."""
-        self.predict_then_learn(X, y)
-        return self
-
-    def predict_then_learn(self, X: Any, y: Any = None) -> Array:
-        """Predict each row before learning from it.
-
-        Returns
-        -------
-        (n, d) predictions, (n,) if y was one-dimensional at first; nan in rows that were skipped
-        """
-        first = not hasattr(self, "kernel_")
-        # Later chunks are checked before anything changes.
-        with self._all_or_nothing() if first else nullcontext():
-            self._check_parameters()
-            rows = checked_rows(self, X, y, outputs=None if first else self.n_outputs_, on_invalid=self.on_invalid)
-            if first and not rows.valid.any():
-                # Nothing to begin with yet: the model stays new.
-                self.n_skipped_ = getattr(self, "n_skipped_", 0) + len(rows.X)
-                Z, single = np.full(rows.Y.shape, np.nan), rows.single
-            else:
-                if first:
-                    self._begin(rows)
-                Z, single = self._learn(rows), self.single_output_
-        return Z[:, 0] if single else Z
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict without learning, as if each row came next.
@@ -168,6 +124,10 @@ class SecondOrder(MultiOutputMixin, RegressorMixin, Parameters, ABC):
         limits = self._limits()
         return values if limits is None else np.clip(values, *limits)
 
+    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
+        outputs = None if first else self.n_outputs_
+        return checked_rows(self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole)
+
     def _begin(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X[rows.valid], rows.Y.shape[1]
@@ -180,7 +140,6 @@ class SecondOrder(MultiOutputMixin, RegressorMixin, Parameters, ABC):
         self._start(X, d)
 
     def _learn(self, rows: Rows) -> Array:
-        """Predictions of all rows, each made before learning from it."""
         Z = np.full(rows.Y.shape, np.nan)
         X, Y = (rows.X, rows.Y) if rows.valid.all() else (rows.X[rows.valid], rows.Y[rows.valid])
         self._make_room(X, Y)
