@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 
 def positive(value: Any, name: str, *, zero: bool = False) -> float:

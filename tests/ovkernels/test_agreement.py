@@ -35,13 +35,13 @@ def test_product(K):
     values = (dense @ C.reshape(-1)).reshape(5, -1)
     assert_allclose(K.product(X, Z, C), values, rtol=1e-8, atol=1e-12)
     assert_allclose(K.product(X, Z, sparse.csr_array(C)), values, rtol=1e-8, atol=1e-12)
-    # The first two points are seen by some of the rows only.
-    seen = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.5, 1.0]])
+    # The first points are seen by some of the rows only.
+    since = np.array([0, 1, 1, 3, 4])
     d = C.shape[1]
-    dense[:, : 2 * d] *= np.repeat(np.repeat(seen, d, axis=0), d, axis=1)
+    dense *= np.repeat(np.repeat(np.arange(4) >= since[:, None], d, axis=0), d, axis=1)
     values = (dense @ C.reshape(-1)).reshape(5, -1)
-    assert_allclose(K.product(X, Z, C, seen), values, rtol=1e-8, atol=1e-12)
-    assert_allclose(K.gram(X, Z).matmat_seen(C, seen), values, rtol=1e-8, atol=1e-12)
+    assert_allclose(K.product(X, Z, C, since), values, rtol=1e-8, atol=1e-12)
+    assert_allclose(K.gram(X, Z).matmat_since(C, since), values, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kernel", "operator"), PRODUCTS)

@@ -6,11 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ovk._validation import Array
-
-Indices = npt.NDArray[np.intp]
+from ovk._validation import Indices as Indices
 
 
 class Gram(ABC):
@@ -26,12 +24,11 @@ class Gram(ABC):
     def matmat(self, C: Any) -> Array:
         """Values sum_j K(x_i, z_j) c_j, (n, d), of coefficients (m, d) (an array or a scipy sparse matrix)."""
 
-    def matmat_seen(self, C: Array, seen: Array) -> Array:
-        """The same with K(x_i, z_j) multiplied by seen_ij, (n, k), for the first k points."""
+    def matmat_since(self, C: Array, since: Indices) -> Array:
+        """The same for rows that each see the points from since_i on only; `since`, (n,), never decreases."""
         n, m = self.shape
         d = self.output_dim
-        weights = np.ones((n, m))
-        weights[:, : seen.shape[1]] = seen
+        weights = (np.arange(m) >= since[:, None]).astype(np.float64)
         values: Array = np.einsum("iqjp,ij,jp->iq", self.dense().reshape(n, d, m, d), weights, C, optimize=True)
         return values
 

@@ -9,7 +9,7 @@ import numpy as np
 from ovk._params import equal
 from ovk._validation import Array
 from ovk.grams.base import Gram, Indices, scaled_matrix
-from ovk.kernels.base import seen_product
+from ovk.kernels.base import product_since
 from ovk.operators import Dense, OutputOperator
 
 
@@ -45,8 +45,8 @@ class Kronecker(Gram):
     def matmat(self, C: Any) -> Array:
         return self.operator.apply(self.G @ C)
 
-    def matmat_seen(self, C: Array, seen: Array) -> Array:
-        return self.operator.apply(seen_product(self.G, C, seen))
+    def matmat_since(self, C: Array, since: Indices) -> Array:
+        return self.operator.apply(product_since(self.G, C, since))
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         values: Array = self.G[np.ix_(rows, columns)]
@@ -86,10 +86,10 @@ class KroneckerSum(Gram):
             total += operator.apply(G @ C)
         return total
 
-    def matmat_seen(self, C: Array, seen: Array) -> Array:
+    def matmat_since(self, C: Array, since: Indices) -> Array:
         total: Array = np.zeros((self.shape[0], self.output_dim))
         for G, operator in self.terms:
-            total += operator.apply(seen_product(G, C, seen))
+            total += operator.apply(product_since(G, C, since))
         return total
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ovk._algebra import rule
-from ovk._validation import Array, positive
+from ovk._validation import Array, Indices, positive
 from ovk.kernels.base import ScalarKernel, Slope
 
 
@@ -33,8 +33,8 @@ class Sum(ScalarKernel):
         total = self.left(X, Z)
         return total + self.right(X, Z)
 
-    def product(self, X: Any, Z: Any, W: Array, seen: Array | None = None) -> Array:
-        return self.left.product(X, Z, W, seen) + self.right.product(X, Z, W, seen)
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self.left.product(X, Z, W, since) + self.right.product(X, Z, W, since)
 
     def diag(self, X: Any) -> Array:
         return self.left.diag(X) + self.right.diag(X)
@@ -123,8 +123,8 @@ class Scaled(ScalarKernel):
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return self._factor() * self.kernel(X, Z)
 
-    def product(self, X: Any, Z: Any, W: Array, seen: Array | None = None) -> Array:
-        return self._factor() * self.kernel.product(X, Z, W, seen)
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self._factor() * self.kernel.product(X, Z, W, since)
 
     def diag(self, X: Any) -> Array:
         return self._factor() * self.kernel.diag(X)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovk._algebra import Algebra
 from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 
 
 class Slope(NamedTuple):
@@ -43,12 +43,12 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def diag(self, X: Any) -> Array:
         """k(x_i, x_i), (n,)."""
 
-    def product(self, X: Any, Z: Any, W: Array, seen: Array | None = None) -> Array:
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
         """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how.
 
-        `seen`, (n, k), are factors of the first k columns of k(X, Z), such as 0 for points that a row does not see.
+        `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
         """
-        return seen_product(self(X, Z), W, seen)
+        return product_since(self(X, Z), W, since)
 
     def resolve(self, X: Any) -> Self:
         """The kernel with everything that is learned from the inputs learned, such as ``length_scale="median"``.
@@ -88,13 +88,13 @@ class ScalarKernel(Algebra, Parameters, ABC):
         return None
 
 
-def seen_product(G: Array, W: Array, seen: Array | None) -> Array:
-    """G W with the first columns of G, (n, m), multiplied by `seen`, (n, k)."""
-    if seen is None:
+def product_since(G: Array, W: Array, since: Indices | None) -> Array:
+    """G W, where row i of G, (n, m), counts from its column since_i on."""
+    if since is None or not len(since):
         whole: Array = G @ W
         return whole
-    k = seen.shape[1]
-    parts: Array = (G[:, :k] * seen) @ W[:k] + G[:, k:] @ W[k:]
+    k = int(since[-1])
+    parts: Array = (G[:, :k] * (np.arange(k) >= since[:, None])) @ W[:k] + G[:, k:] @ W[k:]
     return parts
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from ovk._validation import Array, dense_inputs
+from ovk._validation import Array, Indices, dense_inputs
 from ovk.kernels.base import ScalarKernel, Slope
 from ovk.kernels.tiles import radial, radial_product
 
@@ -32,7 +32,8 @@ class Stationary(ScalarKernel):
         """n draws, (n, p), from the kernel's spectral density: k(x, z) = E cos(w . (x - z))."""
 
     def _from_half_distances(self, h: Array) -> None:
-        """Replace h = -|x - z|^2 / (2 l^2) by the kernel's values, in place."""
+        """Replace h = -|x - z|^2 / (2 l^2), above 0 by at most 1e-11, by the kernel's values, in place."""
+        np.minimum(h, 0.0, out=h)
         h *= -2.0
         h[...] = self.profile(h)
 
@@ -72,11 +73,11 @@ class Stationary(ScalarKernel):
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances)
 
-    def product(self, X: Any, Z: Any, W: Array, seen: Array | None = None) -> Array:
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
         if sparse.issparse(X) or sparse.issparse(Z):
-            return super().product(X, Z, W, seen)
+            return super().product(X, Z, W, since)
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, seen)
+        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since)
 
     def diag(self, X: Any) -> Array:
         self.scale(X.shape[1])
@@ -94,6 +95,7 @@ class Stationary(ScalarKernel):
         """|x - z|^2 / l^2, (n, m)."""
 
         def only_distances(h: Array) -> None:
+            np.minimum(h, 0.0, out=h)
             h *= -2.0
 
         return radial(X, Z, self.scale(X.shape[1]), only_distances)

@@ -107,16 +107,24 @@ def fixed_point(task: Task, gradient: Gradients, eta: Array, rho: Array) -> Bloc
     gradient : ``gradient(rows, Z)`` are the gradients of a slice of rows at predictions Z
     """
     decays = Decays(rho)
-    inner = _Weighted(task.gram, task.weighted(decays.between[:-1]))
-    z, a = decays.start[:-1, None] * task.base, np.zeros(task.base.shape)
-    for first in range(0, len(z), PASS):
-        rows = slice(first, min(first + PASS, len(z)))
-        known = z[rows] + inner(rows, slice(0, first), a)
+    b = len(task.base)
+    if decays.mild and task.mask is None:
+        # As in `squared_loss`: u_l = a_l / E_l+1 takes the decays out of the matrix, z_j = E_j (base_j + sum G_jl u_l).
+        before_row, after_row, weights = decays.start[:-1, None], decays.start[1:, None], np.tri(b, b, -1)
+    else:
+        before_row, after_row, weights = np.ones((b, 1)), np.ones((b, 1)), task.weighted(decays.between[:-1])
+    inner = _Weighted(task.gram, weights)
+    base = task.base * (decays.start[:-1, None] / before_row)
+    z, a, u = np.empty_like(base), np.zeros(base.shape), np.zeros(base.shape)
+    for first in range(0, b, PASS):
+        rows = slice(first, min(first + PASS, b))
+        known = base[rows] + inner(rows, slice(0, first), u)
         step = -eta[rows, None]
         for _ in range(rows.stop - first):
-            z[rows] = known + inner(rows, rows, a)
+            z[rows] = before_row[rows] * (known + inner(rows, rows, u))
             before = a[rows].copy()
             a[rows] = step * gradient(rows, z[rows])
+            u[rows] = a[rows] / after_row[rows]
             # To the last bit: a row is settled once the rows before it are, and a tolerance for all rows together
             # would let one huge label stop the others short.
             if np.array_equal(a[rows], before):
@@ -171,19 +179,35 @@ class Decays:
         return between
 
 
-def _divided(decoupled: Decoupled, base: Array, Y: Array, diagonal: Array, start: Array) -> tuple[Array, Array]:
-    """Predictions and coefficients, (b, d) each, with the decays divided out."""
+def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: Array) -> tuple[Array, Array]:
+    """Predictions and coefficients, (b, d) each, with the decays divided out.
+
+    With one scalar gram, G_q = t_q G, and (diag(rho / (eta t_q)) + G) (t_q u_q) needs no other matrix than G itself.
+    """
     bases, targets = decoupled.split(base), decoupled.split(Y / start[:-1, None])
+    single = len(decoupled.grams) == 1
     z, u = [], []
     for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
+        t = float(decoupled.weights[q, 0]) if single else 1.0
+        if t < NOTHING:
+            u.append((target - inner) / diagonal[:, None])
+            z.append(inner)
+            continue
+        G = decoupled.grams[0] if single else decoupled.matrix(q)
+        own = G.reshape(-1)[:: len(G) + 1]
+        kept = own.copy()
         # LAPACK's order is the other one: the upper triangle of the transpose.
-        M = decoupled.matrix(q).T
-        np.fill_diagonal(M, diagonal)
-        solved, _ = dtrtrs(M, target - inner, lower=0, trans=1)
-        np.fill_diagonal(M, 0.0)
-        u.append(solved)
-        z.append(inner + dtrmm(1.0, M, solved, lower=0, trans_a=1))
+        own[:] = diagonal / t
+        solved, _ = dtrtrs(G.T, target - inner, lower=0, trans=1)
+        own[:] = 0.0
+        z.append(inner + dtrmm(1.0, G.T, solved, lower=0, trans_a=1))
+        own[:] = kept
+        u.append(solved / t)
     return decoupled.join(z) * start[:-1, None], decoupled.join(u) * start[1:, None]
+
+
+#: Eigenvalues of an operator below which an output hears nothing from the others.
+NOTHING = 1e-100
 
 
 def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:

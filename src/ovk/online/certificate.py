@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from ovk._validation import Array
 from ovk.losses import Loss
+from ovk.online.recursion import recursion
 from ovk.online.steps import Steps
 
 Times = npt.NDArray[np.int64]
@@ -49,10 +50,7 @@ def propagate(errors: Errors, loss: Loss, steps: Steps, kappa: Array, dropped: A
         return errors
     if loss.smoothness is not None:
         rho, pull = steps.rho, steps.eta * loss.smoothness * kappa**2
-        error = errors.f
-        for factor, more in zip(np.maximum(rho, np.abs(rho - pull)).tolist(), dropped[1:].tolist(), strict=True):
-            error = factor * error + more
-        return Errors(error)
+        return Errors(float(recursion(errors.f, np.maximum(rho, np.abs(rho - pull)), dropped[1:])[-1]))
     # The change of the gradient depends on the bound so far, and the bound on the changes so far: the first k rows are
     # right after k passes, and all of them after a few, as changes are rare or certain.
     v = _changes(loss, steps, kappa * errors.f + errors.threshold)

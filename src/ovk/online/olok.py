@@ -21,14 +21,14 @@ from ovk.online.learner import StreamRegressor
 from ovk.online.rows import Rows, checked_rows
 from ovk.online.steps import Progress, Steps, take_steps
 from ovk.online.support import Support
-from ovk.online.truncation import ByAge, Tolerance, as_truncation
+from ovk.online.truncation import ByAge, Tolerance, Window, as_truncation
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.schedules import DistanceOverGradients, as_schedule
 
 Times = npt.NDArray[np.int64]
 
-#: Rows computed together, fewer where the kernel's values for a block would fill memory.
-BLOCK, BLOCK_NUMBERS = 256, 1 << 22
+#: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
+BLOCK, BLOCK_NUMBERS, SMALLEST = 384, 1 << 22, 64
 
 
 class OLOK(StreamRegressor):
@@ -218,9 +218,10 @@ class OLOK(StreamRegressor):
         self._rows = 0
         bound = self.kernel_.norm_bound()
         self.kappa2_ = 0.0 if bound is None else bound
-        self.block_size_ = BLOCK
+        truncation = as_truncation(self.truncation)
+        self.block_size_ = max(SMALLEST, min(BLOCK, truncation.s)) if isinstance(truncation, Window) else BLOCK
         if isinstance(self.kernel_.gram(X[:1]), DenseBlocks):
-            self.block_size_ = max(16, min(BLOCK, int(BLOCK_NUMBERS**0.5) // d))
+            self.block_size_ = max(16, min(self.block_size_, int(BLOCK_NUMBERS**0.5) // d))
         self.progress_ = Progress()
         self.support_ = Support.empty(X.shape[1], d, 2 if self.average else 1)
         if self.init is not None:
@@ -384,11 +385,9 @@ class OLOK(StreamRegressor):
         sets = range(support.A.shape[1])
         if len(support) == 0:
             return [np.zeros((len(X), support.A.shape[2])) for _ in sets]
-        # Points that leave the window during the block stand in front, and only some of the rows see them.
-        seen = None
-        if edge is not None and (front := int(np.searchsorted(support.time, edge[-2], side="right"))):
-            seen = (support.time[None, :front] > edge[:-1, None]).astype(np.float64)
+        # Points that leave the window during the block are seen by some of the rows only.
+        since = None if edge is None else np.searchsorted(support.time, edge[:-1], side="right")
         if not self.average:
-            return [self.kernel_.product(X, support.X, support.A[:, 0], seen)]
+            return [self.kernel_.product(X, support.X, support.A[:, 0], since)]
         gram = self.kernel_.gram(X, support.X)
-        return [gram.matmat(C) if seen is None else gram.matmat_seen(C, seen) for C in np.moveaxis(support.A, 1, 0)]
+        return [gram.matmat(C) if since is None else gram.matmat_since(C, since) for C in np.moveaxis(support.A, 1, 0)]

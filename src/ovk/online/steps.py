@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, isnan, sqrt
-from typing import NamedTuple
+from math import isfinite, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from ovk._params import Registered
 from ovk._validation import Array
 from ovk.losses import Loss, Novelty, Squared
 from ovk.online.blocks import Block, Task, any_loss, energies, fixed_point, squared_loss
+from ovk.online.recursion import recursion
 from ovk.schedules import DistanceOverGradients, Schedule
 
 Times = npt.NDArray[np.int64]
@@ -75,8 +76,12 @@ def take_steps(
     rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
     targets = Y.copy()
     block = None
-    if isinstance(loss, Squared) and not np.isnan(Y[task.steps]).any():
-        block = squared_loss(task, np.nan_to_num(Y, nan=0.0, posinf=np.inf, neginf=-np.inf), eta, rho)
+    if isinstance(loss, Squared):
+        missing = np.isnan(Y)
+        if not missing.any():
+            block = squared_loss(task, Y, eta, rho)
+        elif not missing[task.steps].any():
+            block = squared_loss(task, np.where(missing, 0.0, Y), eta, rho)
     if block is None and not loss.unsupervised:
         block = fixed_point(task, lambda rows, Z: loss.gradient(Y[rows], Z), eta, rho)
     if block is None:
@@ -122,20 +127,14 @@ class _Threshold:
 def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
     """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
     changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, block.z) + energy
-    norm2 = []
-    current = progress.norm2
-    for decay, change in zip((rho**2).tolist(), changes.tolist(), strict=True):
-        norm2.append(current)
-        current = decay * current + change
-        if not current >= 0.0:
-            current = _square(current)
-    progress.norm2 = current
-    return np.array(norm2)
+    norm2: Array = _square(recursion(progress.norm2, rho**2, changes))
+    progress.norm2 = float(norm2[-1])
+    return norm2[:-1]
 
 
-def _square(value: float) -> float:
+def _square(value: Any) -> Any:
     """A squared norm, from its sum: not below zero by rounding, and infinity when the sum overflowed."""
-    return inf if isnan(value) else max(value, 0.0)
+    return np.where(np.isnan(value), np.inf, np.maximum(value, 0.0))
 
 
 def _adaptive(
@@ -169,7 +168,7 @@ def _adaptive(
         taken = float(eta[j])
         threshold.move(z, taken)
         change = taken * (taken * size - 2.0 * decay * float(g @ z)) if taken > 0 else 0.0
-        progress.norm2 = _square(decay * decay * progress.norm2 + change)
+        progress.norm2 = float(_square(decay * decay * progress.norm2 + change))
         progress.distance = max(progress.distance, sqrt(progress.norm2))
         return taken, decay
 

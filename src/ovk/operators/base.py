@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -27,14 +28,14 @@ class Spectrum:
     values: Array
     vectors: Array
 
-    @property
+    @cached_property
     def groups(self) -> list[slice]:
         """Columns of each distinct eigenvalue."""
         edges = np.flatnonzero(np.diff(self.values)) + 1
         bounds = [0, *edges.tolist(), len(self.values)]
         return [slice(a, b) for a, b in pairwise(bounds)]
 
-    @property
+    @cached_property
     def distinct(self) -> Array:
         """The distinct eigenvalues."""
         return self.values[[group.start for group in self.groups]]

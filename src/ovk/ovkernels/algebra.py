@@ -84,8 +84,8 @@ class Sum(_Pair):
             total += gram.dense()
         return DenseBlocks(total, grams[0].output_dim)
 
-    def product(self, X: Any, Z: Any, C: Any, seen: Array | None = None) -> Array:
-        return self.left.product(X, Z, C, seen) + self.right.product(X, Z, C, seen)
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
+        return self.left.product(X, Z, C, since) + self.right.product(X, Z, C, since)
 
     def diagonal_blocks(self, X: Any) -> Array:
         return self.left.diagonal_blocks(X) + self.right.diagonal_blocks(X)
@@ -195,8 +195,8 @@ class Scaled(OperatorKernel):
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         return _scaled(self.kernel.gram(X, Z), self._factor())
 
-    def product(self, X: Any, Z: Any, C: Any, seen: Array | None = None) -> Array:
-        return self._factor() * self.kernel.product(X, Z, C, seen)
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
+        return self._factor() * self.kernel.product(X, Z, C, since)
 
     def diagonal_blocks(self, X: Any) -> Array:
         return self._factor() * self.kernel.diagonal_blocks(X)

@@ -30,13 +30,13 @@ class OperatorKernel(Algebra, Parameters, ABC):
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
         """K(x_i, z_j) for all i, j. `Z` None means `X`."""
 
-    def product(self, X: Any, Z: Any, C: Any, seen: Array | None = None) -> Array:
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
         """sum_j K(x_i, z_j) c_j, (n, d), for coefficients C (m, d); without the gram where a kernel knows how.
 
-        `seen`, (n, k), are factors of K(x_i, z_j) for the first k points, such as 0 for points that a row does not see.
+        `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
         """
         gram = self.gram(X, Z)
-        return gram.matmat(C) if seen is None else gram.matmat_seen(C, seen)
+        return gram.matmat(C) if since is None else gram.matmat_since(C, since)
 
     def resolve(self, X: Any, d: int) -> Self:
         """The kernel for d outputs with everything that is learned from the inputs learned; never changes it."""

@@ -64,10 +64,10 @@ class Separable(OperatorKernel):
     def gram(self, X: Any, Z: Any | None = None) -> Kronecker:
         return Kronecker(self.scalar(X, Z), self.operator)
 
-    def product(self, X: Any, Z: Any, C: Any, seen: Array | None = None) -> Array:
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
         if sparse.issparse(C):
-            return super().product(X, Z, C, seen)
-        return self.operator.apply(self.scalar.product(X, Z, C, seen))
+            return super().product(X, Z, C, since)
+        return self.operator.apply(self.scalar.product(X, Z, C, since))
 
     def diagonal_blocks(self, X: Any) -> Array:
         return self.scalar.diag(X)[:, None, None] * self.operator.dense()
