@@ -45,7 +45,14 @@ def test_weights_by_operator_and_scalar_kernel():
     model = MovKL(kernels, 0.1, grid=T).fit(X, Y)
     display = KernelWeightsDisplay.from_estimator(model)
     assert display.operators == ["Identity", "Integral 3"]
-    assert display.scalars == ["Gaussian 0.5", "Linear", "Linear"]
-    np.testing.assert_allclose(display.weights[0, :2], model.weights_[:2])
-    assert np.isnan(display.weights[1, 0])
+    assert display.scalars == ["Gaussian 0.5", "Linear"]
+    np.testing.assert_allclose(display.weights[0], model.weights_[:2])
+    np.testing.assert_allclose(display.weights[1], [np.nan, model.weights_[2]])
     assert len(display.ax_.texts) == 3
+
+
+def test_two_scales_of_a_kernel_with_one_operator_stay_apart():
+    kernels = [Linear() * Identity(), 2.0 * Linear() * Identity(), Linear() * Integral()]
+    display = KernelWeightsDisplay.from_estimator(MovKL(kernels, 0.1, grid=T).fit(X, Y), plot=False)
+    assert display.weights.shape == (2, 2)
+    assert np.isnan(display.weights[1, 1])

@@ -6,7 +6,8 @@ import pytest
 from ovk import reproduce
 from ovk.curves import Grid
 from ovk.datasets import load_canadian_weather, make_bci
-from ovk.reproduce import movkl, weather
+from ovk.metrics import rsse
+from ovk.reproduce import functional_rivals, movkl, weather
 
 
 def test_the_movkl_tables_have_all_rows(monkeypatch, tmp_path):
@@ -39,3 +40,48 @@ def test_other_methods_run(method):
     X = level + np.cos(2 * np.pi * grid.checked()) + 0.1 * rng.standard_normal((14, 12))
     Y = 2 * level + np.sin(2 * np.pi * grid.checked())
     assert ((weather.METHODS[method](X[:-1], Y[:-1], X[-1:], grid) - Y[-1]) ** 2).mean() < 0.5
+
+
+def test_the_best_candidate_is_chosen_without_looking_and_a_failing_one_is_none():
+    rng = np.random.default_rng(1)
+    grid = Grid.regular(8)
+    X = rng.standard_normal((20, 8))
+    Y = 2.0 * X
+
+    def failing(X, Y, new, grid):
+        raise np.linalg.LinAlgError("singular")
+
+    def blown_up(X, Y, new, grid):
+        return np.full((len(new), Y.shape[1]), np.nan)
+
+    def times(factor):
+        return lambda X, Y, new, grid: factor * new
+
+    chosen = functional_rivals.best([failing, times(1.0), blown_up, times(1.9), times(3.0)])
+    np.testing.assert_allclose(chosen(X[1:], Y[1:], X[:1], grid), 1.9 * X[:1])
+
+
+def test_scikit_fda_stands_beside(monkeypatch):
+    monkeypatch.setattr(functional_rivals, "FOLDS", 3)
+    ways = functional_rivals.scikit_fda()
+    if not ways:
+        pytest.skip("scikit-fda cannot be imported")
+    rng = np.random.default_rng(0)
+    grid = Grid((np.arange(24) + 0.5) / 24, period=1.0)
+    level = rng.standard_normal((30, 1))
+    X = level * np.cos(2 * np.pi * grid.checked()) + 0.05 * rng.standard_normal((30, 24))
+    Y = 2 * level + np.sin(2 * np.pi * grid.checked())
+    mean = rsse(Y[20:], np.tile(Y[:20].mean(axis=0), (10, 1)), grid)
+    for name, way in ways.items():
+        assert rsse(Y[20:], way(X[:20], Y[:20], X[20:], grid), grid) < 0.5 * mean, name
+
+
+def test_the_weather_table_says_who_is_missing(need, monkeypatch):
+    need(load_canadian_weather)
+    monkeypatch.setattr(weather, "scikit_fda", dict)
+    result = reproduce.run("weather", methods=["mean curve"], curves=4)
+    assert [row.name for row in result.rows] == ["weather: mean curve", "gait: mean curve"]
+    assert any("scikit-fda cannot be imported" in remark for remark in result.remarks)
+    monkeypatch.setattr(weather, "scikit_fda", lambda: {"scikit-fda, a": weather.METHODS["mean curve"]})
+    result = reproduce.run("weather", methods=["scikit-fda, a"], curves=4)
+    assert result["gait: scikit-fda, the best"] == result["gait: scikit-fda, a"]

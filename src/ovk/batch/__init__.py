@@ -1,7 +1,7 @@
 """Learning from a batch."""
 
 from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
-from ovk.batch.kernel_grid import kernel_grid
+from ovk.batch.kernel_grid import kernel_grid, unit_variance
 from ovk.batch.movkl import MovKL, MovKLCV
 from ovk.batch.movkl_classifier import MovKLClassifier
 from ovk.batch.okvar import (
@@ -41,6 +41,7 @@ __all__ = [
     "rank_average",
     "stability_selection",
     "tune",
+    "unit_variance",
 ]
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.vector_field import VectorField

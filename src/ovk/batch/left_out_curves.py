@@ -20,27 +20,30 @@ from ovk.solvers.select import DENSE_LIMIT
 def left_out_residuals(system: System, learned: Learned, alpha: float, folds: Indices | None = None) -> Array:
     """Residuals of every curve predicted from the others, (n, d), times the root of its weight; nan where unseen.
 
-    One curve at a time is closed form when the operators have common eigenvectors (one operator always has); otherwise,
-    and when `folds` gives each curve the number of the set that it is left out with, the system is solved again without
-    them, beginning at the whole solution.
+    Closed form when the operators have common eigenvectors (one operator always has), also for curves that are left out
+    together, for which `folds` has the same number. Otherwise the system is solved again without them, beginning at the
+    whole solution.
     """
     if not system.targets.complete:
         return _with_holes(system, learned.weights, alpha, folds)
-    if folds is None:
-        u = system.u if system.intercept else None
-        if len(system.alone.operators) == 1:
-            G, T = system.alone.terms(learned.weights)[0]
-            return KroneckerLeaveOneOut(eigenpairs(G), system.Y, u).residuals(T.eigh(), alpha)
-        rotated = system.alone.rotated(learned.weights, always=True)
-        if rotated is not None:
-            return _in_common_eigenvectors(rotated, system.Y, u, alpha)
-        folds = np.arange(len(system.Y))
-    return _by_solving(system, learned, alpha, folds)
+    u = system.u if system.intercept else None
+    if folds is None and len(system.alone.operators) == 1:
+        G, T = system.alone.terms(learned.weights)[0]
+        return KroneckerLeaveOneOut(eigenpairs(G), system.Y, u).residuals(T.eigh(), alpha)
+    sets = np.arange(len(system.Y)) if folds is None else folds
+    rotated = system.alone.rotated(learned.weights, always=True)
+    if rotated is None:
+        return _by_solving(system, learned, alpha, sets)
+    return _in_common_eigenvectors(rotated, system.Y, u, alpha, sets)
 
 
-def _in_common_eigenvectors(rotated: Rotated, Y: Array, u: Array | None, alpha: float) -> Array:
-    """(A^-1)_ii^-1 (A^-1 y)_i for each scalar problem; with an intercept A^-1 loses z z' / u'z, z = A^-1 u."""
+def _in_common_eigenvectors(rotated: Rotated, Y: Array, u: Array | None, alpha: float, folds: Indices) -> Array:
+    """((A^-1)_SS)^-1 (A^-1 y)_S for each set S of each scalar problem.
+
+    With an intercept A^-1 loses z z' / u'z, z = A^-1 u.
+    """
     parts = rotated.split(Y)
+    sets = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
     for q, part in enumerate(parts):
         if rotated.vanishes(q):
             inverse = np.eye(len(Y)) / alpha
@@ -49,7 +52,11 @@ def _in_common_eigenvectors(rotated: Rotated, Y: Array, u: Array | None, alpha: 
         if u is not None:
             z = inverse @ u
             inverse = inverse - np.outer(z, z) / (u @ z)
-        parts[q] = (inverse @ part) / np.diagonal(inverse)[:, None]
+        left = (inverse @ part) / np.diagonal(inverse)[:, None]
+        for S in sets:
+            if len(S) > 1:
+                left[S] = np.linalg.solve(inverse[np.ix_(S, S)], inverse[S] @ part)
+        parts[q] = left
     return rotated.join(parts)
 
 

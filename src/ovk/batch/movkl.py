@@ -12,6 +12,7 @@ from ovk.batch.alternation import Learned, System, alternate
 from ovk.batch.curve_outputs import CurveOutputs
 from ovk.batch.kernel_grid import kernel_grid
 from ovk.batch.left_out_curves import left_out_residuals
+from ovk.batch.movkl_parameters import MovKLParameters
 from ovk.batch.repeated import same_inputs
 from ovk.batch.targets import Targets
 from ovk.curves import Grid
@@ -19,7 +20,7 @@ from ovk.operators import CurveOperator, Identity
 from ovk.ovkernels import Combination, OperatorKernel, Separable, as_operator_kernel
 
 
-class MovKL(CurveOutputs):
+class MovKL(MovKLParameters, CurveOutputs):
     """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
 
     Minimises over f_k and d
@@ -48,8 +49,8 @@ class MovKL(CurveOutputs):
     solver : "auto", or as in `OVKRidge`
         "auto" groups the kernels by operator and takes a common rotation of the outputs where there is one, else
         conjugate gradients that start from the last solution.
-    fit_intercept : bool
-        Learn a constant for each output that is not penalised.
+    fit_intercept : bool, optional
+        Learn a constant for each output that is not penalised. By default for labels (`MovKLClassifier`) alone.
     tol : float > 0
         Stop when the coefficients change by less than this, relatively.
     max_iter : int
@@ -81,27 +82,6 @@ class MovKL(CurveOutputs):
     """
 
     kernel = None
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        alpha: float = 1.0,
-        r: float = 2.0,
-        *,
-        grid: Any = None,
-        solver: Any = "auto",
-        fit_intercept: bool = False,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.kernels = kernels
-        self.alpha = alpha
-        self.r = r
-        self.grid = grid
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from inputs and outputs.
@@ -141,7 +121,7 @@ class MovKL(CurveOutputs):
     def _system(self, X: Any, targets: Targets) -> System:
         kernels = self._given() or kernel_grid(X, operators=[Identity()] if self.grid_ is None else None)
         resolved = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
-        return System(resolved, X, targets, self.solver, intercept=self.fit_intercept)
+        return System(resolved, X, targets, self.solver, intercept=bool(self.fit_intercept))
 
     def _learn(self, system: System, alpha: float, start: Learned | None = None) -> Learned:
         r = in_interval(self.r, "r", 1.0, np.inf)

@@ -10,12 +10,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ovk._params import Parameters
 from ovk._validation import Array
 from ovk.batch.movkl import MovKL
+from ovk.batch.movkl_parameters import MovKLParameters
 
 
-class MovKLClassifier(ClassifierMixin, Parameters):
+class MovKLClassifier(ClassifierMixin, MovKLParameters):
     """`MovKL` for curves of two labels: is the finger moving at time t?
 
     The labels are coded as -1 and 1, curves of scores are learned, and a score above 0 means the second label.
@@ -45,27 +45,6 @@ class MovKLClassifier(ClassifierMixin, Parameters):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        alpha: float = 1.0,
-        r: float = 2.0,
-        *,
-        grid: Any = None,
-        solver: Any = "auto",
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.kernels = kernels
-        self.alpha = alpha
-        self.r = r
-        self.grid = grid
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
@@ -92,6 +71,7 @@ class MovKLClassifier(ClassifierMixin, Parameters):
                 raise ValueError(f"{kinds}y must hold two classes, got {len(classes)}: one class is no choice")
             coded = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
             params = {name: getattr(self, name) for name in MovKL._get_param_names()}
+            params["fit_intercept"] = self.fit_intercept is None or self.fit_intercept
             self.model_ = MovKL(**params).fit(X, coded, sample_weight)
             self.classes_, self.n_iter_ = classes, self.model_.n_iter_
         return self

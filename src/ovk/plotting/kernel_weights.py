@@ -43,8 +43,11 @@ class KernelWeightsDisplay(Display):
         """The learned weights of a `MovKL`."""
         check_is_fitted(estimator)
         kernels = estimator.kernel_.kernels
-        scalars, scalar_of = distinct([kernel.scalar for kernel in kernels])
         operators, operator_of = distinct([kernel.operator for kernel in kernels])
+        # The same kernel in another scale is the same column, unless an operator has both.
+        scalars, scalar_of = distinct([_unscaled(kernel.scalar) for kernel in kernels])
+        if len(set(zip(operator_of, scalar_of, strict=True))) < len(kernels):
+            scalars, scalar_of = distinct([kernel.scalar for kernel in kernels])
         weights = np.full((len(operators), len(scalars)), np.nan)
         weights[operator_of, scalar_of] = estimator.weights_
         names = [_name(operator) for operator in operators]
@@ -70,10 +73,15 @@ class KernelWeightsDisplay(Display):
         return self
 
 
+def _unscaled(part: Any) -> Any:
+    while isinstance(part, Scaled):
+        part = part.kernel
+    return part
+
+
 def _name(part: Any) -> str:
     """A short name: the class, and its length or degree."""
-    if isinstance(part, Scaled):
-        part = part.kernel
+    part = _unscaled(part)
     inner = getattr(part, "kernel", None)
     for attribute in ("length_scale", "degree", "n_eigen"):
         value = getattr(part, attribute, None)
