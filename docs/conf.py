@@ -22,9 +22,10 @@ copyright = author
 version = release = __version__
 
 extensions = [
+    "mathml",
     "myst_parser",
+    "offline",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
 ]
@@ -42,6 +43,7 @@ autodoc_inherit_docstrings = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"ovk {release}"
 html_theme_options = {
@@ -61,6 +63,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "abort_on_example_error": True,
     "remove_config_comments": True,
+    # Its page asks other sites for scripts.
+    "write_computation_times": False,
 }
 # The gallery's configuration holds nothing that should go into a cache; and words of a parameter's description, such
 # as "scalar", are not meant as links, whatever else has that name.

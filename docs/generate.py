@@ -10,6 +10,7 @@ from pathlib import Path
 #: Rooms in the order of the reference.
 ROOMS = {
     "ovk": "Estimators",
+    "ovk.curves": "Curves",
     "ovk.kernels": "Scalar kernels",
     "ovk.operators": "Output operators",
     "ovk.ovkernels": "Operator-valued kernels",
