@@ -80,6 +80,6 @@ def setup(app: object) -> None:
     """Write the pages that come from the code and from results, and read docstrings as plain text."""
     api_pages(HERE / "api" / "generated")
     benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
-    reproduction_page(HERE.parent / "reproductions", HERE / "api" / "generated" / "reproductions.md")
+    reproduction_page(HERE / "results", HERE / "api" / "generated" / "reproductions.md")
     app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]
     app.connect("autodoc-skip-member", skip)  # type: ignore[attr-defined]
