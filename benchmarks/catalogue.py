@@ -23,6 +23,7 @@ MODULES = (
     "second_order",
     "codrna",
     "certified",
+    "household",
 )
 BENCHMARKS: dict[str, Benchmark] = {}
 for _module in MODULES:

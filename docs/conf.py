@@ -22,9 +22,10 @@ copyright = author
 version = release = __version__
 
 extensions = [
+    "mathml",
     "myst_parser",
+    "offline",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
 ]
@@ -42,6 +43,7 @@ autodoc_inherit_docstrings = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"ovk {release}"
 html_theme_options = {
@@ -61,6 +63,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "abort_on_example_error": True,
     "remove_config_comments": True,
+    # Its page asks other sites for scripts.
+    "write_computation_times": False,
 }
 # The gallery's configuration holds nothing that should go into a cache; and words of a parameter's description, such
 # as "scalar", are not meant as links, whatever else has that name.
@@ -76,6 +80,6 @@ def setup(app: object) -> None:
     """Write the pages that come from the code and from results, and read docstrings as plain text."""
     api_pages(HERE / "api" / "generated")
     benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
-    reproduction_page(HERE.parent / "reproductions", HERE / "api" / "generated" / "reproductions.md")
+    reproduction_page(HERE / "results", HERE / "api" / "generated" / "reproductions.md")
     app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]
     app.connect("autodoc-skip-member", skip)  # type: ignore[attr-defined]

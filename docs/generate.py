@@ -6,10 +6,14 @@ import importlib
 import inspect
 import json
 from pathlib import Path
+from typing import Any
+
+from headlines import HEADLINES, Headline
 
 #: Rooms in the order of the reference.
 ROOMS = {
     "ovk": "Estimators",
+    "ovk.curves": "Curves",
     "ovk.kernels": "Scalar kernels",
     "ovk.operators": "Output operators",
     "ovk.ovkernels": "Operator-valued kernels",
@@ -95,12 +99,18 @@ def benchmark_page(results: Path, page: Path) -> None:
             lines += [f"Skipped: {benchmark['skipped']}", ""]
         for case in benchmark["cases"]:
             given = ", ".join(f"{key} = {value}" for key, value in case["settings"].items())
-            lines += [f"### {case['name']}", "", given, "", "| | seconds | processor seconds | ours over this |"]
-            lines += ["|---|---:|---:|---:|"]
+            lines += [
+                f"### {case['name']}",
+                "",
+                given,
+                "",
+                "| | seconds | processor seconds | ours over this | peak memory, MiB |",
+            ]
+            lines += ["|---|---:|---:|---:|---:|"]
             for row in case["contenders"]:
                 numbers = f"{row['seconds']:.4f} | {row['cpu_seconds']:.4f} | {row['ours_over_this']:.2f}"
-                lines += [f"| {row['name']} | {numbers} |"]
-            lines += [""]
+                lines += [f"| {row['name']} | {numbers} | {_number(row['peak_mib'])} |"]
+            lines += ["", *(f"- {name}: {_plain(value)}" for name, value in case["scores"].items()), ""]
             for check in case["checks"]:
                 sense, verdict = "at least" if check["at_least"] else "at most", "met" if check["met"] else "missed"
                 lines += [f"- {check['target']}: {check['value']:.3g}, {sense} {check['bound']:.3g}: {verdict}"]
@@ -108,25 +118,61 @@ def benchmark_page(results: Path, page: Path) -> None:
     _write(page, "\n".join(lines))
 
 
+def _plain(value: Any) -> str:
+    """A score: a number, or several."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def reproduction_page(results: Path, page: Path) -> None:
-    """What was published and what we get, from the JSON files that ``ovk reproduce all --out reproductions`` wrote."""
+    """What was published and what we get, from the JSON files that ``ovk reproduce all --out docs/results`` wrote."""
     from ovk import reproduce
 
-    lines = ["# Reproductions", "", "Published results run again: `ovk reproduce all --out reproductions`.", ""]
-    lines += ["| name | paper |", "|---|---|"]
-    lines += [f"| `{name}` | {reproduce.entry(name).paper} |" for name in reproduce.names()]
+    if strangers := set(reproduce.names()) ^ set(HEADLINES):
+        raise ValueError(f"headlines.py and the reproductions differ: {', '.join(sorted(strangers))}")
+    found = {
+        name: json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+        for name in HEADLINES
+        if (results / f"{name}.json").exists()
+    }
+    lines = [
+        "# Reproductions",
+        "",
+        "Published results run again, each by `ovk reproduce NAME`. First all of them in one table, then each in full. "
+        "Seconds are of one busy machine. `ovk reproduce all --out docs/results` and `make docs` renew this page.",
+        "",
+        "| paper | what | published | ours | data | difference |",
+        "|---|---|---:|---:|---|---|",
+    ]
+    for name, headline in HEADLINES.items():
+        lines += _glance(name, reproduce.entry(name).paper, headline, found.get(name))
     lines += [""]
-    for path in sorted(results.glob("*.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        lines += [
-            f"## {found['title']}",
-            "",
-            f"{found['measure']}; data: {found['data']}; {found['seconds']:.1f} s",
-            "",
-        ]
-        lines += ["| | published | ours | setting |", "|---|---:|---:|---|"]
-        for row in found["rows"]:
-            numbers = ["" if row[key] is None else f"{row[key]:.4g}" for key in ("published", "ours")]
-            lines += [f"| {row['name']} | {numbers[0]} | {numbers[1]} | {row['setting']} |"]
-        lines += ["", *(f"- {remark}" for remark in found["remarks"]), ""]
+    for name, result in found.items():
+        lines += [f"## {result['title']}", "", f"`ovk reproduce {name}` ({result['seconds']:.0f} s)", ""]
+        lines += [f"{result['measure']}. Data: {result['data']}.", "", "| | published | ours | setting |"]
+        lines += ["|---|---:|---:|---|"]
+        for row in result["rows"]:
+            lines += [f"| {row['name']} | {_number(row['published'])} | {_number(row['ours'])} | {row['setting']} |"]
+        lines += ["", *(f"- {remark}" for remark in result["remarks"]), ""]
     _write(page, "\n".join(lines))
+
+
+def _glance(name: str, paper: str, headline: Headline, result: Any) -> list[str]:
+    """The lines of one reproduction in the table of all."""
+    first = f"[{paper}](../../systems/{headline.system}.md), `{name}`"
+    data = "not run here" if result is None else result["data"]
+    if result is None or not headline.numbers:
+        return [f"| {first} | {'' if result is None else result['title']} | | | {data} | {headline.verdict} |"]
+    rows = {row["name"]: row for row in result["rows"]}
+    lines = []
+    for k, (label, row) in enumerate(headline.numbers.items()):
+        numbers = f"{label} | {_number(rows[row]['published'])} | {_number(rows[row]['ours'])}"
+        lines += [f"| {first} | {numbers} | {data} | {headline.verdict} |" if k == 0 else f"| | {numbers} | | |"]
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 ROOMS = [
     *("curves", "kernels", "operators", "grams", "ovkernels", "losses", "penalties", "schedules", "metrics"),
     *("solvers", "features", "online", "structured", "streams", "evaluation", "sessions", "datasets", "plotting"),
-    *("reproduce", "cli"),
+    *("persistence", "reproduce", "cli"),
 ]
 
 
@@ -45,6 +45,7 @@ WITHOUT_EXAMPLE = {
     "Candidates", "Decoder", "FeatureRegressor", "KernelTree", "NodeKernel", "ObjectKernel",
     "Conformal", "Spectral",
     "Batch", "Fitted", "Predictions", "Prepared", "Progress", "Records",
+    "ChangedClass", "NewerFormat", "StoredArray", "StoredObject", "UnknownClass",
 }  # fmt: skip
 
 

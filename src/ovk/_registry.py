@@ -21,6 +21,12 @@ def register(cls: type) -> type:
     """Allow `ovk.load` to build `cls`.
 
     Running a class's definition again replaces it; two classes of different modules cannot share a name.
+    Subclasses of our own classes are registered by being defined.
+
+    >>> from ovk.persistence import register
+    >>> @register
+    ... class Mine:
+    ...     pass
     """
     name = public_name(cls)
     known = _CLASSES.get(name)

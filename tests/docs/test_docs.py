@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -48,12 +47,76 @@ def test_gallery_examples_run(example, tmp_path, monkeypatch, capsys):
         assert scores[0] < scores[1] < scores[2]
 
 
-def test_docstrings_become_text_that_shows_the_same():
-    sys.path.insert(0, str(DOCS))
-    try:
-        from plain_docstrings import converted, escaped
-    finally:
-        sys.path.remove(str(DOCS))
+@pytest.fixture
+def tools(monkeypatch):
+    """What the documentation is built with can be imported."""
+    monkeypatch.syspath_prepend(str(DOCS))
+
+
+def test_docstrings_become_text_that_shows_the_same(tools):
+    from plain_docstrings import converted, escaped
+
     assert escaped("|f|^2 of `kernel_` and alpha_") == r"\|f\|^2 of `kernel_` and alpha\_"
     lines = ["A sum:", "", "    f = a * b", "", "Examples", "--------", ">>> a * b", "2"]
     assert converted(lines) == ["A sum:", "", "::", "", "    f = a * b", "", "Examples", "--------", ">>> a * b", "2"]
+
+
+def test_what_a_browser_would_fetch_is_found(tools):
+    from offline import fetched
+
+    harmless = '<a href="https://a.org">a</a><script src="_static/x.js"></script><link rel="stylesheet" href="y.css">'
+    assert fetched(harmless) == []
+    assert fetched('<script defer\nsrc="https://b.org/x.js"></script>') == ["https://b.org/x.js"]
+    assert fetched('<link href="//c.org/y.css" rel="stylesheet" />') == ["//c.org/y.css"]
+    assert fetched("@import url('https://d.org/z.css'); a {background: url(https://e.org/f.woff2)}") == [
+        "https://d.org/z.css",
+        "https://e.org/f.woff2",
+    ]
+    assert fetched('<img alt="a" src="https://f.org/g.png">') == ["https://f.org/g.png"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_formulas_can_be_converted(page, tools):
+    pytest.importorskip("docutils", minversion="0.21", reason="docutils comes with the extra docs")
+    from mathml import converted
+
+    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for block, line in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, flags=re.DOTALL):
+        assert converted(block or line, block=bool(block)).startswith("<math")
+
+
+def test_the_page_of_reproductions_quotes_what_was_measured(tools, tmp_path):
+    import json
+
+    from generate import reproduction_page
+    from headlines import HEADLINES
+
+    page = tmp_path / "page.md"
+    reproduction_page(DOCS / "results", page)
+    text = page.read_text(encoding="utf-8")
+    for path in (DOCS / "results").glob("*.json"):
+        rows = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
+        for label, name in HEADLINES[path.stem].numbers.items():
+            [line] = [line for line in text.splitlines() if f"| {label} |" in line and line.count("|") == 7]
+            for number in (rows[name]["published"], rows[name]["ours"]):
+                assert number is None or f"| {number:.4g} |" in line
+
+
+def test_the_page_of_benchmarks_shows_every_target(tools, tmp_path):
+    import json
+
+    from generate import benchmark_page
+
+    case = {"name": "c", "settings": {"n": 5}, "scores": {"mse": [0.5, 1.0]}, "contenders": [], "checks": []}
+    row = {"name": "ours", "seconds": 1.0, "cpu_seconds": 1.0, "ours_over_this": 1.0, "peak_mib": None}
+    case["contenders"] = [row]
+    case["checks"] = [{"target": "fast", "value": 2.0, "bound": 1.0, "at_least": False, "met": False}]
+    report = {
+        "machine": {"cpu": "one", "cores": 1, "load_average": [0.0]},
+        "benchmarks": [{"name": "b", "skipped": None, "cases": [case]}],
+    }
+    (tmp_path / "r.json").write_text(json.dumps(report), encoding="utf-8")
+    benchmark_page(tmp_path / "r.json", tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "- fast: 2, at most 1: missed" in text
+    assert "- mse: 0.5, 1" in text

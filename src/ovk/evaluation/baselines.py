@@ -161,8 +161,8 @@ class RefittedRidge(Baseline):
             # There is nothing to fit some output on: wait for the next time.
             return
         inputs, outputs = RunningMoments(X.shape[1]), RunningMoments(Y.shape[1])
-        inputs.before(X)
-        outputs.before(Y)
+        inputs.take(X)
+        outputs.take(Y)
         ridge = OVKRidge(alpha=0.1) if self.ridge is None else clone(self.ridge)
         self.ridge_ = ridge.fit((X - inputs.mean) / inputs.sd, (Y - outputs.mean) / outputs.sd)
         self._moments = inputs, outputs

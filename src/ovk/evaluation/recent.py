@@ -55,26 +55,31 @@ class Recent(Registered):
 
     def take(self, F: Array, Y: Array) -> None:
         """Test the intervals on rows to come, then remember these rows; F and Y (n, d), nan where missing."""
+        self.step(F, Y, 0.9)
+
+    def step(self, F: Array, Y: Array, level: float) -> Array:
+        """The same; (d,) half widths of that level as they were before these rows."""
+        half: Array
+        half, *widths = self.widths([level, *LEVELS])
         if len(self.Y):
             error = np.abs(Y - F)
-            known = np.isfinite(error)
-            widths = self.widths(LEVELS)
-            self.inside += (known & (error <= widths[:, None, :])).sum(axis=1)
-            self.tested += known.sum(axis=0)
+            self.inside += [(error <= width).sum(axis=0) for width in widths]
+            self.tested += np.isfinite(error).sum(axis=0)
         self.Y = np.concatenate([self.Y, Y])[-self.size :]
         self.F = np.concatenate([self.F, F])[-self.size :]
+        return half
 
     def widths(self, levels: Array | tuple[float, ...] | list[float]) -> Array:
         """(levels, d) half widths of intervals; nan for outputs of which nothing was seen."""
-        errors = np.sort(np.abs(self.Y - self.F), axis=0)  # nan goes last
-        m = np.isfinite(errors).sum(axis=0)
-        widths = np.full((len(levels), errors.shape[1]), np.nan)
-        for i, level in enumerate(levels):
-            if not 0 < level < 1:
-                raise ValueError(f"the level of an interval must lie between 0 and 1, got {level!r}")
-            rank = np.minimum(np.ceil((m + 1) * level), m).astype(np.int64)
-            seen = m > 0
-            widths[i, seen] = errors[rank[seen] - 1, np.flatnonzero(seen)]
+        if bad := [level for level in levels if not 0 < level < 1]:
+            raise ValueError(f"the level of an interval must lie between 0 and 1, got {bad[0]!r}")
+        errors = np.ascontiguousarray(np.abs(self.Y - self.F).T)
+        m = np.isfinite(errors).sum(axis=1)
+        ranks = np.minimum(np.ceil((m + 1) * np.asarray(levels, dtype=np.float64)[:, None]), m).astype(np.int64) - 1
+        widths = np.full(ranks.shape, np.nan)
+        for q in np.flatnonzero(m > 0):
+            # Only a few ranks are asked for: no need to sort; nan goes last.
+            widths[:, q] = np.partition(errors[q], np.unique(ranks[:, q]))[ranks[:, q]]
         return widths
 
     @property

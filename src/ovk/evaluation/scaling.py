@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ovk._params import Parameters, Registered
 from ovk._validation import Array
@@ -61,12 +62,10 @@ class RunningMoments(Registered):
         Before anything was seen they are 0 and 1.
         """
         seen = np.isfinite(A)
-        # A column's first value is as good a centre as a mean, and no row before it will use it.
-        first = np.take_along_axis(A, seen.argmax(axis=0)[None, :], axis=0)[0] if len(A) else self.mean
-        centre = np.where(self.count > 0, self.mean, np.where(np.isfinite(first), first, 0.0))
+        centre = self._centre(A, seen)
         # Values of 1e300 square to infinity: their columns are only centred.
         with np.errstate(over="ignore", invalid="ignore"):
-            D = np.where(seen, A, centre) - centre
+            D = np.where(seen, A - centre, 0.0)
             count = self.count + _before(seen.astype(np.float64))
             s, q = _before(D), _before(D * D)
             N = np.maximum(count, 1.0)
@@ -74,6 +73,25 @@ class RunningMoments(Registered):
             squares = np.maximum(self.squares + q - s * s / N, 0.0)
         self.count, self.mean, self.squares = count[-1], mean[-1], squares[-1]
         return mean[:-1], _deviation(count[:-1], mean[:-1], squares[:-1])
+
+    def take(self, A: Array) -> None:
+        """Take the rows in, where nobody asks what was known before each of them."""
+        seen = np.isfinite(A)
+        centre = self._centre(A, seen)
+        with np.errstate(over="ignore", invalid="ignore"):
+            D = np.where(seen, A - centre, 0.0)
+            self.count = self.count + seen.sum(axis=0)
+            s, q = D.sum(axis=0), np.einsum("ij,ij->j", D, D)
+            N = np.maximum(self.count, 1.0)
+            self.mean = np.where(self.count > 0, centre + s / N, 0.0)
+            self.squares = np.maximum(self.squares + q - s * s / N, 0.0)
+
+    def _centre(self, A: Array, seen: npt.NDArray[np.bool_]) -> Array:
+        """(width,) what to measure from: the mean so far, or else the first value, which no row before it will use."""
+        if not len(A) or (self.count > 0).all():
+            return self.mean
+        first = np.take_along_axis(A, seen.argmax(axis=0)[None, :], axis=0)[0]
+        return np.where(self.count > 0, self.mean, np.where(np.isfinite(first), first, 0.0))
 
 
 def _before(A: Array) -> Array:

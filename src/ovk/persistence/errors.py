@@ -4,11 +4,25 @@ from __future__ import annotations
 
 
 class NotSavable(TypeError):
-    """A value inside the model has no place in a file. The message says where it is and what to do."""
+    """A value inside the model has no place in a file. The message says where it is and what to do.
+
+    >>> import ovk
+    >>> ovk.save({"f": lambda x: x}, "never-written.ovk")
+    Traceback (most recent call last):
+    ovk.persistence.errors.NotSavable: ...
+    """
 
 
 class CorruptFile(ValueError):
-    """The file is damaged, cut short, or was not written by `ovk.save`."""
+    """The file is damaged, cut short, or was not written by `ovk.save`.
+
+    >>> import tempfile
+    >>> import ovk
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     ovk.load(file.name)
+    Traceback (most recent call last):
+    ovk.persistence.errors.CorruptFile: ...
+    """
 
 
 class UnknownClass(ValueError):

@@ -151,8 +151,7 @@ class Session(Registered):
         widths = np.empty(F.shape)
         for start in range(0, len(F), STEP):
             some = slice(start, start + STEP)
-            widths[some] = self.recent.widths([LEVEL])[0]
-            self.recent.take(F[some], rows.chunk.Y[some])
+            widths[some] = self.recent.step(F[some], rows.chunk.Y[some], LEVEL)
         return Predictions(rows.rows, F, widths)
 
     def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
@@ -194,7 +193,7 @@ class Session(Registered):
 
     def _see(self, chunk: Chunk) -> None:
         if len(chunk.X):
-            self.moments.before(np.hstack([chunk.X, chunk.Y]))
+            self.moments.take(np.hstack([chunk.X, chunk.Y]))
 
     def _note(self, bad: list[tuple[int, str]]) -> None:
         self.n_bad += len(bad)

@@ -51,7 +51,7 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".") -> Read:
         cells = [cell.replace(",", ".") if isinstance(cell, str) else cell for cell in cells]
     bad = np.zeros(len(cells), dtype=bool)
     try:
-        values = np.array(list(map(float, cells)), dtype=np.float64)
+        values = np.fromiter(map(float, cells), np.float64, len(cells))
     except (TypeError, ValueError, OverflowError):
         # Something is missing, or no number: one by one.
         numbers = []

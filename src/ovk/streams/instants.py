@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ovk._validation import Array
-from ovk.streams.cells import Mask, Read, is_missing
+from ovk.streams.cells import Read, is_missing
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86400.0
@@ -69,8 +69,8 @@ def _time_of_day(text: str) -> float:
     return 3600.0 * hour + 60.0 * minute + second
 
 
-class Clock:
-    """Reads instants, and remembers the texts that it has met.
+class Clock(dict[Any, float]):
+    """Reads instants, and remembers the cells that it has met: seconds, nan for a missing one, infinity for nonsense.
 
     Parameters
     ----------
@@ -78,8 +78,18 @@ class Clock:
     """
 
     def __init__(self, day_first: bool) -> None:
+        super().__init__()
         self._day_first = day_first
-        self._known: dict[Any, Any] = {}
+
+    def __missing__(self, cell: Any) -> float:
+        try:
+            seconds = np.nan if is_missing(cell) else self._one(cell)
+        except (ValueError, OverflowError):
+            seconds = np.inf
+        if len(self) >= REMEMBERED:
+            self.clear()
+        self[cell] = seconds
+        return seconds
 
     def _one(self, cell: Any) -> float:
         """Seconds of a date, of a time of day, or of both in one cell."""
@@ -108,30 +118,17 @@ class Clock:
         >>> values.ravel(), bad
         (array([86460.,    nan,    nan]), array([False, False,  True]))
         """
-        n = len(columns[0])
-        seconds, bad = np.zeros(n), np.zeros(n, dtype=bool)
+        seconds = np.zeros(len(columns[0]))
+        bad = np.zeros(len(seconds), dtype=bool)
         for cells in columns:
-            seconds += self._column(cells, bad)
+            found = self._column(cells)
+            bad |= np.isinf(found)
+            seconds += found
         seconds[bad] = np.nan
         return Read(seconds[:, None], bad)
 
-    def _column(self, cells: Sequence[Any], bad: Mask) -> Array:
-        known = self._known
+    def _column(self, cells: Sequence[Any]) -> Array:
         try:
-            values = [known.get(cell) for cell in cells]
+            return np.fromiter(map(self.__getitem__, cells), np.float64, len(cells))
         except TypeError:  # lists, as JSON may hold
-            return self._column([str(cell) for cell in cells], bad)
-        for i, value in enumerate(values):
-            cell = cells[i]
-            if value is None and (value := known.get(cell)) is not None:
-                values[i] = value  # met further up in these cells
-            elif value is None:
-                try:
-                    values[i] = np.nan if is_missing(cell) else self._one(cell)
-                except (ValueError, OverflowError):
-                    values[i], bad[i] = np.nan, True
-                    continue
-                if len(known) >= REMEMBERED:
-                    known.clear()
-                known[cell] = values[i]
-        return np.array(values, dtype=np.float64)
+            return self._column([str(cell) for cell in cells])

@@ -69,7 +69,7 @@ class Records(ABC):
             start = self.offset + 1
             self._advance(rows)
             numbers = list(range(start, start + len(rows)))
-            if any(row is None for row in rows):
+            if None in rows:
                 numbers = [number for number, row in zip(numbers, rows, strict=True) if row is not None]
                 rows = [row for row in rows if row is not None]
             yield Batch(self._columns(rows), numbers, [(start + i, fault) for i, fault in faults])
@@ -139,7 +139,7 @@ class CSVRecords(TextRecords):
             if len(rows) == before or len(rows) == size:
                 break
         width = len(self.names)
-        if any(row is None or len(row) != width for row in rows):
+        if faults or set(map(len, rows)) != {width}:
             known = {i for i, _ in faults}
             for i, row in enumerate(rows):
                 if i not in known and len(row) != width:

@@ -1,0 +1,136 @@
+"""`ovk stream` over two million rows of a household's power, left alone and killed at random moments.
+
+Both runs are processes of their own, with the command that a user would give. What counts: the files that they leave
+behind are the same byte for byte, memory stays bounded, and every output is predicted better than by its last value
+and by its running mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
+from ovk.datasets import load_household, make_stream
+
+WHOLE, KILLED = "left alone", "killed and resumed"
+FILE = "household/minute_household_power.csv.xz"
+
+
+def table(folder: Path, settings: Settings) -> tuple[Path, list[str]]:
+    """The file, and what to ask of it; made-up rows at toy size."""
+    if settings.size != "toy":
+        outputs = load_household(n_rows=1).target_names  # says what is missing, if it is
+        path = Path(os.environ["OVK_DATA"]).expanduser() / FILE
+        return path, ["--targets", ",".join(outputs), "--time", "Date,Time", "--lags", "1,2,3,60"]
+    stream = make_stream(2000, 2, missing=0.1, drift=0.0, random_state=0)
+    path = folder / "toy.csv"
+    rows = np.hstack([stream.data, stream.target])
+    np.savetxt(path, rows, "%.4f", ",", header="x0,x1,a,b", comments="")
+    return path, ["--targets", "a,b", "--block", "100"]
+
+
+class Runs:
+    """The two runs, in a folder of their own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._held = tempfile.TemporaryDirectory(prefix="ovk-household-")
+        self.folder = Path(self._held.name)
+        self.path, self.asked = table(self.folder, settings)
+        self.kills: int = settings.pick(toy=1, quick=2, default=5, long=20)
+        self.every = 200 if settings.size == "toy" else 20_000
+        self.found: dict[str, Any] = {}
+        self.seconds = 0.0
+
+    def command(self, name: str) -> list[str]:
+        model, parts = self.folder / f"{name}.ovk", self.folder / name
+        where = ["--resume", model, "--predictions", parts, "--checkpoint", self.every, "--json"]
+        return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [self.path, *self.asked, *where])]
+
+    def whole(self) -> None:
+        """The run that is left alone."""
+        self.clear(WHOLE)
+        start = time.perf_counter()
+        done = subprocess.run(self.command(WHOLE), check=True, capture_output=True, text=True)
+        self.seconds = time.perf_counter() - start
+        self.found = json.loads(done.stdout)
+
+    def killed(self) -> None:
+        """The run that is killed: early now and then, mostly a while after it has saved something."""
+        self.clear(KILLED)
+        rng = np.random.default_rng(0)
+        model = self.folder / f"{KILLED}.ovk"
+        for _ in range(self.kills):
+            process = subprocess.Popen(self.command(KILLED), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if rng.uniform() < 0.75:
+                before = _written(model)
+                while process.poll() is None and _written(model) == before:
+                    time.sleep(0.002)
+            try:
+                process.wait(rng.uniform(0.0, 2.0 * self.seconds / max(self.kills, 10)))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+        subprocess.run(self.command(KILLED), check=True, capture_output=True)
+
+    def clear(self, name: str) -> None:
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        (self.folder / f"{name}.ovk").unlink(missing_ok=True)
+
+    def different(self) -> int:
+        """Files that are not the same byte for byte."""
+        one, other = (self.folder / WHOLE, self.folder / KILLED)
+        names = {path.name for folder in (one, other) for path in folder.glob("part-*.csv")}
+        pairs = [(one / name, other / name) for name in names]
+        pairs.append((self.folder / f"{WHOLE}.ovk", self.folder / f"{KILLED}.ovk"))
+        return sum(not (a.exists() and b.exists() and a.read_bytes() == b.read_bytes()) for a, b in pairs)
+
+    def scores(self) -> tuple[dict[str, Any], list[Check]]:
+        found = self.found
+        mse = {name: np.array(errors) for name, errors in found["mse"].items()}
+        rivals = {name: mse[found["model"]] / errors for name, errors in mse.items() if name != found["model"]}
+        different, memory = self.different(), float(found["peak_memory_mb"])
+        self._held.cleanup()
+        scores = {
+            "rows": found["rows"],
+            "rows a second": found["rows"] / found["seconds"],
+            "kills": self.kills,
+            "peak memory (MB)": memory,
+            **{f"squared error over that of the {name}": ratio.tolist() for name, ratio in rivals.items()},
+        }
+        checks = [Check("files that differ after the kills", different, 0), Check("memory (MB)", memory, 500)]
+        checks += [Check(f"worst output over its {name}", float(ratio.max()), 1) for name, ratio in rivals.items()]
+        return scores, checks
+
+
+def _written(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+def _nothing() -> None:
+    pass
+
+
+def cases(settings: Settings) -> Iterator[Case]:
+    runs = Runs(settings)
+    given = {"file": runs.path.name, "kills": runs.kills, "checkpoint": runs.every}
+    # The command says itself how much memory it took; it is not measured a second time.
+    contenders = [Contender(WHOLE, runs.whole, light=_nothing), Contender(KILLED, runs.killed, light=_nothing)]
+    yield Case("household", given, contenders, 1, scores=runs.scores)
+
+
+BENCHMARK = Benchmark("household", "ovk stream over a long file, killed and resumed", cases)
