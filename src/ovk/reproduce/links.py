@@ -152,7 +152,8 @@ def links(data_home: str | Path | None = None, networks: Sequence[str] = tuple(N
         rows=rows,
         remarks=[
             f"{folds} folds over nodes. Settings of every method are chosen by AUC-ROC with a quarter of the known "
-            "nodes of the first fold held out, and kept for the other folds.",
+            "nodes of the first fold held out (each quarter in turn, where they are fewer than 500), and kept for the "
+            "other folds.",
             "IOKR-ridge chooses among diffusion kernels and the links themselves, cosine and inner product, and "
             "known nodes where their inputs or where the graph puts them, or half way. For Cora all methods choose the "
             "kernel too: Gaussian ones of two lengths and the cosine.",
