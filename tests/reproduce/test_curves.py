@@ -17,7 +17,24 @@ def test_the_movkl_tables_have_all_rows(monkeypatch, tmp_path):
     assert len(result.rows) == 3 * 8
     assert sum(row.published is not None for row in result.rows) == 15
     assert result["LCR %, state: MovKL, l_2"] > 50
+    assert any("moves the finger through an integral operator" in remark for remark in result.remarks)
     assert {"signals", "curves", "weights", "weights-equal"} <= set(result.figures)
+
+
+def test_the_order_of_the_paper_is_said_to_appear_or_not():
+    errors = {"MovKL, l_2": np.array([1.0, 1.2]), "MovKL, l_1": np.array([1.1, 1.3])}
+    assert movkl.smallest("state", errors) == "Smallest RSSE for the state: MovKL, l_2, as in the paper."
+    assert "does not appear here, where it is 0.2 behind" in movkl.smallest(
+        "state", errors | {"KRR": np.array([0.8, 1.0])}
+    )
+
+
+def test_the_operator_of_the_generator_is_said_to_be_picked_or_not():
+    shares = {("amplitude", "MovKL, l_1, equal traces"): [np.array([0.1, 0.0, 0.9])]}
+    shares["amplitude", "MovKL, l_2, equal traces"] = [np.array([0.5, 0.1, 0.4])]
+    text = movkl.picked(shares)
+    assert "90% of the weights of MovKL, l_1, equal traces, the largest share" in text
+    assert "40% of the weights of MovKL, l_2, equal traces, not the largest share" in text
 
 
 def test_weather_coupled_outputs_beat_the_mean_curve(need, monkeypatch):

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from ovk.datasets import load_pharma, load_yeast_kegg
+from ovk.kernels import Precomputed
 from ovk.reproduce import entry
 from ovk.reproduce.drug_retrieval import ranks, windows
 from ovk.reproduce.few_links import PUBLISHED, one_split, pairs
 from ovk.reproduce.label_ranking import by_iokr, by_scores, ranked, tau
 from ovk.reproduce.label_sets import best_of, measures
-from ovk.reproduce.link_methods import METHODS, PKMR, Problem, cosines, local, metric_learning, pairwise
-from ovk.reproduce.links import KINDS, Network, cross_validated, gaussian, kegg, rare
+from ovk.reproduce.link_methods import METHODS, PKMR, Problem, cosines, iokr, local, metric_learning, pairwise
+from ovk.reproduce.links import KINDS, Network, cross_validated, gaussian, kegg, rare, standing
+from ovk.structured import LinkPredictor
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.standard_normal((14, 3)) * 0.5 + centre for centre in np.eye(3) * 3])
@@ -70,15 +72,43 @@ def test_a_setting_is_chosen_on_known_nodes_alone():
 
 
 def test_folds_and_kinds():
-    found = cross_validated(Network("toy", gaussian(X), X, A), METHODS[:2], folds=3)
-    assert {name: part.shape for name, part in found.items()} == dict.fromkeys(
+    found = cross_validated(Network("toy", {"Gaussian": gaussian(X)}, X, A), METHODS[:2], folds=3)
+    assert {name: part.values.shape for name, part in found.items()} == dict.fromkeys(
         ("IOKR-ridge", "naive similarity"), (3, len(KINDS))
     )
-    assert found["IOKR-ridge"][:, 0].mean() > 0.75
+    assert found["IOKR-ridge"].values[:, 0].mean() > 0.75
+    assert found["IOKR-ridge"].described().startswith("Gaussian, alpha ")
+
+
+def test_the_kernel_is_one_of_the_settings():
+    noise = gaussian(np.random.default_rng(3).standard_normal((42, 3)))
+    network = Network("toy", {"noise": noise, "inputs": gaussian(X)}, X, A)
+    found = cross_validated(network, METHODS, folds=3)
+    chosen = {name: part.kernel for name, part in found.items()}
+    # Trees look at inputs and not at kernels.
+    assert chosen == dict.fromkeys(chosen, "inputs") | {"OK3 + extra-trees": "noise"}
+
+
+def test_standing_says_who_is_ahead():
+    ours, theirs = np.array([[0.9, 0.8], [0.92, 0.7]]), np.array([[0.8, 0.8], [0.83, 0.71]])
+    text = standing("toy", {"IOKR-ridge": ours, "a": theirs, "b": theirs - 0.1})
+    assert text.startswith("toy, IOKR-ridge: roc new-known ahead of a by 0.095")
+    assert "roc new-new level with a by 0.005" in text
+    assert "behind b" in standing("toy", {"IOKR-ridge": theirs, "b": ours})
+
+
+def test_scores_are_those_of_the_estimator():
+    p = problem()
+    for setting in ({"cosine": True, "observed": "both"}, {"cosine": False, "observed": True}):
+        found = iokr(p, 3.0, "diffusion, beta 2, centred", **setting)
+        model = LinkPredictor(Precomputed(p.K), beta=2.0, alpha=3.0, **setting).fit(KNOWN[:, None], p.links)
+        every = np.arange(42)[:, None]
+        np.testing.assert_allclose(found[p.new][:, KNOWN], model.score_known(every[p.new]), atol=1e-9)
+        np.testing.assert_allclose(found[p.new][:, p.new], model.score_pairs(every[p.new]), atol=1e-9)
 
 
 def test_few_labelled_nodes():
-    found = one_split(Network("toy", gaussian(X), X, A), 0.5, seed=0)
+    found = one_split(Network("toy", {"Gaussian": gaussian(X)}, X, A), 0.5, seed=0)
     assert set(found) == {*PUBLISHED, "supervised, IOKR"}
     assert all(pairs(areas, "roc") > 0.6 for areas in found.values())
 

@@ -133,6 +133,10 @@ def test_known_nodes_may_stay_where_the_graph_has_them():
     assert model.evaluate(X, A, NEW) == link_aucs(A, scores, NEW)
     plain = model.set_params(observed=False)
     np.testing.assert_allclose(plain.score_known(X[NEW]), plain.score_pairs(X[NEW], X[KNOWN]), atol=1e-12)
+    between = model.set_params(observed="both").score_known(X[NEW])
+    np.testing.assert_allclose(between, 0.5 * (expected + model.score_pairs(X[NEW], X[KNOWN])), atol=1e-12)
+    with pytest.raises(ValueError, match="'both'"):
+        model.set_params(observed="graph").score_known(X[NEW])
     with pytest.raises(ValueError, match="learned from"):
         model.evaluate(X, A, ~NEW)
 

@@ -32,6 +32,7 @@ PUBLISHED = {
     "MovKL, l_1": (48.12, 80.66, 78.24),
     "MovKL, l_2": (39.36, 84.72, 75.15),
 }
+BEST = "MovKL, l_2"
 NORMS = {"MovKL, l_inf": np.inf, "MovKL, l_1": 1.0, "MovKL, l_2": 2.0}
 #: Ours: the same with operators of equal trace.
 EQUAL = ", equal traces"
@@ -119,9 +120,7 @@ def movkl(data_home: str | Path | None = None, splits: int = 20, n: int = 487) -
                 )
             )
     for task in tasks:
-        means = {name: np.mean(errors[task, name]) for name in METHODS}
-        best = min(means, key=lambda name: float(means[name]))
-        gaps.append(f"Smallest RSSE for the {task}: {best} (in the paper: MovKL, l_2).")
+        gaps.append(smallest(task, {name: np.array(errors[task, name]) for name in PUBLISHED}))
         for name in ("MovKL, l_1", "MovKL, l_2", "MovKL, l_1" + EQUAL, "MovKL, l_2" + EQUAL):
             share = np.mean(shares[task, name], axis=0)
             text = ", ".join(f"{operator} {part:.2f}" for operator, part in zip(OPERATORS, share, strict=True))
@@ -136,8 +135,37 @@ def movkl(data_home: str | Path | None = None, splits: int = 20, n: int = 487) -
             "of the first split's training part (one at a time; for MovKL in 5 sets) and kept for all splits.",
             "The published numbers are of other data: only the order of the rows can be compared.",
             *gaps,
+            *([] if "make_bci" not in data else [picked(shares)]),
         ],
         figures=_figures(curves, last, tasks),
+    )
+
+
+def smallest(task: str, errors: dict[str, Array]) -> str:
+    """Whether MovKL, l_2 has the smallest RSSE, as in the paper, and by how much it is behind where it has not."""
+    best = min(errors, key=lambda name: float(errors[name].mean()))
+    if best == BEST:
+        return f"Smallest RSSE for the {task}: {best}, as in the paper."
+    behind = errors[BEST] - errors[best]
+    error = behind.std(ddof=1) / np.sqrt(len(behind)) if len(behind) > 1 else float("nan")
+    return (
+        f"Smallest RSSE for the {task}: {best}. In the paper it is {BEST}: that order does not appear here, where it "
+        f"is {behind.mean():.2g} behind (standard error of the difference by split {error:.1g})."
+    )
+
+
+def picked(shares: dict[tuple[str, str], list[Array]]) -> str:
+    """Whether the weights for the amplitude pick the operator through which `make_bci` moves the finger."""
+    integral = OPERATORS.index("integral")
+    parts = []
+    for name in ("MovKL, l_1" + EQUAL, BEST + EQUAL):
+        share = np.mean(shares["amplitude", name], axis=0)
+        verdict = "the largest" if share.argmax() == integral else "not the largest"
+        parts.append(f"{share[integral]:.0%} of the weights of {name}, {verdict} share")
+    return (
+        "make_bci moves the finger through an integral operator. For the amplitude it has "
+        f"{' and '.join(parts)}. With the paper's scales it cannot win with l_1: it is at most 0.74 times the "
+        "identity. Labels are the amplitude cut at a threshold, steps that no smooth operator makes."
     )
 
 

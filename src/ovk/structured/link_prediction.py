@@ -49,9 +49,9 @@ class LinkPredictor(Parameters):
     cosine : bool
         Score a pair by the cosine of h(u) and h(u') rather than their inner product, so that nodes that are easy to
         predict are not linked to everything.
-    observed : bool
+    observed : bool or "both"
         In pairs of a new and a known node, place the known one where the graph has it, phi(u'), rather than where its
-        inputs put it, h(u').
+        inputs put it, h(u'); or half way between ("both").
     alpha_graph, n_neighbors : as for `IOKR`
         Penalty that uses nodes whose inputs are known and whose links are not.
 
@@ -90,7 +90,7 @@ class LinkPredictor(Parameters):
         normalised: bool = False,
         centre: bool = True,
         cosine: bool = False,
-        observed: bool = False,
+        observed: Any = False,
         alpha_graph: float = 0.0,
         n_neighbors: int = 10,
     ) -> None:
@@ -205,7 +205,13 @@ class LinkPredictor(Parameters):
 
     def _known(self) -> Array:
         """Where the known nodes are, for scores."""
-        return self._scaled(self.embedding_ if self.observed else self.embed(self.X_known_))
+        both = isinstance(self.observed, str)
+        if both and self.observed != "both":
+            raise ValueError(f"observed must be True, False or 'both', got {self.observed!r}")
+        if not both and self.observed:
+            return self._scaled(self.embedding_)
+        placed = self._scaled(self.embed(self.X_known_))
+        return 0.5 * (placed + self._scaled(self.embedding_)) if both else placed
 
     def _scaled(self, H: Array) -> Array:
         """What is multiplied to give scores."""
