@@ -35,7 +35,9 @@ def check(app: Any, error: Exception | None) -> None:
         for address in fetched(path.read_text(encoding="utf-8", errors="replace"))
     }
     if found:
-        raise ValueError("; ".join(f"{page} asks for {address}" for address, page in found.items()))
+        from sphinx.errors import SphinxError
+
+        raise SphinxError("; ".join(f"{page} asks for {address}" for address, page in found.items()))
 
 
 def setup(app: Any) -> dict[str, bool]:
