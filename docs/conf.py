@@ -30,6 +30,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/**/*.zip"]
+exclude_patterns += ["sg_execution_times.rst", "**/sg_execution_times.rst"]  # of an earlier build
 # Headings in pages of their own are linked as page.md#heading.
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3

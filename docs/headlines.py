@@ -56,7 +56,16 @@ HEADLINES = {
         },
         "As published, or better in logarithms; the family of kernels was not chosen blindly.",
     ),
-    "mtr": Headline("multitask", {}, "With all outputs always seen, coupling gains little on any of the sets."),
+    "mtr": Headline(
+        "multitask",
+        {
+            "change of the error by coupling in percent, all outputs seen": "mean change by coupling in percent",
+            "the same, 30% seen": "mean change by coupling in percent, 30% observed",
+            "the same, 10% seen": "mean change by coupling in percent, 10% observed",
+        },
+        "With all outputs seen coupling changes nothing, with 30% of them it helps, with 10% it does not. A stack of "
+        "ours has the best average rank in all three.",
+    ),
     "california_gps": Headline("vector-fields", {}, "The published split and score, beside verde in the same run."),
     "glad": Headline("vector-fields", {}, "Helmholtz's kernel beside components apart, drifters left out."),
     "dream3": Headline(
@@ -66,7 +75,20 @@ HEADLINES = {
         "given the network looks like it.",
     ),
     "links": Headline("iokr", {}, "The yeast network is not public in that form: only the order of methods compares."),
-    "few_links": Headline("iokr", {}, "The co-authorship network is not public in that form; its settings on others."),
+    "few_links": Headline(
+        "iokr",
+        {
+            "Cora, AUC-ROC with 10% labelled, IOKR": "Cora, words, 10% labelled: transductive, IOKR, roc",
+            "Cora, kernel matrix regression": (
+                "Cora, words, 10% labelled: transductive, kernel matrix regression, roc"
+            ),
+            "co-authorship, IOKR, as published": (
+                "NIPS co-authorship, 10% labelled: transductive, IOKR, roc (not public)"
+            ),
+        },
+        "The co-authorship network is not public in that form: its settings on other networks. The order is as "
+        "published at 10 and 20%, and at 5% IOKR leads here.",
+    ),
     "label_sets": Headline("iokr", {}, "Beside classifier chains; no number was published for these data."),
     "label_ranking": Headline("iokr", {}, "Beside classifier chains; no number was published for these data."),
     "drug_retrieval": Headline("iokr", {}, "The pre-image problem on public data; no number was published."),

@@ -17,7 +17,7 @@ def converted(tex: str, *, block: bool = False) -> str:
     """
     try:
         return str(tex2mathml(tex.strip(), as_block=block))
-    except MathError as error:
+    except (MathError, AttributeError) as error:  # the second for a line's end outside of a table
         raise ValueError(f"the formula {tex!r} cannot be converted: {error}") from error
 
 

@@ -28,14 +28,18 @@ def check(app: Any, error: Exception | None) -> None:
     """What Sphinx calls when it is done."""
     if error is not None or app.builder.format != "html":
         return
-    pages = [path for kind in ("*.html", "*.css") for path in Path(app.outdir).rglob(kind)]
+    # Pages of an earlier build may still lie beside those of this one.
+    pages = [Path(app.builder.get_outfilename(name)) for name in app.env.found_docs]
+    pages += Path(app.outdir, "_static").rglob("*.css")
     found = {
         address: path.relative_to(app.outdir)
         for path in pages
         for address in fetched(path.read_text(encoding="utf-8", errors="replace"))
     }
     if found:
-        raise ValueError("; ".join(f"{page} asks for {address}" for address, page in found.items()))
+        from sphinx.errors import SphinxError
+
+        raise SphinxError("; ".join(f"{page} asks for {address}" for address, page in found.items()))
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -28,8 +28,9 @@ def make_multitask(
     .. math:: y_{it} = \langle w_t, x_i \rangle + \epsilon_{it}, \quad x_i \sim U[0, 1]^p, \quad
               \epsilon_{it} \sim N(0, \text{noise}^2)
 
-    The first `rank` weights of every task are drawn from :math:`N(0, \mathrm{Diag}(1, 0.64, 0.49, 0.36,
-    0.25))`, the others are zero: only the first `rank` features matter, and all tasks see the same inputs.
+    The first `rank` weights of every task are drawn from
+    :math:`N(0, \mathrm{Diag}(1, 0.64, 0.49, 0.36, 0.25))`, the others are zero: only the first `rank` features matter,
+    and all tasks see the same inputs.
     For a `rank` other than 5 the standard deviations 1, 0.8, 0.7, 0.6, 0.5 are interpolated.
 
     Parameters

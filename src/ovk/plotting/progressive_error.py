@@ -19,7 +19,13 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": "#000000", "linestyle": ":", "linewidth": 1.8},
     {"color": "#009E73", "linestyle": "-.", "linewidth": 1.5},
     {"color": "#CC79A7", "linestyle": (0, (8, 2, 1, 2, 1, 2)), "linewidth": 1.5},
+    {"color": "#E69F00", "linestyle": (0, (6, 1)), "linewidth": 1.2},
+    {"color": "#56B4E9", "linestyle": (0, (1, 1)), "linewidth": 2.2},
+    {"color": "#666666", "linestyle": "-", "linewidth": 0.9},
 )
+
+#: Means of fewer outcomes are not drawn: they say nothing, and would stretch the axes.
+FEWEST = 5
 
 #: Most outputs that get axes of their own; of more, their mean is shown.
 PANELS = 6
@@ -91,8 +97,9 @@ class ProgressiveErrorDisplay(Display):
         chosen = _chosen(result.outputs, outputs)
         titles = ("mean of all outputs",) if chosen is None else tuple(result.outputs[q] for q in chosen)
         errors: dict[str, Array] = {}
+        enough = (result.counts >= FEWEST) | (result.counts[-1] < FEWEST)
         for learner in (result.model, *result.baselines):
-            curves = learner.mse_curve if error == "mse" else learner.mae_curve
+            curves = np.where(enough, learner.mse_curve if error == "mse" else learner.mae_curve, np.nan)
             name = learner.name if learner.name not in errors else f"{learner.name} ({len(errors)})"
             errors[name] = curves.mean(axis=1, keepdims=True) if chosen is None else curves[:, chosen]
         display = cls(result.rows, errors, titles, LABELS[error])

@@ -133,7 +133,7 @@ def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | Non
         best = min(known) if known else None
         cells = [f"<b>{_number(error)}</b>" if error == best else _number(error) for error in errors]
         rows.append([escape(output), *cells])
-    return text + _table("Mean squared error of each output, the least in bold", ["output", *map(escape, names)], rows)
+    return text + _table("Mean squared errors, the least in bold", ["output", *map(escape, names)], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:

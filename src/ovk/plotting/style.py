@@ -17,8 +17,10 @@ table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabula
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
 th, td { padding: .25rem .9rem .25rem 0; text-align: left; border-bottom: 1px solid #ddd; vertical-align: top; }
 td { overflow-wrap: anywhere; min-width: 4rem; }
-thead th { border-bottom: 2px solid #777; }
-.number { text-align: right; white-space: nowrap; }
+td:first-child { overflow-wrap: break-word; min-width: 6rem; }
+thead th { border-bottom: 2px solid #777; vertical-align: bottom; }
+.number { text-align: right; }
+td.number { white-space: nowrap; }
 footer { padding: 2rem 1rem; color: #555; font-size: .85rem; }
 @media print { section { break-inside: avoid; } }
 """

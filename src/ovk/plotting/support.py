@@ -46,6 +46,8 @@ class SupportDisplay(Display):
         ax.plot(self.rows, self.sizes, color="#0072B2", marker=".", linewidth=1.8)
         if len(self.rows) and self.rows[-1] > 10 * max(int(self.rows[0]), 1):
             ax.set_xscale("log")
+            ax.xaxis.set_minor_formatter("")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.set_ylim(bottom=0)
         ax.set_xlabel("rows")
         ax.set_ylabel("support points")
