@@ -1,8 +1,9 @@
 """One pass over cod-rna with a budget of 500: progressive error and seconds, beside the rivals of the literature.
 
-The rows are shuffled with a fixed seed. What needs data to be set is set on the first rows, for everybody alike: the
-scale of every input by 25 steps on the error of a small ridge regression on 3,000 rows, and the options of each
-contender by its progressive error on the first 10,000, from a grid. The pass then begins at the first row.
+The rows are shuffled with a fixed seed. What needs data to be set is set on the first 10,000 rows, for everybody alike:
+the linear map of the inputs (`GradientMetric`), and the options of each contender by its progressive error, from a
+grid. The pass then begins at the first row. One contender is given nothing of this: it sets everything by itself at a
+few rows of the pass, from the rows before them.
 """
 
 from __future__ import annotations
@@ -14,37 +15,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from benchmarks.rivals import FOGD, NOGD, ConKONS, ProsNKONS
 from benchmarks.rivals.pipelines import river_bayesian, river_features, sklearn_fourier, sklearn_nystroem
+from benchmarks.warm_up import Grid, Inputs, Make, mistakes, tuned, without_looking_ahead
 from ovk import PKAWVClassifier
 from ovk.datasets import load_codrna
 from ovk.features import KORS, Nystrom, Uniform
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Matern
 
 Array = npt.NDArray[np.float64]
 
 OURS, KORS_NAME, BATCH = "PKAWVClassifier, uniform", "PKAWVClassifier, KORS", "SVC, batch"
+STRICT = "PKAWVClassifier, set on its way"
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 STEPS = (0.1, 0.3, 1.0, 3.0)
-#: How strongly the scales of the inputs are drawn together.
-TOGETHER = 2e-3
+#: A wide smooth part and a rougher one for what it leaves, or one width alone.
+SHAPES = {
+    "smooth": Gaussian,
+    "rough": lambda width: Matern(1.5, 2 * width),
+    "both": lambda width: Matern(1.5, width) + 4.0 * Gaussian(2 * width),
+}
 
 
 class Rows(NamedTuple):
-    """Shuffled rows with scaled inputs, and labels -1 and 1."""
+    """Shuffled rows as they come, and with mapped inputs; labels -1 and 1."""
 
+    raw: Array
     X: Array
     y: Array
-    scales: Array  # of the standardised inputs
+    metric: Array  # eigenvalues of the map of the standardised inputs
 
 
-def rows(settings: Settings) -> Rows:
-    """All of cod-rna, or made-up rows at toy size."""
+def rows(settings: Settings, first: int) -> Rows:
+    """All of cod-rna, or made-up rows at toy size; the inputs' map is learned on the first rows."""
     if settings.size == "toy":
         rng = np.random.default_rng(0)
         X = rng.standard_normal((400, 3))
@@ -55,51 +61,21 @@ def rows(settings: Settings) -> Rows:
         X, y = X[order], y[order].astype(np.float64)
         n = settings.pick(toy=None, quick=10_000, default=len(y))
         X, y = X[:n], y[:n]
-    first = settings.pick(toy=100, quick=1000, default=3000)
-    X = (X - X[:first].mean(axis=0)) / X[:first].std(axis=0)
-    scales = relevances(X[:first], y[:first])
-    return Rows(X / scales, y, scales)
+    inputs = Inputs.learned(X[:first], y[:first])
+    return Rows(X, inputs(X), y, np.linalg.eigvalsh(inputs.components))
 
 
-def relevances(X: Array, y: Array, steps: int = 25) -> Array:
-    """A length scale for each input: least error on one half of a ridge regression fitted on the other."""
-    half = len(X) // 2
-    A, B, a, b = X[:half], X[half:], y[:half], y[half:]
-    D, E = ((P.T[:, :, None] - A.T[:, None, :]) ** 2 for P in (A, B))
-
-    def error(t: Array) -> tuple[float, Array]:
-        w, alpha = np.exp(t[:-1]), np.exp(t[-1])
-        K, k = (np.exp(-0.5 * np.tensordot(w, S, 1)) for S in (D, E))
-        factor = cho_factor(K + alpha * np.eye(half), lower=True)
-        c = cho_solve(factor, a)
-        r = k @ c - b
-        # The residual's derivative is dk c - k (K + alpha)^-1 dK c.
-        u = cho_solve(factor, k.T @ r)
-        slope = [w[j] * (-0.5 * (r @ ((E[j] * k) @ c)) + 0.5 * (u @ ((D[j] * K) @ c))) for j in range(len(w))]
-        # A few rows know little about inputs that matter little: without this their scales run away.
-        apart = np.append(t[:-1] - t[:-1].mean(), 0.0)
-        value = r @ r / len(b) + TOGETHER * apart @ apart
-        return float(value), 2 / len(b) * np.array([*slope, -alpha * (u @ c)]) + 2 * TOGETHER * apart
-
-    start = np.append(np.full(X.shape[1], -2 * np.log(2.0)), np.log(0.1))
-    found = minimize(error, start, jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    return np.exp(-0.5 * found.x[:-1])
-
-
-Make = Callable[..., Any]
-
-
-def contenders(budget: int) -> dict[str, tuple[Make, dict[str, tuple[Any, ...]]]]:
+def contenders(budget: int) -> dict[str, tuple[Make, Grid]]:
     """Each learner of the stream with the grid of its options."""
 
-    def ours(selection: Any, width: float, alpha: float) -> PKAWVClassifier:
+    def ours(selection: Any, shape: str, width: float, alpha: float) -> PKAWVClassifier:
         features = Nystrom(selection, budget=budget)
-        return PKAWVClassifier(Gaussian(width), alpha, features, random_state=0)
+        return PKAWVClassifier(SHAPES[shape](width), alpha, features, random_state=0)
 
     def kons(method: Any, width: float, alpha: float, mu: float) -> Any:
         return method(Gaussian(width), budget, mu=mu, alpha=alpha)
 
-    alphas = {"width": WIDTHS, "alpha": (0.003, 0.03, 0.3)}
+    alphas = {"shape": tuple(SHAPES), "width": WIDTHS, "alpha": (0.003, 0.03, 0.3)}
     descent = {"width": WIDTHS, "step": STEPS}
     newton = {"width": WIDTHS, "alpha": (0.1, 1.0), "mu": (0.1, 1.0)}
     return {
@@ -125,19 +101,6 @@ def contenders(budget: int) -> dict[str, tuple[Make, dict[str, tuple[Any, ...]]]
     }
 
 
-def mistakes(model: Any, X: Array, y: Array) -> Array:
-    """(n,) 1 where the class predicted before the label was seen is wrong; a score of 0 is wrong."""
-    labels = {"classes": (-1.0, 1.0)} if isinstance(model, PKAWVClassifier) else {}
-    predicted = np.asarray(model.predict_then_learn(X, y, **labels), dtype=np.float64)
-    return (predicted * y <= 0).astype(np.float64)
-
-
-def tuned(make: Make, grid: dict[str, tuple[Any, ...]], X: Array, y: Array) -> dict[str, Any]:
-    """The options with the least progressive error on these rows."""
-    choices = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    return min(choices, key=lambda options: mistakes(make(**options), X, y).mean()) if len(choices) > 1 else choices[0]
-
-
 def batch(X: Array, y: Array, first: int) -> tuple[Callable[[int], SVC], dict[str, float]]:
     """A support vector machine with width and C chosen on the first rows."""
     half = first // 2
@@ -154,10 +117,11 @@ def batch(X: Array, y: Array, first: int) -> tuple[Callable[[int], SVC], dict[st
 
 def cases(settings: Settings) -> Iterator[Case]:
     """One pass for everybody."""
-    X, y, scales = rows(settings)
     budget = settings.pick(toy=20, quick=200, default=500)
     tail = settings.pick(toy=100, quick=3000, default=20_000)
     first = settings.pick(toy=100, quick=1000, default=10_000)
+    stages = settings.pick(toy=(50, 100), quick=(250, 1000), default=(250, 1000, 3000, 10_000))
+    raw, X, y, metric = rows(settings, first)
     learners = contenders(budget)
     options = {name: tuned(make, grid, X[:first], y[:first]) for name, (make, grid) in learners.items()}
     fit, chosen = batch(X, y, first)
@@ -165,6 +129,9 @@ def cases(settings: Settings) -> Iterator[Case]:
 
     def stream(name: str) -> None:
         wrong[name] = mistakes(learners[name][0](**options[name]), X, y)
+
+    def strict() -> None:
+        wrong[STRICT] = without_looking_ahead(*learners[OURS], raw, y, stages)
 
     def machine() -> None:
         wrong[BATCH] = (fit(len(X) - tail).predict(X[-tail:]) != y[-tail:]).astype(np.float64)
@@ -194,10 +161,14 @@ def cases(settings: Settings) -> Iterator[Case]:
             "n": len(y),
             "budget": budget,
             "tail": tail,
-            "scales": scales.round(3).tolist(),
+            "metric": metric.round(3).tolist(),
             "options": {**options, BATCH: chosen},
         },
-        [*(Contender(name, partial(stream, name)) for name in learners), Contender(BATCH, machine)],
+        [
+            *(Contender(name, partial(stream, name)) for name in learners),
+            Contender(STRICT, strict),
+            Contender(BATCH, machine),
+        ],
         1,
         checks,
         scores,

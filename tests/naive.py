@@ -888,3 +888,24 @@ def log_evidence(K, y, columns):
     A = np.eye(Q.shape[1]) + Q.T @ K @ Q
     rest = Q.T @ y
     return -0.5 * len(rest) * np.log(rest @ np.linalg.inv(A) @ rest) - 0.5 * np.log(np.linalg.det(A))
+
+
+# The metric of gradients ----------------------------------------------------------------------------------------------
+
+
+def gradient_metric(fitted, X, *, steps, power, h=1e-5):
+    """A and R: the outer product of gradients by differences, and its root; `fitted` makes a function of new inputs."""
+    n, p = X.shape
+    R = np.eye(p)
+    for _ in range(steps):
+        f = fitted(X @ R)
+        A = np.zeros((p, p))
+        for x in X:
+            J = np.column_stack(
+                [((f((x + h * e)[None] @ R) - f((x - h * e)[None] @ R)) / (2 * h))[0] for e in np.eye(p)]
+            )
+            A += J.T @ J / n
+        values, Q = np.linalg.eigh(A)
+        R = Q @ np.diag(values ** (power / 2)) @ Q.T
+        R *= np.sqrt(p / np.sum(R**2))
+    return A, R

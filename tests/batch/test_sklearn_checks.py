@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ovk import (
     FunctionalRidge,
     FunctionalRidgeCV,
+    GradientMetric,
     MovKL,
     MovKLClassifier,
     MovKLCV,
@@ -31,6 +32,8 @@ from ovk.operators import MixedEffect
         OVKRidgeCV(fit_intercept=True),
         FunctionalRidge(),
         FunctionalRidgeCV(fit_intercept=True),
+        GradientMetric(),
+        GradientMetric(landmarks=10, random_state=0),
         OutputKernelRidge(),
         OutputKernelRidge(penalty="frobenius", fit_intercept=True),
         MovKL(),

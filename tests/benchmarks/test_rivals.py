@@ -168,10 +168,17 @@ def test_pipelines_learn_and_never_see_their_own_label(name):
     assert np.mean(np.sign(a[200:]) != y[200:]) < 0.35
 
 
-def test_scales_find_the_inputs_that_matter():
-    from benchmarks.codrna import relevances
+def test_a_learner_set_on_its_way_never_looks_ahead():
+    from benchmarks.codrna import OURS, contenders
+    from benchmarks.warm_up import without_looking_ahead
 
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 3))
-    scales = relevances(X, np.sign(np.sin(2 * X[:, 1])))
-    assert scales[1] < 0.5 * min(scales[0], scales[2])
+    X, y = two_moons(400)
+    other = y.copy()
+    other[300:] *= -1
+    make, grid = contenders(20)[OURS]
+    small = {"shape": ("smooth", "both"), "width": (1.0,), "alpha": (0.03, 0.3)}
+    assert grid.keys() == small.keys()
+    a, b = (without_looking_ahead(make, small, X, labels, (50, 200)) for labels in (y, other))
+    assert len(a) == 400
+    assert_array_equal(a[:300], b[:300])
+    assert a[200:].mean() < 0.2

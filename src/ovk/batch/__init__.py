@@ -2,8 +2,11 @@
 
 from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
 from ovk.batch.kernel_grid import kernel_grid, unit_variance
+from ovk.batch.gradient_metric import GradientMetric
+from ovk.batch.kernel_grid import kernel_grid
 from ovk.batch.movkl import MovKL, MovKLCV
 from ovk.batch.movkl_classifier import MovKLClassifier
+from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.okvar import (
     OKVAR,
     Network,
@@ -19,19 +22,24 @@ from ovk.batch.output_kernel import OutputKernelRidge
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.ridge_cv import OVKRidgeCV
 from ovk.batch.tuning import TuningInfo, tune
+from ovk.batch.vector_field import VectorField
 
 __all__ = [
     "OKVAR",
     "FunctionalRidge",
     "FunctionalRidgeCV",
+    "GradientMetric",
     "MovKL",
     "MovKLCV",
     "MovKLClassifier",
+    "MultiTaskSVC",
+    "MultiTaskSVR",
     "Network",
     "OVKRidge",
     "OVKRidgeCV",
     "OutputKernelRidge",
     "TuningInfo",
+    "VectorField",
     "best_okvar",
     "consensus",
     "kernel_grid",
@@ -43,7 +51,3 @@ __all__ = [
     "tune",
     "unit_variance",
 ]
-from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
-from ovk.batch.vector_field import VectorField
-
-__all__ = ["MultiTaskSVC", "MultiTaskSVR", "OVKRidge", "OVKRidgeCV", "VectorField"]

@@ -135,10 +135,14 @@ class Triangle(Registered):
             # Taken out, not subtracted: a row's own label must not touch its prediction even by rounding.
             np.fill_diagonal(C, 0.0)
             return Forecast(base + C @ e, H)
-        chosen = np.flatnonzero(seen)
+        chosen, others = np.flatnonzero(seen), np.flatnonzero(~seen)
         C = unit_cholesky(own[np.ix_(chosen, chosen)])
         e = solve_lower(C, Y[chosen] - base[chosen])
-        inside = solve_lower(C, own[chosen])
+        # C^-1 G = C' - C^-1 between seen rows, and C^-1 has nothing where the first row comes before the second.
+        inside = np.empty((len(chosen), len(own)))
+        inside[:, chosen] = C.T
+        if len(others):
+            inside[:, others] = solve_lower(C, own[np.ix_(chosen, others)])
         point = np.arange(len(own)) // per
         inside *= point[chosen][:, None] < point[None, :]
         ridge = base + inside.T @ e
