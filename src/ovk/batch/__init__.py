@@ -1,9 +1,8 @@
 """Learning from a batch."""
 
 from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
-from ovk.batch.kernel_grid import kernel_grid, unit_variance
 from ovk.batch.gradient_metric import GradientMetric
-from ovk.batch.kernel_grid import kernel_grid
+from ovk.batch.kernel_grid import kernel_grid, unit_variance
 from ovk.batch.movkl import MovKL, MovKLCV
 from ovk.batch.movkl_classifier import MovKLClassifier
 from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
