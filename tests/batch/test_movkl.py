@@ -310,11 +310,37 @@ def test_the_seeds_inner_iteration_diverges():
         (MovKL(tol=0.0), "tol must be"),
         (MovKLCV(alphas=[]), "alphas must be a sequence of numbers > 0"),
         (MovKLCV(folds=1), "folds must be a whole number >= 2"),
+        (MovKL(grid=T[::-1]), "points of a grid must increase"),
+        (MovKL(grid=np.append(T[:-1], np.inf)), "must be finite, but point 8 is inf: bound the interval"),
+        (MovKL([Gaussian(1.0) * Integral(lambda s, t: -np.minimum(s, t.T))], grid=T), "must be positive semi-definite"),
+        (MovKL([Gaussian(1.0) * Multiplication(T - 0.5)], grid=T), "finite and >= 0 on the grid"),
     ],
 )
 def test_bad_input(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X, Y)
+    assert not hasattr(model, "weights_")
+
+
+def test_a_grid_of_one_point():
+    with pytest.raises(ValueError, match="at least 2 points, got 1: a single number is no curve"):
+        MovKL(grid=[0.5]).fit(X, Y[:, :1])
+
+
+@pytest.mark.parametrize("r", [1.0, 2.0])
+def test_an_operator_that_sees_nothing_gets_nothing(r):
+    """Multiplication by zero cannot be inverted, and need not be."""
+    nothing = Gaussian(1.0) * Multiplication(np.zeros(9))
+    model = MovKL([nothing, *kernels("one")], alpha=0.05, r=r, grid=T).fit(X, Y)
+    assert model.weights_[0] == 0.0
+    assert_allclose(model.predict(NEW), MovKL(kernels("one"), 0.05, r, grid=T).fit(X, Y).predict(NEW), atol=1e-4)
+    assert np.array_equal(MovKL([nothing], alpha=0.05, grid=T).fit(X, Y).predict(NEW), np.zeros((5, 9)))
+
+
+def test_an_intercept_cannot_be_learned_from_nothing():
+    model = MovKLCV(kernels("one"), [0.1], grid=T, fit_intercept=True)
+    with pytest.raises(ValueError, match="2 different inputs or more"):
+        model.fit(np.ones((12, 2)), Y)
 
 
 def test_split_is_for_the_fitted_grid():

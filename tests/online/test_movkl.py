@@ -120,12 +120,22 @@ def test_saving_and_going_on(tmp_path):
         (OnlineMovKL([]), "sequence of at least one kernel"),
         (OnlineMovKL(bound=0.0), "bound must be a finite number > 0"),
         (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
+        (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),
     ],
 )
 def test_bad_input(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X, Y)
     assert not hasattr(model, "learners_")
+
+
+def test_a_singular_operator_says_nothing_where_it_is_zero():
+    half = np.where(np.arange(6) < 3, 1.0, 0.0)
+    model = OnlineMovKL([Gaussian(1.0) * Multiplication(half)], grid=T).fit(X, Y)
+    found = model.predict(NEW)
+    assert np.array_equal(found[:, 3:], np.zeros_like(found[:, 3:]))
+    assert np.isfinite(found).all()
+    assert found[:, :3].any()
 
 
 def test_later_chunks_are_checked():

@@ -1,5 +1,7 @@
 """The rivals in link prediction are what they say they are, and all of them find links."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,13 @@ GROUP = np.repeat(np.arange(3), 14)
 A = np.triu((GROUP[:, None] == GROUP) & (rng.random((42, 42)) < 0.5), 1).astype(float)
 A = A + A.T
 KNOWN = np.flatnonzero(np.arange(42) % 4 > 0)
+
+
+#: With fewer settings to choose from.
+FEWER = replace(
+    METHODS[0],
+    grid={"alpha": [3.0], "graph": ["diffusion, beta 2, centred"], "cosine": [True], "observed": [True, "both"]},
+)
 
 
 def problem():
@@ -67,12 +76,12 @@ def test_kernel_matrix_regression_is_the_minimiser():
 def test_a_setting_is_chosen_on_known_nodes_alone():
     p = problem()
     hidden = Problem(p.K, p.X, np.where(p.new[:, None] | p.new, 7.0, A), KNOWN)
-    method = METHODS[0]
-    assert method.choose(p) == method.choose(hidden)
+    for method in (FEWER, *METHODS[2:5]):
+        assert method.choose(p) == method.choose(hidden)
 
 
 def test_folds_and_kinds():
-    found = cross_validated(Network("toy", {"Gaussian": gaussian(X)}, X, A), METHODS[:2], folds=3)
+    found = cross_validated(Network("toy", {"Gaussian": gaussian(X)}, X, A), [FEWER, METHODS[1]], folds=3)
     assert {name: part.values.shape for name, part in found.items()} == dict.fromkeys(
         ("IOKR-ridge", "naive similarity"), (3, len(KINDS))
     )
@@ -83,7 +92,7 @@ def test_folds_and_kinds():
 def test_the_kernel_is_one_of_the_settings():
     noise = gaussian(np.random.default_rng(3).standard_normal((42, 3)))
     network = Network("toy", {"noise": noise, "inputs": gaussian(X)}, X, A)
-    found = cross_validated(network, METHODS, folds=3)
+    found = cross_validated(network, [FEWER, *METHODS[1:]], folds=3)
     chosen = {name: part.kernel for name, part in found.items()}
     # Trees look at inputs and not at kernels.
     assert chosen == dict.fromkeys(chosen, "inputs") | {"OK3 + extra-trees": "noise"}

@@ -159,6 +159,18 @@ def test_a_node_without_features_and_isolated_nodes():
         model.score_pairs(np.full((1, 2), np.nan))
 
 
+def test_self_loops_and_parts_of_a_graph():
+    plain = LinkPredictor(K, alpha=0.1).fit(X, A)
+    loops = LinkPredictor(K, alpha=0.1).fit(X, A + np.diag(np.arange(36.0)))
+    np.testing.assert_array_equal(loops.score_pairs(X), plain.score_pairs(X))
+    apart = A.copy()
+    apart[:18, 18:] = apart[18:, :18] = 0.0
+    model = LinkPredictor(K, alpha=0.1, centre=False, observed=True).fit(X, apart)
+    features = model.embedding_ @ model.embedding_.T
+    np.testing.assert_allclose(features[:18, 18:], 0.0, atol=1e-10)
+    assert np.isfinite(model.score_known(X)).all()
+
+
 def test_aucs_are_split_by_pair():
     S = rng.random((36, 36))
     S = S + S.T

@@ -13,7 +13,7 @@ from ovk.batch.curve_outputs import CurveOutputs
 from ovk.batch.kernel_grid import kernel_grid
 from ovk.batch.left_out_curves import left_out_residuals
 from ovk.batch.movkl_parameters import MovKLParameters
-from ovk.batch.repeated import same_inputs
+from ovk.batch.repeated import check_two_inputs, same_inputs
 from ovk.batch.targets import Targets
 from ovk.curves import Grid
 from ovk.operators import CurveOperator, Identity
@@ -238,6 +238,8 @@ class MovKLCV(MovKL):
             if sets is None and len(np.unique(same)) < n:
                 # A copy left in would give the answer away.
                 sets = same
+            if self.fit_intercept:
+                check_two_inputs(targets, same if sets is None else sets)
             system = self._system(X, targets)
             errors, found = np.empty(len(alphas)), {}
             start = None

@@ -90,8 +90,9 @@ class FunctionalPredictionDisplay(Display):
                     self.points, low, high, color="#56B4E9", alpha=0.4, linewidth=0, label="two standard deviations"
                 )
             if self.observed is not None:
-                panel.plot(self.points, self.observed[i], color="0.35", linewidth=0.8, linestyle="--", label="observed")
-            panel.plot(self.points, self.mean[i], color="#0072B2", linewidth=1.6, label="prediction")
+                # Thin and light: dashes of a rough curve cannot be told from the curve.
+                panel.plot(self.points, self.observed[i], color="0.6", linewidth=0.8, label="observed")
+            panel.plot(self.points, self.mean[i], color="#0072B2", linewidth=1.8, label="prediction")
             if self.names is not None:
                 panel.set_title(str(self.names[i]), fontsize=9)
             panel.set_xlabel("t")

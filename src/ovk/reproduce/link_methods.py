@@ -65,6 +65,11 @@ class Problem:
         kernel: Array = self.keep(("diffusion", beta, normalised), lambda: (V * np.exp(-beta * e)) @ V.T)
         return kernel
 
+    @cached_property
+    def signless(self) -> Array:
+        """D + A, positive semi-definite and the links themselves off the diagonal."""
+        return self.links + np.diag(self.links.sum(axis=1))
+
     def inputs(self, *, centred: bool) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of the known nodes' kernel."""
         K, inner = self.centred if centred else self.K, np.ix_(self.known, self.known)
@@ -91,13 +96,14 @@ Scores = Callable[..., Array]
 COMPONENTS = [5, 20, 100]
 #: With fewer known nodes than this, every quarter of them is held out in turn.
 FEW = 500
-#: Graph kernels of IOKR: time of the diffusion and whether its Laplacian is normalised (None: the links themselves),
-#: and whether features are centred.
-GRAPHS = {
+#: Graph kernels of IOKR, and whether features are centred: time of the diffusion and whether its Laplacian is
+#: normalised, or the links themselves, made a kernel by leaving out negative eigenvalues or by degrees on the diagonal.
+GRAPHS: dict[str, tuple[str | tuple[float, bool], bool]] = {
     "diffusion, beta 2, centred": ((2.0, False), True),
     "normalised diffusion, beta 6, centred": ((6.0, True), True),
     "normalised diffusion, beta 3": ((3.0, True), False),
-    "adjacency": (None, False),
+    "links": ("adjacency", False),
+    "links and degrees": ("signless", False),
 }
 DIFFUSION = [(2.0, False), (6.0, True)]
 
@@ -106,8 +112,10 @@ def iokr(problem: Problem, alpha: float, graph: str, cosine: bool, observed: boo
     """`LinkPredictor`, with one of the graph kernels in `GRAPHS`."""
 
     def fitted() -> LinkPredictor:
-        diffusion, centre = GRAPHS[graph]
-        features: Any = "adjacency" if diffusion is None else problem.graph_kernel(*diffusion)
+        kind, centre = GRAPHS[graph]
+        features: Any = kind
+        if kind != "adjacency":
+            features = problem.signless if isinstance(kind, str) else problem.graph_kernel(*kind)
         model = LinkPredictor(Precomputed(problem.K), features, alpha=alpha, centre=centre)
         return model.fit(np.asarray(problem.known)[:, None], problem.links)
 
