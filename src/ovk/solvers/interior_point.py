@@ -114,7 +114,7 @@ class _Path:
             rho = slack - xz / self.x + vw / self.v
             h = D * np.bincount(self.of, weights=self.sign * rho / theta, minlength=len(D))
             db = _solve(L, h)
-            dbeta: Array = np.linalg.solve(inner, self.E.T @ db + sums)
+            dbeta = np.asarray(np.linalg.solve(inner, self.E.T @ db + sums), dtype=np.float64)
             db = db - solved_E @ dbeta
             # K db + E dbeta = h - D db, which does not suffer from the condition of K.
             dx = (rho - self.sign * (h - D * db)[self.of]) / theta
