@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from batch.reference import leave_out_errors, long_form
 from ovk import OVKRidge, OVKRidgeCV
+from ovk.batch import left_out
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Separable
@@ -16,6 +17,9 @@ KERNELS = {
     "dense": Gaussian(0.8) * Dense(B),
     "mixed": Matern(1.5, 0.8) * MixedEffect(0.4),
     "sum": Gaussian(0.8) * Dense(B) + Laplacian(1.5) * Dense(np.diag([1.0, 2.0, 0.5])),
+    "commuting sum": Gaussian(0.8) * MixedEffect(0.4)
+    + Laplacian(1.5) * Identity()
+    + 0.5 * (Linear() * MixedEffect(1.0)),
     "diagonal": Diagonal([Gaussian(0.5), Laplacian(1.0), Gaussian(0.5)]),
 }
 
@@ -52,6 +56,14 @@ def test_errors_equal_refitting(name, form, intercept, entry, small):
         assert_allclose(model.errors_, model.output_errors_.mean(axis=-1), rtol=1e-14)
         assert model.alpha_ == ALPHAS[int(model.errors_[0, 0].argmin())]
         assert model.best_error_ == model.errors_.min()
+
+
+@pytest.mark.parametrize("name", ["commuting sum", "diagonal"])
+def test_kernels_that_fall_apart_are_never_one_problem_of_all_pairs(name, data, monkeypatch):
+    monkeypatch.setattr(left_out, "DenseLeaveOneOut", None)
+    OVKRidgeCV(KERNELS[name], ALPHAS).fit(data.X, data.Y)
+    with pytest.raises(TypeError):
+        OVKRidgeCV(KERNELS["sum"], ALPHAS).fit(data.X, data.Y)
 
 
 @pytest.mark.parametrize("form", ["complete", "holes", "long"])

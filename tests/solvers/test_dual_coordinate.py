@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 
 import naive
 from ovk.grams import DenseBlocks, Kronecker, Observed
+from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
+from ovk.solvers import dual_coordinate as coordinates
+from ovk.solvers import task_bias
 from ovk.solvers.box_newton import box_newton
 from ovk.solvers.dual_coordinate import BoxDual, dual_coordinate
+from ovk.solvers.interior_point import BoxProgramme, interior_point
 from ovk.solvers.task_bias import balanced, best_biases, dual_with_biases
 
 
@@ -112,3 +116,64 @@ def test_the_best_bias_is_no_worse_than_any_on_a_grid():
 def test_balancing_a_task_of_one_sign_leaves_nothing():
     b = balanced(np.array([1.0, 2.0, 1.0, -3.0]), np.array([0, 0, 1, 1]), 2)
     np.testing.assert_allclose(b, [0.0, 0.0, 1.0, -1.0])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rank=st.sampled_from([1, 3, 60]),
+    epsilon=st.sampled_from([0.0, 0.3]),
+    C=st.sampled_from([0.01, 1.0, 1e4]),
+)
+def test_interior_points_end_at_the_solution(seed, rank, epsilon, C):
+    K, q, lower, upper = problem(seed, n=40, rank=rank, epsilon=epsilon, C=C)
+    b, _ = interior_point(BoxProgramme(K, q, lower, upper, epsilon), tol=1e-12)
+    dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
+    assert (b >= lower).all()
+    assert (b <= upper).all()
+    info = dual.info(b, q - K @ b, K @ b, 1, 1e-4)
+    assert info.converged
+    exact, info = dual_coordinate(dual, tol=1e-9, start=b)
+    assert info.converged
+    np.testing.assert_allclose(K @ b, K @ exact, atol=1e-3 * max(1.0, float(np.abs(q).max())))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_interior_points_keep_sums(epsilon):
+    K, q, lower, upper = problem(5, n=50, epsilon=epsilon, C=2.0)
+    task = np.arange(50) % 3
+    E = np.eye(3)[task]
+    b, bias = interior_point(BoxProgramme(K, q, lower, upper, epsilon, E), tol=1e-12)
+    np.testing.assert_allclose(E.T @ b, 0.0, atol=1e-6)
+    dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
+    assert dual.info(b, q - K @ b - bias[task], K @ b, 1, 1e-5).converged
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_multipliers_and_interior_points_find_the_same_biases(epsilon, monkeypatch):
+    K, q, lower, upper = problem(6, n=60, epsilon=epsilon)
+    task = np.arange(60) % 2
+    dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon)
+    b, bias, info = dual_with_biases(dual, task, tol=1e-9)
+    monkeypatch.setattr(task_bias, "INTERIOR", 0)
+    slow, slow_bias, slow_info = dual_with_biases(dual, task, tol=1e-9)
+    assert info.converged
+    assert slow_info.converged
+    assert info.iterations == 1 < slow_info.iterations
+    np.testing.assert_allclose(K @ b + bias[task], K @ slow + slow_bias[task], atol=1e-5)
+
+
+def test_many_free_coefficients_take_few_steps(monkeypatch):
+    """A wide kernel and a large C: blocks of coordinates alone crawl."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (250, 2))
+    K = Gaussian(2.0)(X)
+    q = np.sin(X.sum(axis=1)) + 0.2 * rng.standard_normal(250)
+    dual = BoxDual(DenseBlocks(K, 1), q, np.full(250, -1e3), np.full(250, 1e3), 0.05)
+    b, info = dual_coordinate(dual, tol=1e-6)
+    assert info.converged
+    assert info.iterations < 500
+    monkeypatch.setattr(coordinates, "INTERIOR", 0)
+    _, without = dual_coordinate(dual, tol=1e-6, max_iter=5 * info.iterations)
+    assert without.iterations > 2 * info.iterations
+    np.testing.assert_allclose(dual.info(b, q - K @ b, K @ b, 1, 1e-6).gap, info.gap, atol=1e-9 * info.primal)

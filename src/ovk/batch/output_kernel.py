@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk._progress import ProgressBar
 from ovk._validation import Array, positive, whole
-from ovk.batch.problem import CompleteProblem, PairProblem
+from ovk.batch.left_out import CompleteErrors, PairErrors
+from ovk.batch.problem import PairProblem
 from ovk.batch.regressor import OVKRegressor, takes_gram
-from ovk.batch.repeated import check_two_inputs, merged, same_inputs
+from ovk.batch.repeated import check_two_inputs, same_inputs
 from ovk.batch.targets import Targets
-from ovk.grams import Kronecker
 from ovk.grams.base import Indices
 from ovk.operators import Dense, Identity
 from ovk.operators.base import spectrum
 from ovk.ovkernels import Separable
 from ovk.penalties import L1, Frobenius, Penalty, Spectral, Trace
 from ovk.solvers import PenaltySum
-from ovk.solvers.eigen import Eigenpairs, KnownEigen, eigenpairs
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
+from ovk.solvers.eigen import KnownEigen
 from ovk.solvers.output_kernel import Learned, learn_low_rank, learn_operator
 from ovk.solvers.profile import CompleteProfile, PairProfile, Profile
 
@@ -146,7 +145,7 @@ class OutputKernelRidge(OVKRegressor):
         if targets.complete:
             data = _Complete(kernel, X, targets, groups, self.fit_intercept)
         else:
-            data = _Pairs(kernel, X, targets, groups, self.fit_intercept, self.leave_out)
+            data = _Pairs(kernel, X, targets, groups, self.fit_intercept)
         alphas = self._alphas(data.profile)
         learned, errors = self._path(data, penalty, alphas, kernel.operator.dense())
         best = int(np.argmin(errors)) if len(alphas) > 1 else 0
@@ -218,19 +217,12 @@ class _Complete:
     """Complete outputs: one eigendecomposition, repeated inputs taken together."""
 
     def __init__(self, kernel: Separable, X: Any, targets: Targets, groups: Indices, intercept: bool) -> None:
-        first, once, self._within = merged(X, targets, groups)
-        problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, once, 1.0)
-        pairs = eigenpairs(cast(Kronecker, problem.gram).G)
-        u = problem.columns() if intercept else None
-        self.profile: Profile = CompleteProfile(pairs, problem.Y, u)
-        self._left_out = KroneckerLeaveOneOut(pairs, problem.Y, u)
-        self._total = float(len(once.Y) if once.weight is None else once.weight.sum())
-        # Eigenvectors of all rows, if these are all rows.
-        self.pairs: Eigenpairs | None = pairs if len(once.Y) == len(targets.Y) else None
+        self._errors = CompleteErrors(kernel, X, targets, groups, intercept=intercept)
+        self.profile: Profile = CompleteProfile(self._errors.pairs, self._errors.problem.Y, self._errors.u)
+        self.pairs = self._errors.every
 
     def error(self, T: Array, alpha: float, *, entry: bool) -> float:
-        residuals = self._left_out.residuals(spectrum(T, "T"), alpha, entry=entry)
-        return float(((residuals**2).sum(axis=0) + self._within).mean()) / self._total
+        return float(next(self._errors.path(spectrum(T, "T"), np.array([alpha]), entry=entry)).mean())
 
 
 class _Pairs:
@@ -238,26 +230,20 @@ class _Pairs:
 
     pairs = None
 
-    def __init__(
-        self, kernel: Separable, X: Any, targets: Targets, groups: Indices, intercept: bool, leave_out: str
-    ) -> None:
+    def __init__(self, kernel: Separable, X: Any, targets: Targets, groups: Indices, intercept: bool) -> None:
         problem = PairProblem(Separable(kernel.kernel, Identity(targets.d)), X, targets, 1.0)
-        points, outputs = problem.points, problem.outputs
+        points, self._outputs, self._d = problem.points, problem.outputs, targets.d
         self._E = problem.columns() if intercept else None
-        self._y, self._outputs = problem.Y[:, 0], outputs
-        v = np.ones(len(points)) if targets.weight is None else np.sqrt(targets.weight)[points]
-        self._G = kernel.scalar(X)
-        self._pairs = self._G[np.ix_(points, points)] * np.outer(v, v)
-        self.profile: Profile = PairProfile(self._G, points, outputs, self._y, v, targets.d, self._E)
-        self._together = groups[points] if leave_out == "row" else groups[points] * targets.d + outputs
-        self._mass = np.bincount(outputs, weights=v**2, minlength=targets.d)
+        self._y, self._groups = problem.Y[:, 0], groups[points]
+        self._v = np.ones(len(points)) if targets.weight is None else np.sqrt(targets.weight)[points]
+        G = kernel.scalar(X)
+        self._K = G[np.ix_(points, points)] * np.outer(self._v, self._v)
+        self.profile: Profile = PairProfile(G, points, self._outputs, self._y, self._v, targets.d, self._E)
 
     def error(self, T: Array, alpha: float, *, entry: bool) -> float:
-        K = self._pairs * T[np.ix_(self._outputs, self._outputs)]
-        squares = DenseLeaveOneOut(K, self._y, self._together, self._E).residuals(alpha) ** 2
-        sums = np.bincount(self._outputs, weights=squares, minlength=len(self._mass))
-        seen = self._mass > 0
-        return float((sums[seen] / self._mass[seen]).mean())
+        K = self._K * T[np.ix_(self._outputs, self._outputs)]
+        errors = PairErrors(K, self._y, self._outputs, self._v, self._groups, self._E, self._d, entry=entry)
+        return float(errors.at(alpha)[np.unique(self._outputs)].mean())
 
 
 def as_operator_penalty(penalty: Any) -> Penalty:

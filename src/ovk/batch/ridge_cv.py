@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from ovk._progress import ProgressBar
 from ovk._validation import Array, in_interval, positive
-from ovk.batch.problem import CompleteProblem, PairProblem
+from ovk.batch.left_out import CompleteErrors, PairErrors, decoupled_errors, smallest_tolerance
+from ovk.batch.problem import PairProblem
 from ovk.batch.regressor import OVKRegressor, takes_gram
-from ovk.batch.repeated import check_two_inputs, merged, same_inputs
+from ovk.batch.repeated import check_two_inputs, same_inputs
 from ovk.batch.targets import Targets
-from ovk.grams import Kronecker
 from ovk.grams.base import Indices
-from ovk.operators import Identity, MixedEffect, OutputOperator
+from ovk.operators import MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers.eigen import Eigenpairs, KnownEigen, eigenpairs
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
+from ovk.solvers.eigen import Eigenpairs, KnownEigen
 
 
 class OVKRidgeCV(OVKRegressor):
@@ -191,64 +190,40 @@ class OVKRidgeCV(OVKRegressor):
     ) -> tuple[Array, Eigenpairs | None]:
         """Mean squared left-out error of each output, (operators, alphas, d), and eigenvectors of the whole gram."""
         surface = np.empty((len(operators), len(alphas), targets.d))
-        pairs = None
+        entry = self.leave_out == "entry"
+        every = None
         with ProgressBar("leave-one-out", total=len(operators) * len(alphas)) as bar:
             if targets.complete and isinstance(kernel, Separable):
                 chosen = [kernel.operator if operator is None else operator for operator in operators]
-                first, once, within = merged(X, targets, groups)
-                problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, once, 1.0)
-                pairs = self._eigenpairs(problem, chosen, alphas)
-                errors = self._separable_errors(problem, pairs, chosen, alphas, once.weight, within)
-                if len(once.Y) < len(targets.Y) or not pairs.full:
-                    pairs = None
+                tol = smallest_tolerance(chosen, alphas, positive(self.tol, "tol", zero=True))
+                complete = CompleteErrors(kernel, X, targets, groups, intercept=self.fit_intercept, tol=tol)
+                paths = [complete.path(operator.eigh(), alphas, entry=entry) for operator in chosen]
+                every = complete.every
             else:
                 candidates = [_with_operator(kernel, operator) for operator in operators]
-                errors = self._pair_errors(candidates, alphas, X, targets, groups)
-            for o, a, error in errors:
-                surface[o, a] = error
-                bar.update()
-        return surface, pairs
+                paths = [self._path(candidate, alphas, X, targets, groups) for candidate in candidates]
+            for o, path in enumerate(paths):
+                for a, error in enumerate(path):
+                    surface[o, a] = error
+                    bar.update()
+        return surface, every
 
-    def _eigenpairs(self, problem: CompleteProblem, operators: list[OutputOperator], alphas: Array) -> Eigenpairs:
-        """Of the scalar gram, to the accuracy that the smallest alpha needs."""
-        largest = max(float(operator.eigh().values[-1]) for operator in operators)
-        # A trace of E left out of G changes the solution by at most E t / alpha.
-        tol = positive(self.tol, "tol", zero=True) * float(alphas.min()) / max(largest, 1e-300)
-        return eigenpairs(cast(Kronecker, problem.gram).G, tol)
-
-    def _separable_errors(
-        self,
-        problem: CompleteProblem,
-        pairs: Eigenpairs,
-        operators: list[OutputOperator],
-        alphas: Array,
-        weight: Array | None,
-        within: Array,
-    ) -> Iterator[tuple[int, int, Array]]:
-        left_out = KroneckerLeaveOneOut(pairs, problem.Y, problem.columns() if self.fit_intercept else None)
-        total = float(len(problem.Y) if weight is None else weight.sum())
-        for o, operator in enumerate(operators):
-            path = left_out.path(operator.eigh(), alphas, entry=self.leave_out == "entry")
-            for a, residuals in enumerate(path):
-                yield o, a, (np.einsum("iq,iq->q", residuals, residuals) + within) / total
-
-    def _pair_errors(
-        self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, groups: Indices
-    ) -> Iterator[tuple[int, int, Array]]:
-        for o, kernel in enumerate(kernels):
-            problem = PairProblem(kernel, X, targets, 1.0)
-            points, outputs = problem.points, problem.outputs
-            together = groups[points]
-            if self.leave_out == "entry":
-                together = together * targets.d + outputs
-            E = problem.columns() if self.fit_intercept else None
-            left_out = DenseLeaveOneOut(problem.gram.dense(), problem.Y[:, 0], together, E)
-            weight = None if targets.weight is None else targets.weight[points]
-            total = np.bincount(outputs, weights=weight, minlength=targets.d)
-            for a, alpha in enumerate(alphas):
-                squares = left_out.residuals(float(alpha)) ** 2
-                sums = np.bincount(outputs, weights=squares, minlength=targets.d)
-                yield o, a, np.divide(sums, total, out=np.zeros(targets.d), where=total > 0)
+    def _path(
+        self, kernel: OperatorKernel, alphas: Array, X: Any, targets: Targets, groups: Indices
+    ) -> Iterator[Array]:
+        """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs."""
+        entry = self.leave_out == "entry"
+        if targets.complete:
+            found = decoupled_errors(kernel, X, targets, groups, alphas, intercept=self.fit_intercept, entry=entry)
+            if found is not None:
+                return found
+        problem = PairProblem(kernel, X, targets, 1.0)
+        v = None if targets.weight is None else np.sqrt(targets.weight)[problem.points]
+        E = problem.columns() if self.fit_intercept else None
+        errors = PairErrors(
+            problem.gram.dense(), problem.Y[:, 0], problem.outputs, v, groups[problem.points], E, targets.d, entry=entry
+        )
+        return (errors.at(float(alpha)) for alpha in alphas)
 
     def _alpha_per_target(self, kernel: OperatorKernel, errors: Array, alphas: Array) -> Array:
         operator = kernel.operator.dense() if isinstance(kernel, Separable) else np.ones((2, 2))

@@ -131,7 +131,7 @@ class SupportVectorMachine(Parameters):
 
 def _shared_bias(dual: BoxDual, box: Array, *, hinge: bool, tol: float, d: int) -> tuple[Array, Array, DualInfo]:
     """libsvm on the kernel of the pairs."""
-    K = dual.gram.dense()
+    K = dual.matrix(np.arange(len(dual.q)))
     if hinge:
         if len(np.unique(dual.q)) < 2:
             raise ValueError("a shared bias needs observations of both classes, got only one class: use bias='none'")

@@ -11,27 +11,33 @@ where sum s_i(r_i) is the loss of the function Kb: the rule that stops is the ga
 
 A step takes the coordinates that want to go up most and those that want to go down most (both, because what one side
 adds to a common mode of K the other takes off again) and solves for all of them at once. When steps gain little, one
-step takes every coordinate between its bounds: that is where the small eigenvalues of K are felt. Coordinates that
-rest firmly at a bound are set aside (shrinking) until the others are done, and then checked.
+step takes every coordinate between its bounds: that is where the small eigenvalues of K are felt. When that gains
+little too, because the right bounds are not known, an interior point method finds them: as soon as the steps so far
+have cost what it costs, so that it never more than doubles the time of a problem that was easy. Coordinates that rest
+firmly at a bound are set aside (shrinking) until the others are done, and then checked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ovk._params import Registered
 from ovk._validation import Array
-from ovk.grams import Gram
 from ovk.grams.base import Indices
 from ovk.solvers.box_newton import box_newton
+from ovk.solvers.interior_point import BoxProgramme, interior_point
 
 #: Coordinates in a step, steps between two looks at the gap, looks between two rounds of shrinking.
 BLOCK, LOOK, SHRINK = 32, 10, 3
 #: In a step for all free coordinates: how many there may be, violators added on each side, Newton steps.
 FREE, VIOLATORS, NEWTON = 1500, 64, 6
+#: Active coordinates up to which an interior point method may take them all, and factorisations that it takes.
+INTERIOR, FACTORS = 4000, 20
+#: What a step costs beside its factorisations, in multiplications of these: calls from Python, and each entry of K.
+CALLS, ENTRY = 1.5e7, 20
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,32 @@ class DualInfo(Registered):
     converged: bool
 
 
+class Products(Protocol):
+    """What is asked of K: products, entries and its diagonal, as a gram of one output has them."""
+
+    def matmat(self, C: Any) -> Array:
+        """K C, (N, k)."""
+
+    def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
+        """K[rows, columns]; outputs and inputs are zero."""
+
+    def diagonal_blocks(self) -> Array:
+        """The diagonal, (N, 1, 1)."""
+
+
 class BoxDual(NamedTuple):
     """The problem: K on N pairs, q, bounds (N,), epsilon."""
 
-    gram: Gram
+    gram: Products
     q: Array
     lower: Array
     upper: Array
     epsilon: float
+
+    def matrix(self, rows: Indices, columns: Indices | None = None) -> Array:
+        """K[rows, columns], or K[rows, rows]."""
+        columns = rows if columns is None else columns
+        return self.gram.entries(rows, np.zeros_like(rows), columns, np.zeros_like(columns))
 
     def losses(self, r: Array) -> Array:
         """s_i(r_i), (N,)."""
@@ -106,7 +130,7 @@ def dual_coordinate(
         if look % SHRINK == SHRINK - 1:
             search.shrink()
         stalled, last = gap > 0.5 * last, gap
-        moved = search.step_free() if stalled else search.step_block()
+        moved = (search.step_all(tol) or search.step_free()) if stalled else search.step_block()
         iteration += 1
         for _ in range(LOOK - 1):
             moved |= search.step_block()
@@ -124,6 +148,7 @@ class _Search:
 
     def __init__(self, problem: BoxDual, b: Array) -> None:
         self.problem, self.b = problem, np.clip(b, problem.lower, problem.upper)
+        self.spent = 0.0
         self.restore()
 
     def restore(self) -> None:
@@ -171,6 +196,25 @@ class _Search:
         chosen = [self._most(slope, FREE), self._most(up, VIOLATORS, 0.0), self._most(down, VIOLATORS, 0.0)]
         return self._solve(np.unique(np.concatenate(chosen)), NEWTON, 1e-8)
 
+    def step_all(self, tol: float) -> bool:
+        """Solve for all active coordinates by an interior point method; False when it is not worth it."""
+        p, A = self.problem, self.active
+        cost = FACTORS * len(A) ** 3 / 6
+        if len(A) > INTERIOR or self.spent < cost:
+            return False
+        self.spent -= cost
+        K, b = p.matrix(A), self.b[A]
+        # What these coordinates alone must fit; the others stay as they are.
+        part = BoxProgramme(K, self.r[A] + K @ b, p.lower[A], p.upper[A], p.epsilon)
+        new, _ = interior_point(part, tol=min(1e-9, 1e-3 * tol), start=b)
+        change = K @ (new - b)
+        gain = (self.r[A] - 0.5 * change) @ (new - b) - p.epsilon * float(np.abs(new).sum() - np.abs(b).sum())
+        if gain <= 0:
+            return False
+        self.b[A] = new
+        self.r[A] -= change
+        return True
+
     def _solve(self, W: Indices, steps: int, tol: float) -> bool:
         """Minimise over the coordinates W with the others as they are."""
         if len(W) == 0:
@@ -183,7 +227,8 @@ class _Search:
             positive = (b > 0) | ((b == 0) & (r > 0))
             low, high = np.where(positive, 0.0, low), np.where(positive, high, 0.0)
             g = g + np.where(positive, p.epsilon, -p.epsilon)
-        rows = p.gram.entries(W, np.zeros_like(W), self.active, np.zeros_like(self.active))
+        self.spent += CALLS + ENTRY * len(W) * len(self.active) + steps * len(W) ** 2 * (ENTRY + len(W) / 6)
+        rows = p.matrix(W, self.active)
         Q = rows[:, np.searchsorted(self.active, W)]
         d = box_newton(Q, g, low - b, high - b, steps=steps, tol=tol)
         # Exactly at the bound, not beside it: what is free is told by comparison.

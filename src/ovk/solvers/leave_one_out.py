@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ovk._validation import Array
+from ovk.grams import Rotated
 from ovk.grams.base import Indices
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
@@ -60,6 +61,11 @@ class KroneckerLeaveOneOut:
             yield from self._batch(spectrum, alphas[start : start + step], entry)
 
     def _batch(self, spectrum: Spectrum, alphas: Array, entry: bool) -> Iterator[Array]:
+        for C, H in self.rotated(spectrum, alphas):
+            yield _residuals(C, H, spectrum.vectors, entry)
+
+    def rotated(self, spectrum: Spectrum, alphas: Array) -> Iterator[tuple[Array, Array]]:
+        """C~ and H, (n, d) each, at each of `alphas`: coefficients and diagonals of A^-1 in the eigenvectors of T."""
         pairs, V = self._pairs, spectrum.vectors
         n, k, m = len(self._Y), len(alphas), len(spectrum.groups)
         sizes = [group.stop - group.start for group in spectrum.groups]
@@ -83,8 +89,42 @@ class KroneckerLeaveOneOut:
                 H = H - z**2 / total
                 wide, totals = np.repeat(z, sizes, axis=1), np.repeat(total, sizes)
                 C = C - wide * (np.einsum("iq,iq->q", wide, YV) / totals)
-            H = np.repeat(H, sizes, axis=1)
-            yield (C @ V.T) / (H @ (V**2).T) if entry else (C / H) @ V.T
+            yield C, np.repeat(H, sizes, axis=1)
+
+
+class RotatedLeaveOneOut:
+    """Left-out residuals of a sum of separable kernels whose operators have common eigenvectors, complete outputs.
+
+    Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own.
+
+    Parameters
+    ----------
+    parts : the gram as scalar problems
+    Y : (n, d) outputs
+    u : (n,) the intercept's column, or None
+    """
+
+    def __init__(self, parts: Rotated, Y: Array, u: Array | None = None) -> None:
+        self._parts, self._Y, self._u = parts, Y, u
+
+    def path(self, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
+        """Residuals (n, d) at each of `alphas` in turn."""
+        Cs = np.empty((len(alphas), *self._Y.shape))
+        Hs = np.empty_like(Cs)
+        # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
+        for q, (group, Y) in enumerate(zip(self._parts.groups, self._parts.split(self._Y), strict=True)):
+            one = KroneckerLeaveOneOut(eigenpairs(self._parts.matrix(q)), Y, self._u)
+            same = Spectrum(np.ones(Y.shape[1]), np.eye(Y.shape[1]))
+            for a, (C, H) in enumerate(one.rotated(same, alphas)):
+                Cs[a, :, group], Hs[a, :, group] = C, H
+        for C, H in zip(Cs, Hs, strict=True):
+            yield _residuals(C, H, self._parts.vectors, entry)
+
+
+def _residuals(C: Array, H: Array, V: Array, entry: bool) -> Array:
+    """Residuals of rows or entries left out, from C~ and H."""
+    residuals: Array = (C @ V.T) / (H @ (V**2).T) if entry else (C / H) @ V.T
+    return residuals
 
 
 class DenseLeaveOneOut:
