@@ -54,6 +54,9 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_show_sourcelink = False
+html_static_path = ["_static"]
+# Wide tables need the room of the sidebars.
+html_sidebars = {"api/generated/reproductions": []}
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),

@@ -138,18 +138,23 @@ def reproduction_page(results: Path, page: Path) -> None:
         for name in HEADLINES
         if (results / f"{name}.json").exists()
     }
-    lines = [
+    lines = ["---", "html_theme.sidebar_secondary.remove: true", "---", ""]
+    lines += [
         "# Reproductions",
         "",
         "Published results run again, each by `ovk reproduce NAME`. First all of them in one table, then each in full. "
         "Seconds are of one busy machine. `ovk reproduce all --out docs/results` and `make docs` renew this page.",
         "",
-        "| paper | what | published | ours | data | difference |",
-        "|---|---|---:|---:|---|---|",
+        "| paper, command and data | what | published | ours | difference |",
+        "|---|---|---:|---:|---|",
     ]
-    for name, headline in HEADLINES.items():
-        lines += _glance(name, reproduce.entry(name).paper, headline, found.get(name))
+    for name in found:
+        lines += _glance(name, reproduce.entry(name).paper, HEADLINES[name], found[name])
     lines += [""]
+    if others := [name for name in HEADLINES if name not in found]:
+        lines += ["Not run for this page:", "", "| paper and command | difference |", "|---|---|"]
+        lines += [f"| {reproduce.entry(name).paper}, `{name}` | {HEADLINES[name].verdict} |" for name in others]
+        lines += [""]
     for name, result in found.items():
         lines += [f"## {result['title']}", "", f"`ovk reproduce {name}` ({result['seconds']:.0f} s)", ""]
         lines += [f"{result['measure']}. Data: {result['data']}.", "", "| | published | ours | setting |"]
@@ -162,15 +167,14 @@ def reproduction_page(results: Path, page: Path) -> None:
 
 def _glance(name: str, paper: str, headline: Headline, result: Any) -> list[str]:
     """The lines of one reproduction in the table of all."""
-    first = f"[{paper}](../../systems/{headline.system}.md), `{name}`"
-    data = "not run here" if result is None else result["data"]
-    if result is None or not headline.numbers:
-        return [f"| {first} | {'' if result is None else result['title']} | | | {data} | {headline.verdict} |"]
+    first = f"[{paper}](../../systems/{headline.system}.md), `{name}`: {result['data']}"
+    if not headline.numbers:
+        return [f"| {first} | {result['title']} | | | {headline.verdict} |"]
     rows = {row["name"]: row for row in result["rows"]}
     lines = []
     for k, (label, row) in enumerate(headline.numbers.items()):
         numbers = f"{label} | {_number(rows[row]['published'])} | {_number(rows[row]['ours'])}"
-        lines += [f"| {first} | {numbers} | {data} | {headline.verdict} |" if k == 0 else f"| | {numbers} | | |"]
+        lines += [f"| {first} | {numbers} | {headline.verdict} |" if k == 0 else f"| | {numbers} | |"]
     return lines
 
 

@@ -9,23 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from ovk._validation import Array
-from ovk.features import Dictionary
 from ovk.kernels import Gaussian
 from ovk.online.classifier import OLOKClassifier
-from ovk.online.coded import CodedClassifier
-from ovk.online.kawv import KAWV
+from ovk.online.named_features import NamedFeatures
 from ovk.online.olok import OLOK
-from ovk.online.past import Past
-from ovk.online.pkawv import PKAWV
-from ovk.online.support import Support
-from ovk.ovkernels import OperatorKernel
+from ovk.online.widen import widen
 
 try:
     from river import base
@@ -35,110 +29,12 @@ except ImportError as error:  # pragma: no cover
 __all__ = ["RiverClassifier", "RiverMultiTargetRegressor", "RiverRegressor", "widen"]
 
 
-@singledispatch
-def widen(model: Any, count: int) -> None:
-    """Give a learner that has begun `count` more features, which are 0 in all that it has seen."""
-    raise TypeError(
-        f"{type(model).__name__} cannot take features that appear after its start: let the first example name them all"
-    )
-
-
-@widen.register
-def _(model: OLOK, count: int) -> None:
-    A = model.support_.A
-    model.support_ = Support(_wider(model.kernel_, model.support_.X, A.shape[2], count), A, model.support_.time)
-    model.n_features_in_ += count
-
-
-@widen.register
-def _(model: KAWV, count: int) -> None:
-    model.support_ = _wider(model.kernel_, model.support_, model.n_outputs_, count)
-    model.n_features_in_ += count
-
-
-@widen.register
-def _(model: PKAWV, count: int) -> None:
-    features = model.features_
-    if not isinstance(features, Dictionary):
-        raise TypeError(
-            f"{type(model.features).__name__} features cannot take inputs that appear after the start: let the first "
-            "example name them all, or use Nystrom features"
-        )
-    features.points = _wider(model.kernel_, features.points, model.n_outputs_, count)
-    if model.past_ is not None:
-        model.past_ = Past(np.pad(model.past_.X, ((0, 0), (0, count))), model.past_.Y)
-    model.n_features_in_ += count
-
-
-@widen.register
-def _(model: CodedClassifier, count: int) -> None:
-    widen(model.learner_, count)
-    model.n_features_in_ += count
-
-
-def _wider(kernel: OperatorKernel, X: Array, d: int, count: int) -> Array:
-    """Inputs with further features of 0; an error when the kernel cannot take them."""
-    wide = np.pad(X, ((0, 0), (0, count)))
-    try:
-        kernel.gram(np.zeros((1, wide.shape[1]))).matmat(np.zeros((1, d)))
-    except ValueError as error:
-        raise ValueError(
-            f"{kernel!r} is made for {X.shape[1]} features and cannot take {wide.shape[1]}: let the first example name "
-            "them all"
-        ) from error
-    return wide
-
-
-class _Features:
-    """The features seen so far, and examples as rows of numbers."""
-
-    def __init__(self) -> None:
-        self._index: dict[Any, int] = {}
-
-    def width(self, more: int = 0) -> int:
-        """Columns of the rows, with so many more features: without any, one of zeros."""
-        return max(len(self._index) + more, 1)
-
-    def new(self, names: Any) -> list[Any]:
-        """Those that were not seen before."""
-        return [name for name in names if name not in self._index]
-
-    def add(self, names: list[Any]) -> None:
-        for name in names:
-            self._index[name] = len(self._index)
-
-    def row(self, x: dict[Any, Any]) -> Array:
-        """(1, p)."""
-        row = np.zeros((1, self.width()))
-        for name, value in x.items():
-            if name in self._index:
-                row[0, self._index[name]] = _number(value, name)
-        return row
-
-    def table(self, X: Any) -> Array:
-        """(n, p) from a data frame."""
-        table = np.zeros((len(X), self.width()))
-        for j, name in enumerate(X.columns):
-            if name in self._index:
-                table[:, self._index[name]] = np.asarray(X.iloc[:, j], dtype=np.float64)
-        return table
-
-
-def _number(value: Any, name: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"feature {name!r} must be a number, got {value!r}: encode it first (river.preprocessing.OneHotEncoder)"
-        ) from None
-
-
 class _Adapter(ABC):
     """What the adapters share. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._features = _Features()
+        self._features = NamedFeatures()
 
     @abstractmethod
     def _begun(self) -> list[Any]:
