@@ -909,3 +909,14 @@ def gradient_metric(fitted, X, *, steps, power, h=1e-5):
         R = Q @ np.diag(values ** (power / 2)) @ Q.T
         R *= np.sqrt(p / np.sum(R**2))
     return A, R
+
+
+def progressive_least_squares(Phi, Y, alpha):
+    """Ridge predictions of each row from those before it, by orthogonal factors: condition numbers are not squared."""
+    m = Phi.shape[1]
+    Z = np.zeros(Y.shape)
+    for t in range(len(Phi)):
+        A = np.vstack([np.sqrt(alpha) * np.eye(m), Phi[:t]])
+        B = np.vstack([np.zeros((m, Y.shape[1])), Y[:t]])
+        Z[t] = Phi[t] @ np.linalg.lstsq(A, B, rcond=1e-300)[0]
+    return Z

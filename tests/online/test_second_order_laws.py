@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import naive
-from online.streams import KERNELS, stream
+from online.streams import KERNELS, in_chunks, stream
 from ovk import KAWV, PKAWV, OVKRidge, PKAWVClassifier, progressive
 from ovk.datasets import DatasetNotFound, load_parkinsons
 from ovk.features import ALD, KORS, Fourier, Given, Nystrom, Taylor, Uniform
@@ -137,6 +138,30 @@ def test_a_tiny_ridge_interpolates_what_it_has_seen():
         assert_allclose(model.fit(X, y).predict(X), y, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize("m", [10, 24])
+def test_a_tiny_ridge_loses_nothing_once_the_rows_determine_the_features(m, alpha):
+    X, Y = stream(200)
+    points = X[:m]
+    model = PKAWV(Gaussian(2.0), alpha, Nystrom(Given(points)), forecaster="ridge")
+    Z = model.predict_then_learn(X, Y)
+    slow = naive.progressive_least_squares(model.features_.transform(X), Y, alpha)
+    assert_allclose(Z, slow, rtol=1e-8, atol=1e-8)
+    apart = in_chunks(clone(model), X, Y, [1, 5, 17, m, 90])
+    assert_allclose(apart, Z, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("case", ["constant inputs", "duplicated rows", "an output never seen"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("alpha", [1e-16, 1e-30, 1e-100])
+def test_a_ridge_below_rounding_stays_sensible(case, model, alpha):
+    X, Y = STRANGE[case](*stream(150))
+    learner = MODELS[model](Gaussian(1.0) * MixedEffect(0.5), alpha)
+    Z = learner.predict_then_learn(X, Y)
+    assert np.abs(Z).max() < 10 * np.nanmax(np.abs(Y))
+    assert np.isfinite(learner.predict(X[:10], return_std=True)[1]).all()
+
+
 def test_forgetting_does_not_drift():
     n, g = 3000, 0.99
     X, Y = stream(n)
@@ -207,6 +232,7 @@ def test_a_window_forgets_and_a_discount_fades():
     ("model", "message"),
     [
         (KAWV(alpha=0.0), "alpha must be a finite number > 0"),
+        (PKAWV(alpha=1e-200), "alpha must be at least 1e-100"),
         (KAWV(forecaster="best"), "forecaster must be 'awv' or 'ridge', got 'best'"),
         (KAWV(clip=(1.0, 0.0)), r"clip must be None, a number > 0 or a pair low < high"),
         (KAWV(max_rows=20), "these rows make 30, more than max_rows=20; their factor takes .*: use PKAWV"),

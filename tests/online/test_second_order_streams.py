@@ -252,6 +252,20 @@ def test_go_on_after_a_copy(learner, how, tmp_path):
     assert other.cumulative_loss_ == model.cumulative_loss_
 
 
+def test_a_file_holds_what_is_in_use(tmp_path):
+    X, Y = stream(300)
+    few, many = (KAWV(KERNELS["separable"], 0.3).fit(X[:n], Y[:n]) for n in (3, 300))
+    few_file, many_file = tmp_path / "few.ovk", tmp_path / "many.ovk"
+    ovk.save(few, few_file)
+    ovk.save(many, many_file)
+    # 300 rows make a panel of 256 that is full and 44 rows of the next, for each of two eigenvalues.
+    assert few_file.stat().st_size < 50_000
+    assert many_file.stat().st_size < 8 * 2 * (256**2 + 44 * 300) + 100_000
+    loaded = ovk.load(many_file)
+    assert_array_equal(loaded.predict_then_learn(X, Y), many.predict_then_learn(X, Y))
+    assert_array_equal(loaded.predict(X), many.predict(X))
+
+
 def state(model):
     return pickle.dumps({name: value for name, value in vars(model).items() if name != "_memo"})
 

@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 from ovk._params import Registered
 from ovk._validation import Array
 from ovk.online.sums import Part, Sums
-from ovk.online.triangle import Forecast, Triangle
+from ovk.online.triangle import ROUNDING, Forecast, Triangle
 from ovk.solvers.triangular import solve_lower, whitened_rows
 
 Mask = npt.NDArray[np.bool_]
@@ -49,12 +49,13 @@ class Root(Registered):
             return cls(S)
         A = S.copy()
         A[np.diag_indices(m)] += ridge
+        rounding = ROUNDING * float(np.diagonal(S).max())
         L, failed = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
-        # No pivot of S + ridge I is below the ridge.
-        if failed == 0 and float(np.diagonal(L).min()) ** 2 > 0.5 * ridge:
+        # No pivot of S + ridge I is below the ridge, and one below the rounding of S says nothing.
+        if failed == 0 and float(np.diagonal(L).min()) ** 2 > (0.5 * ridge if ridge >= rounding else rounding):
             return cls(L.T)
         values, Q = np.linalg.eigh(S)
-        return cls(Q.T.copy(), np.sqrt(np.maximum(values, 0.0) + ridge))
+        return cls(Q.T.copy(), np.sqrt(np.maximum(values, rounding if ridge < rounding else 0.0) + ridge))
 
     def rows(self, Phi: Array) -> Array:
         """Phi A^-1/2, (r, m), for some root of A."""

@@ -24,7 +24,7 @@ from ovk._params import Registered
 from ovk._validation import Array
 from ovk.online.block_ridge import Group
 from ovk.online.sums import Part
-from ovk.online.triangle import Forecast, unit_cholesky
+from ovk.online.triangle import ROUNDING, Forecast, floor, shifted_cholesky
 from ovk.solvers.triangular import solve_lower
 
 Mask = npt.NDArray[np.bool_]
@@ -129,20 +129,23 @@ class ForgettingRidge(Registered):
                 continue
             columns = slice(group.start, group.stop)
             D = np.full(psi.shape[1], group.ridge)
-            D[:m] += a * self.s
+            # An eigenvalue below the rounding of S says nothing.
+            rounding = ROUNDING * float(self.s.max(initial=0.0))
+            D[:m] += a * (self.s if group.ridge >= rounding else np.maximum(self.s, rounding))
             weighted = psi / D
-            C = unit_cholesky((N / D) @ N.T)
+            G, own = (N / D) @ N.T, np.einsum("ij,ij->i", psi, weighted)
+            f = floor(np.concatenate([np.diagonal(G), own]))
+            C = shifted_cholesky(G, f)
             base = a * (self.V[:, columns] / D[:m, None])
             W = solve_lower(C, np.ascontiguousarray(N @ weighted.T))
             e = solve_lower(C, y[:, columns] - N[:, :m] @ base)
             ridge[:, columns] = psi[:, :m] @ base + W.T @ e
             if self.per == 1:
-                h = np.einsum("ij,ij->i", psi, weighted) - np.einsum("ij,ij->j", W, W)
-                H[:, columns] = h[:, None]
+                H[:, columns] = ((own - np.einsum("ij,ij->j", W, W)) / f)[:, None]
             else:
                 rows, right = psi.reshape(points, self.per, -1), weighted.reshape(points, self.per, -1)
                 inside = W.reshape(len(W), points, self.per)
-                H[...] = rows @ right.transpose(0, 2, 1) - np.einsum("lpa,lpb->pab", inside, inside)
+                H[...] = (rows @ right.transpose(0, 2, 1) - np.einsum("lpa,lpb->pab", inside, inside)) / f
         return Forecast(ridge, H)
 
     def fold(self, m: int) -> None:

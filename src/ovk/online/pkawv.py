@@ -90,6 +90,7 @@ class PKAWV(SecondOrder):
     """
 
     _saved_state = ("_left",)
+    _left: int
 
     def __init__(
         self,
@@ -240,6 +241,10 @@ class PKAWV(SecondOrder):
         else:
             self.ridges_ = [self._ridge([Group(alpha, 0, 1)], d, Part.empty(m, 1))]
         self._open()
+        # As long as there are fewer rows than features the Gram matrix of the rows is regular without the ridge, later
+        # that of the features: a block that went from the one to the other would lose rounding / alpha.
+        if m:
+            self._left = min(self._left, max(m // self.features_.per, 1))
 
     def _ridge(self, groups: list[Group], per: int, part: Part) -> Any:
         if self.discount != 1:

@@ -103,7 +103,8 @@ class SecondOrder(StreamRegressor):
     # Steps ------------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        positive(self.alpha, "alpha")
+        if positive(self.alpha, "alpha") < 1e-100:
+            raise ValueError(f"alpha must be at least 1e-100, for kernel values are divided by it; got {self.alpha!r}")
         if self.forecaster not in FORECASTERS:
             raise ValueError(f"forecaster must be 'awv' or 'ridge', got {self.forecaster!r}")
         if self.on_invalid not in ("raise", "skip"):

@@ -7,6 +7,9 @@ For rows with Gram matrix G (in units of the ridge), C C' = I + G. With e = C^-1
 is the ridge prediction of row j from the rows before it, and h_j its leverage: one factorisation holds all progressive
 predictions. The row's own label enters e_j alone, which its prediction does not touch.
 
+Where the ridge is so small that the 1 is lost beside G to rounding, a larger number f stands in its place: the noise
+of these rows is taken to be f ridges, h_j = C_jj^2 / f - 1.
+
 Rows of one point come together (d of them when outputs share a factor), and rows without a label are predicted but do
 not join the factor: with W = C^-1 G[seen, :], ridge_j = base_j + W_{<j}' e_{<j} and H_j = G_jj - W_{<j}' W_{<j}.
 """
@@ -14,7 +17,7 @@ not join the factor: with W = C^-1 G[seen, :], ridge_j = base_j + W_{<j}' e_{<j}
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +31,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Rows of the factor that are stored, and multiplied, together.
 PANEL = 256
+#: Rounding of a Gram matrix and its factor, as a part of its largest entry.
+ROUNDING = 2.0**-44
 
 
 class Forecast(NamedTuple):
@@ -46,9 +51,9 @@ class Triangle(Registered):
 
     Attributes
     ----------
-    panels : (PANEL, start + PANEL) each; rows beyond `n` are not in use
-    E : (PANEL, k) each
-    n : rows in use
+    panels : (PANEL, start + PANEL) each, the last as far as it is in use, a view of an array with room for the rest
+    E : (PANEL, k) each, the last likewise
+    n : rows in all
     panel : rows of a panel
     """
 
@@ -57,27 +62,36 @@ class Triangle(Registered):
     n: int = 0
     panels: list[Array] = field(default_factory=list)
     E: list[Array] = field(default_factory=list)
+    _room: tuple[Array, Array] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.panels:
+            # A file may hold rows that were never in use.
+            start = (len(self.panels) - 1) * self.panel
+            self.panels[-1], self.E[-1] = self.panels[-1][: self.n - start, : self.n], self.E[-1][: self.n - start]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles of the views would no longer be views; what is not in use is not worth keeping.
+        return Triangle, (self.k, self.panel, self.n, list(self.panels), list(self.E))
 
     def forward(self, G: Array) -> Array:
         """C^-1 G for G (n, r), in its place; G must be in C order."""
         for i, P in enumerate(self.panels):
             start = i * self.panel
-            used = min(self.n - start, self.panel)
-            rows = G[start : start + used]
+            rows = G[start : start + len(P)]
             if start:
-                rows -= P[:used, :start] @ G[:start]
-            rows[...] = solve_lower(P[:used, start : start + used], rows)
+                rows -= P[:, :start] @ G[:start]
+            rows[...] = solve_lower(P[:, start:], rows)
         return G
 
     def backward(self, G: Array) -> Array:
         """C'^-1 G for G (n, r), in its place."""
         for i in range(len(self.panels) - 1, -1, -1):
             P, start = self.panels[i], i * self.panel
-            used = min(self.n - start, self.panel)
-            rows = G[start : start + used]
-            rows[...] = solve_lower(P[:used, start : start + used], rows, transposed=True)
+            rows = G[start : start + len(P)]
+            rows[...] = solve_lower(P[:, start:], rows, transposed=True)
             if start:
-                G[:start] -= P[:used, :start].T @ rows
+                G[:start] -= P[:, :start].T @ rows
         return G
 
     def explained(self, W: Array) -> Array:
@@ -85,13 +99,12 @@ class Triangle(Registered):
         total = np.zeros((W.shape[1], self.k))
         for i, e in enumerate(self.E):
             start = i * self.panel
-            used = min(self.n - start, self.panel)
-            total += W[start : start + used].T @ e[:used]
+            total += W[start : start + len(e)].T @ e
         return total
 
     def coefficients(self) -> Array:
         """(I + G)^-1 (y - base), (n, k)."""
-        return self.backward(np.concatenate(self.E)[: self.n]) if self.n else np.zeros((0, self.k))
+        return self.backward(np.concatenate(self.E)) if self.n else np.zeros((0, self.k))
 
     def look(self, cross: Array, own: Array, base: Array, per: int = 1) -> Forecast:
         """Predictions of new rows, each by itself, from all rows so far; nothing is learned.
@@ -102,11 +115,12 @@ class Triangle(Registered):
         own : (r,) its diagonal, or (points, d, d) its diagonal blocks
         base : (r, k) predictions without the rows of the factor
         """
+        f = floor(own if per == 1 else np.einsum("paa->pa", own))
         W = self.forward(cross)
         if per == 1:
-            return Forecast(base + self.explained(W), own - np.einsum("ij,ij->j", W, W))
+            return Forecast(base + self.explained(W), (own - np.einsum("ij,ij->j", W, W)) / f)
         blocks = W.reshape(len(W), W.shape[1] // per, per)
-        return Forecast(base + self.explained(W), own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True))
+        return Forecast(base + self.explained(W), (own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True)) / f)
 
     def take(
         self, cross: Array, own: Array, base: Array, Y: Array, seen: Mask, per: int = 1, *, keep: bool = True
@@ -121,22 +135,22 @@ class Triangle(Registered):
         per : rows of a point, which are predicted together
         keep : whether anything comes after these rows; else the factor need not grow
         """
-        W = cross
+        W, f = cross, floor(np.diagonal(own))
         if self.n:
             W = self.forward(cross)
             base = base + self.explained(W)
             own -= W.T @ W
         if per == 1 and seen.all():
-            C = unit_cholesky(own)
+            C = shifted_cholesky(own, f)
             e = solve_lower(C, Y - base)
             if keep:
                 self._append(W, C, e)
-            H = np.diagonal(C) ** 2 - 1.0
+            H = np.diagonal(C) ** 2 / f - 1.0
             # Taken out, not subtracted: a row's own label must not touch its prediction even by rounding.
             np.fill_diagonal(C, 0.0)
             return Forecast(base + C @ e, H)
         chosen, others = np.flatnonzero(seen), np.flatnonzero(~seen)
-        C = unit_cholesky(own[np.ix_(chosen, chosen)])
+        C = shifted_cholesky(own[np.ix_(chosen, chosen)], f)
         e = solve_lower(C, Y[chosen] - base[chosen])
         # C^-1 G = C' - C^-1 between seen rows, and C^-1 has nothing where the first row comes before the second.
         inside = np.empty((len(chosen), len(own)))
@@ -149,47 +163,62 @@ class Triangle(Registered):
         if keep:
             self._append(W[:, chosen], C, e)
         if per == 1:
-            return Forecast(ridge, np.diagonal(own) - np.einsum("ij,ij->j", inside, inside))
+            return Forecast(ridge, (np.diagonal(own) - np.einsum("ij,ij->j", inside, inside)) / f)
         each = np.arange(len(own) // per)
         blocks = own.reshape(len(each), per, len(each), per)[each, :, each, :]
         inner = inside.reshape(len(chosen), len(each), per)
-        return Forecast(ridge, blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True))
+        return Forecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / f)
 
     def _append(self, W: Array, C: Array, e: Array) -> None:
         """Rows [W', C] of the factor, and their e."""
         done, r = 0, len(C)
         while done < r:
             start = self.n - self.n % self.panel
-            if start == self.n:
-                self.panels.append(np.zeros((self.panel, start + self.panel)))
-                self.E.append(np.zeros((self.panel, self.k)))
             row = self.n - start
+            P, own = self._last(start, row)
             some = slice(done, min(done + self.panel - row, r))
             count = some.stop - done
-            P = self.panels[-1]
             P[row : row + count, : self.n - done] = W[:, some].T
             P[row : row + count, self.n - done : self.n + count] = C[some, : some.stop]
-            self.E[-1][row : row + count] = e[some]
+            own[row : row + count] = e[some]
             self.n += count
+            self.panels[-1], self.E[-1] = P[: row + count, : self.n], own[: row + count]
             done = some.stop
 
+    def _last(self, start: int, row: int) -> tuple[Array, Array]:
+        """The last panel and its e, with room for all of their rows."""
+        if row and self._room is not None:
+            return self._room
+        self._room = np.zeros((self.panel, start + self.panel)), np.zeros((self.panel, self.k))
+        if row:
+            self._room[0][:row, : self.n], self._room[1][:row] = self.panels[-1], self.E[-1]
+        else:
+            self.panels.append(self._room[0][:0])
+            self.E.append(self._room[1][:0])
+        return self._room
 
-def unit_cholesky(G: Array) -> Array:
-    """Lower C with C C' = I + G for positive semi-definite G, whose diagonal is changed.
 
-    Every C_jj is at least 1. Where rounding (a ridge far below it) has made the matrix indefinite, each pivot is put
-    back to what it cannot be below.
+def floor(diagonal: Array) -> float:
+    """What stands for the 1 in I + G, for G of this diagonal: 1, unless rounding would swallow it."""
+    return max(1.0, ROUNDING * float(diagonal.max(initial=0.0)))
+
+
+def shifted_cholesky(G: Array, f: float) -> Array:
+    """Lower C with C C' = f I + G for G that is positive semi-definite but for rounding, and whose diagonal is changed.
+
+    Every C_jj^2 is at least f. Where rounding has made the matrix indefinite all the same, each pivot is put back to
+    what it cannot be below.
     """
     n = len(G)
     A = G
-    A[np.diag_indices(n)] += 1.0
+    A[np.diag_indices(n)] += f
     C, failed = lapack.dpotrf(A.T, lower=0, clean=1)
-    if failed == 0 and np.diagonal(C).min(initial=1.0) > 0.7:
+    if failed == 0 and float(np.diagonal(C).min(initial=np.inf)) ** 2 > 0.5 * f:
         lower: Array = C.T
         return lower
     L = np.zeros((n, n))
     for j in range(n):
         if j:
             L[j, :j] = solve_lower(L[:j, :j], A[j, :j, None])[:, 0]
-        L[j, j] = np.sqrt(max(A[j, j] - L[j, :j] @ L[j, :j], 1.0))
+        L[j, j] = np.sqrt(max(A[j, j] - L[j, :j] @ L[j, :j], f))
     return L
