@@ -30,6 +30,8 @@ from ovk._validation import Array
 TILE = 1 << 18
 #: Multiplications that one thread does in less time than it takes to share them.
 LITTLE = 1 << 22
+#: Squared distances below this part of the squared norms are taken from differences where a kernel is rough.
+NEAR = 1e-8
 #: Inputs from which products cost more than copying half of a symmetric matrix.
 MANY_INPUTS = 64
 
@@ -97,7 +99,7 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
             list(_pool(threads).map(lambda start: work(start, min(start + step, n)), starts))
 
 
-def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Array:
+def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile, *, rough: bool = False) -> Array:
     """Matrix of a radial kernel.
 
     Parameters
@@ -105,6 +107,8 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     X, Z : (n, p) and (m, p) arrays or scipy sparse matrices; `Z` None means `X`
     scale : length scale, one or (p,)
     profile : replaces h = -|x - z|^2 / (2 scale^2), an array of values <= 0, by the kernel's values, in place
+    rough : whether the values change with |x - z| itself near zero: the square root of a rounded zero is 1e-8, so small
+        distances (of arrays) are then taken from differences
 
     Returns
     -------
@@ -123,7 +127,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     out = np.empty((n, m))
     if n == 0 or m == 0:
         return out
-    distances = _HalfDistances(Z, scale)
+    distances = _HalfDistances(Z, scale, rough)
     mirror = same and p >= MANY_INPUTS
 
     def work(start: int, stop: int) -> None:
@@ -141,7 +145,14 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
 
 
 def radial_product(
-    X: Array, Z: Array, scale: float | Array, profile: Profile, W: Array, seen: Array | None = None
+    X: Array,
+    Z: Array,
+    scale: float | Array,
+    profile: Profile,
+    W: Array,
+    seen: Array | None = None,
+    *,
+    rough: bool = False,
 ) -> Array:
     """The matrix of a radial kernel times W, (n, q), one tile at a time: the matrix itself is never there.
 
@@ -149,7 +160,7 @@ def radial_product(
 
     Parameters
     ----------
-    X, Z, scale, profile : as in `radial`, arrays only
+    X, Z, scale, profile, rough : as in `radial`, arrays only
     W : (m, q)
     seen : (n, k) weights of the first k points in each row; None for ones
     """
@@ -157,7 +168,7 @@ def radial_product(
     total: Array = np.zeros((n, W.shape[1]))
     if n == 0 or m == 0:
         return total
-    distances = _HalfDistances(Z, scale)
+    distances = _HalfDistances(Z, scale, rough)
     width = min(m, WIDEST)
     front = 0 if seen is None else seen.shape[1]
 
@@ -179,8 +190,9 @@ def radial_product(
 class _HalfDistances:
     """-|x - z|^2 / (2 scale^2) to the points Z."""
 
-    def __init__(self, Z: Array, scale: float | Array) -> None:
+    def __init__(self, Z: Array, scale: float | Array, rough: bool) -> None:
         m, p = Z.shape
+        self._rough = rough
         self._centre = _middle(Z)
         # The scale stands on the side of the rows, which there are fewer of.
         self._weight = 1.0 / np.square(np.asarray(scale, dtype=np.float64))
@@ -212,6 +224,16 @@ class _HalfDistances:
         np.matmul(left, self._right[first : first + h.shape[1]].T, out=h)
         # Rounding can leave a distance slightly negative.
         np.minimum(h, 0.0, out=h)
+        if self._rough:
+            self._sharpen(left, first, h)
+
+    def _sharpen(self, left: Array, first: int, h: Array) -> None:
+        """Small distances again, from differences."""
+        right = self._right[first : first + h.shape[1]]
+        rows, columns = np.nonzero(h >= NEAR * np.add.outer(left[:, -2], right[:, -1]))
+        if len(rows):
+            difference = left[rows, :-2] / self._weight - right[columns, :-2]
+            h[rows, columns] = self._norms(difference)
 
 
 #: Points in a tile of a product, at most: with fewer rows than these leave room for, products are slow.
