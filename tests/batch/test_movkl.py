@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import naive
 import ovk
+from batch.reference import long_form
 from ovk import FunctionalRidge, MovKL, MovKLClassifier, MovKLCV
 from ovk.batch import kernel_grid, unit_variance
 from ovk.batch.alternation import combination_weights
@@ -159,6 +160,26 @@ def test_gaps(intercept):
     plain = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=intercept).fit(X, seen)
     assert_allclose(model.predict(NEW), plain.predict(NEW), atol=1e-7)
     assert (np.diff(model.history_[:, 0]) <= 1e-10 * model.objective_).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_long_form_equals_gaps(intercept, weighted):
+    seen = Y.copy()
+    seen[np.random.default_rng(3).random(Y.shape) < 0.4] = np.nan
+    weight = np.linspace(0.5, 2.0, len(X)) if weighted else None
+    for model in (
+        MovKL(kernels("three"), 0.05, grid=T, fit_intercept=intercept),
+        MovKLCV(kernels("three"), [0.01, 0.1], grid=T, fit_intercept=intercept),
+    ):
+        expected = model.fit(X, seen, weight).predict(NEW, return_std=True)
+        objective, errors = model.objective_, getattr(model, "errors_", 0.0)
+        rows, y, task, *w = long_form(X, seen, weight)
+        found = model.fit(rows, y, *w, task=task).predict(NEW, return_std=True)
+        assert_allclose(found[0], expected[0], atol=1e-6)
+        assert_allclose(found[1], expected[1], atol=1e-6)
+        assert_allclose(model.objective_, objective, rtol=1e-6)
+        assert_allclose(getattr(model, "errors_", 0.0), errors, rtol=1e-5)
 
 
 def test_many_values_with_gaps_are_left_to_conjugate_gradients(monkeypatch):

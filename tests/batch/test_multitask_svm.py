@@ -11,7 +11,7 @@ import ovk
 from batch.reference import long_form
 from ovk import MultiTaskSVC, MultiTaskSVR
 from ovk.kernels import Gaussian, Linear
-from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect
+from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, Tree
 
 
 @pytest.fixture
@@ -123,8 +123,29 @@ def test_long_form_holes_weights_and_sparse_inputs_say_the_same(tasks, bias):
     np.testing.assert_allclose(weighted.decision_function(X_new), twice.decision_function(X_new), atol=1e-4)
 
 
-def test_relations_between_classes_help_the_rare_one():
-    """Classes 0-1 and 2-3 are neighbours; with two examples of class 1 its relation to class 0 matters."""
+@pytest.mark.parametrize(
+    "operator",
+    [
+        GraphLaplacian(np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), self_weight=0.5),
+        Tree([[0, 1], 2], 0.6),
+    ],
+    ids=["relations", "hierarchy"],
+)
+def test_related_classes_are_linear_svc_on_the_expanded_features(tasks, operator):
+    """One class against the rest, with the operator of a matrix M of relations or of a tree of classes."""
+    X, X_new, F, _, _ = tasks
+    y = F.argmax(axis=1)
+    model = MultiTaskSVC(Linear() * operator, C=0.7, tol=1e-10).fit(X, y)
+    T = operator.dense()
+    peer = LinearSVC(loss="hinge", C=0.7, fit_intercept=False, tol=1e-10, max_iter=10**6)
+    peer.fit(expanded(X, T), stacked(np.where(y[:, None] == np.arange(3), 1.0, -1.0)))
+    expected = peer.decision_function(expanded(X_new, T)).reshape(3, -1).T
+    np.testing.assert_allclose(model.decision_function(X_new), expected, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X_new), expected.argmax(axis=1))
+
+
+def test_named_classes_with_a_matrix_of_relations():
+    """Classes a-b and c-d are neighbours."""
     rng = np.random.default_rng(0)
     centres = np.array([[2.0, 0.4], [2.0, -0.4], [-2.0, 0.4], [-2.0, -0.4]])
     y = rng.integers(0, 4, 300)

@@ -7,9 +7,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from batch.reference import leave_out_errors, long_form
 from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV, load, save
+from ovk.batch import output_kernel
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.penalties import L1, Trace
+from ovk.solvers.output_kernel import learn_operator
 
 
 def planted(T, n=500, noise=0.3, seed=0):
@@ -154,6 +156,24 @@ def test_the_path_from_the_data(data):
     assert len(model.alphas_) == len(model.errors_) == 12
     assert model.alpha_ == model.alphas_[model.errors_.argmin()]
     assert OutputKernelRidge(Gaussian(0.8), model.alpha_).fit(data.X, data.Y).errors_ is None
+
+
+def test_along_the_path_each_operator_starts_from_its_neighbour(data, monkeypatch):
+    starts, learned = [], []
+
+    def spy(profile, penalty, alpha, start, **options):
+        starts.append(start)
+        learned.append(learn_operator(profile, penalty, alpha, start, **options))
+        return learned[-1]
+
+    monkeypatch.setattr(output_kernel, "learn_operator", spy)
+    model = OutputKernelRidge(Gaussian(0.8), [0.01, 1.0, 0.1], tol=1e-7).fit(data.X, data.Y)
+    assert_allclose(model.alphas_, [1.0, 0.1, 0.01])
+    for before, start in zip(learned, starts[1:], strict=False):
+        assert_allclose(start, before.T)
+    # Where it starts makes no difference to where it ends.
+    cold = OutputKernelRidge(Gaussian(0.8), 0.01, tol=1e-7).fit(data.X, data.Y)
+    assert_allclose(learned[2].T, cold.T_, atol=1e-4 * np.trace(cold.T_))
 
 
 def test_one_output(data):

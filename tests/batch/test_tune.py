@@ -8,9 +8,10 @@ import market
 import naive
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import OVKRidge, OVKRidgeCV, load, save, tune
+from ovk.batch.evidence import Problem
 from ovk.batch.hyperparameters import parameters, read, write
 from ovk.batch.targets import check_targets
-from ovk.batch.tuning import Problem, Search, with_low_rank
+from ovk.batch.tuning import Search, with_low_rank
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Cluster, Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree, Separable
@@ -201,6 +202,6 @@ def test_bad_arguments(arguments, message):
 
 
 def test_too_many_values_for_a_matrix(monkeypatch):
-    monkeypatch.setattr("ovk.batch.tuning.DENSE_LIMIT", 10)
+    monkeypatch.setattr("ovk.batch.evidence.DENSE_LIMIT", 10)
     with pytest.raises(ValueError, match="at most 10 of them, got 18"):
         tune(OVKRidge(Gaussian(1.0)), X, with_holes(Y), restarts=1)

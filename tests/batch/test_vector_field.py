@@ -7,9 +7,8 @@ import naive
 import ovk
 from batch.reference import long_form
 from ovk import OVKRidge, VectorField
-from ovk.batch.field_tuning import _Objective, tune
+from ovk.batch.field_tuning import _Objective, observations, tune
 from ovk.batch.targets import check_targets
-from ovk.batch.vector_field import _observations
 from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
@@ -64,7 +63,7 @@ def test_the_gradient_of_each_criterion_is_that_of_differences(plane, criterion,
     weight = np.linspace(0.3, 2.0, n) if "weight" in options else None
     groups = np.arange(n) // 3 if "groups" in options else None
     targets = check_targets(Y, n, weight, None, X)
-    data = _observations(X, targets, groups, intercept="intercept" in options)
+    data = observations(X, targets, groups, intercept="intercept" in options)
     kernel = 0.8 * CurlFree(Gaussian(0.6), 2) + DivFree(Matern(2.5, 0.9), 2) + 0.3 * Gaussian(0.4) * Identity(2)
     objective = _Objective(kernel, data, None, criterion)
     theta = np.log([0.8, 1.0, 0.3, 0.6, 0.9, 0.4, 0.05])
@@ -80,14 +79,14 @@ def test_the_criteria_are_their_definitions(plane):
     X, Y = plane.data[:n], plane.target[:n]
     kernel = CurlFree(Gaussian(0.6), 2) + DivFree(Gaussian(0.8), 2)
     K = naive.gram(kernel, X)
-    data = _observations(X, check_targets(Y, n, None, None, X), None, intercept=False)
+    data = observations(X, check_targets(Y, n, None, None, X), None, intercept=False)
     theta = np.log([1.0, 1.0, 0.6, 0.8, alpha])
     left_out = naive.leave_one_out(K, Y, alpha)
     value, _ = _Objective(kernel, data, None, "loo")(theta)
     np.testing.assert_allclose(value, (left_out**2).sum() / (2 * n), rtol=1e-9)
     A = K + alpha * np.eye(2 * n)
     y = Y.reshape(-1)
-    expected = 0.5 * y @ np.linalg.solve(A, y) + 0.5 * np.linalg.slogdet(A)[1]
+    expected = 0.5 * y @ np.linalg.solve(A, y) + 0.5 * np.linalg.slogdet(A)[1] + n * np.log(2 * np.pi)
     value, _ = _Objective(kernel, data, None, "evidence")(theta)
     np.testing.assert_allclose(value, expected / (2 * n), rtol=1e-9)
 
@@ -105,7 +104,7 @@ def test_the_evidence_finds_the_kind_of_a_field():
 
 def test_tuned_values_are_at_least_as_good_from_more_starts(plane):
     X = plane.data[:40]
-    data = _observations(X, check_targets(plane.target[:40], 40, None, None, X), None, intercept=False)
+    data = observations(X, check_targets(plane.target[:40], 40, None, None, X), None, intercept=False)
     kernel = CurlFree(Gaussian(1.0), 2) + DivFree(Gaussian(1.0), 2)
     one = tune(kernel, data, alpha=None, criterion="evidence", restarts=1)
     two = tune(kernel, data, alpha=None, criterion="evidence", restarts=2)

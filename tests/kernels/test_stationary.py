@@ -177,3 +177,20 @@ def test_bad_shapes():
 def test_mu_of_the_papers():
     x, z = np.array([[0.3, -1.0]]), np.array([[1.0, 2.0]])
     assert_allclose(Gaussian.from_mu(5.0)(x, z), np.exp(-((x - z) ** 2).sum() / 5.0))
+
+
+@pytest.mark.parametrize("scale", [0.7, np.array([0.5, 2.0, 1.0])])
+@pytest.mark.parametrize("nu", [0.3, 0.5])
+def test_rough_kernels_are_exact_near_zero_whatever_the_shape_of_the_call(nu, scale):
+    rng = np.random.default_rng(0)
+    Z = 10.0 + rng.standard_normal((200, 3))
+    X = np.concatenate([Z[:5], Z[:5] + 1e-7 * rng.standard_normal((5, 3)), rng.standard_normal((5, 3))])
+    k = Matern(nu, scale)
+    s = (((X[:, None] - Z[None]) / scale) ** 2).sum(axis=2)
+    expected = k.profile(s)
+    np.testing.assert_allclose(np.diagonal(k(X[:5], Z)), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(k(X, Z), expected, rtol=1e-9)
+    for i in range(len(X)):
+        np.testing.assert_allclose(k(X[i : i + 1], Z)[0], expected[i], rtol=1e-9)
+    W = rng.standard_normal((200, 2))
+    np.testing.assert_allclose(k.product(X, Z, W), expected @ W, rtol=1e-9, atol=1e-12)

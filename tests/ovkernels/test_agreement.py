@@ -103,6 +103,14 @@ def test_jacobian(K):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("K", SMOOTH)
+def test_jacobian_with_coefficients_for_each_point(K):
+    X, Z = market.inputs(K, 4, seed=1), market.inputs(K, 5, seed=2)
+    C = np.random.default_rng(0).standard_normal((4, 5, market.D))
+    expected = [K.jacobian(X[i : i + 1], Z, C[i])[0] for i in range(4)]
+    assert_allclose(K.jacobian(X, Z, C), expected, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("K", EVERY)
 def test_gradient_in_hyper_parameters(K):
     X, Z = market.inputs(K, 4, seed=1), market.inputs(K, 3, seed=2)

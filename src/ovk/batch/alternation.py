@@ -58,11 +58,15 @@ class System:
         if targets.complete:
             self.terms = self.alone.centred(self.u) if intercept else self.alone
             self.right = self.Y - np.outer(self.u, self.u @ self.Y / (self.u @ self.u)) if intercept else self.Y
+        elif targets.task is not None:
+            self.terms, self.right = self.alone, self.Y
+            self.pairs = np.arange(len(self.Y)), targets.task
         else:
             self.terms = self.alone
             points, outputs = np.nonzero(~np.isnan(targets.Y))
             self.pairs = points, outputs
             self.right = self.Y[self.pairs][:, None]
+        self.shape = len(self.Y), targets.d
 
     def columns(self) -> Array | None:
         """The intercept's columns on the observed pairs, (N, d)."""
@@ -82,7 +86,7 @@ class System:
         """Coefficients of all outputs, (n, d)."""
         if self.targets.complete:
             return C
-        full = np.zeros(self.Y.shape)
+        full = np.zeros(self.shape)
         full[self.pairs] = C[:, 0]
         return full
 

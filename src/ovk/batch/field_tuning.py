@@ -1,20 +1,9 @@
 """Weights and widths of a sum of kernels, and the noise, chosen by evidence or by leave-one-out with exact gradients.
 
-With A = K + alpha I on the observed entries y, K = sum_k w_k K_k, E the columns of constants that are not penalised and
-
-    P = A^-1 - A^-1 E (E' A^-1 E)^-1 E' A^-1,    c = P y,
-
-the two criteria and their derivatives along dA are
-
-    evidence (restricted to what E does not explain):
-        v = 1/2 y'c + 1/2 log |A| + 1/2 log |E' A^-1 E|,      dv = <1/2 (P - c c'), dA>
-    leave-one-out, the entries I of each group left out together,
-    r_I = (P_II)^-1 c_I, g_I = (P_II)^-1 r_I, S = diag(g_I r_I'):
-        v = sum_I |r_I|^2,                                    dv = <-(Pg) c' - c (Pg)' + P (S + S') P, dA>
-
-so every hyper-parameter costs one product of matrices entry by entry. Weights of rows are scaled in, A = R K R +
-alpha I; a weight says how often the row stands there, and that many observations have their part in the evidence of
-alpha.
+The criteria of A = K + alpha I on the observed entries, K = sum_k w_k K_k, and their derivatives are those of
+`solvers.criteria`, so every hyper-parameter costs one product of matrices entry by entry. Weights of rows are scaled
+in, A = R K R + alpha I; a weight says how often the row stands there, and that many observations have their part in
+the evidence of alpha.
 """
 
 from __future__ import annotations
@@ -24,15 +13,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from ovk._progress import ProgressBar
 from ovk._validation import Array
+from ovk.batch.repeated import merged, same_inputs
+from ovk.batch.targets import Targets
 from ovk.grams.base import Indices
 from ovk.ovkernels import OperatorKernel, Scaled, Sum
 from ovk.solvers import SingularSystem
-from ovk.solvers.cholesky import triangle
+from ovk.solvers.criteria import dense_evidence, dense_leave_one_out
 
 #: How far a width may go from where it started, a weight and the noise from the mean square of the outputs.
 WIDTHS, WEIGHTS, NOISE = (1e-2, 1e2), (1e-6, 1e4), (1e-7, 1e1)
@@ -102,8 +92,6 @@ class _Objective:
         self.start_weights = np.array([weight for weight, _ in weighted])
         # One width of a term with one length scale; terms with other parameters keep them.
         self.widths = [(k, name) for k, term in enumerate(self.terms) for name in _width_names(term)]
-        order = np.argsort(data.groups, kind="stable")
-        self._groups = np.split(order, np.flatnonzero(np.diff(data.groups[order])) + 1)
 
     def unpack(self, theta: Array) -> tuple[Array, list[OperatorKernel], float]:
         """Weights, terms and noise."""
@@ -120,8 +108,13 @@ class _Objective:
         grams = [self._seen(term.gram(data.X)) for term in terms]
         A = sum(weight * gram for weight, gram in zip(weights, grams, strict=True))
         A[np.diag_indices_from(A)] += alpha
+        y, E = data.scale * data.y, None if data.E is None else data.E * data.scale[:, None]
         try:
-            value, M = self._value(A)
+            if self.criterion == "evidence":
+                value, M = dense_evidence(A, y, E)
+                value, M = value / len(y), M / len(y)
+            else:
+                value, M = dense_leave_one_out(A, y, data.groups, E)
         except SingularSystem:
             return 1e10, np.zeros_like(theta)
         slopes = [weight * float(np.vdot(M, gram)) for weight, gram in zip(weights, grams, strict=True)]
@@ -133,10 +126,9 @@ class _Objective:
         if self.alpha is None:
             slopes.append(alpha * float(np.trace(M)))
             if self.criterion == "evidence":
-                value += 0.5 * data.repeats * np.log(alpha) + 0.5 * data.within / alpha
-                slopes[-1] += 0.5 * data.repeats - 0.5 * data.within / alpha
-        size = max(len(data.y), 1)
-        return value / size, np.array(slopes) / size
+                value += 0.5 * (data.repeats * np.log(2.0 * np.pi * alpha) + data.within / alpha) / len(y)
+                slopes[-1] += 0.5 * (data.repeats - data.within / alpha) / len(y)
+        return value, np.array(slopes)
 
     def _seen(self, gram: Any) -> Array:
         """R K R on the observed entries."""
@@ -145,36 +137,6 @@ class _Objective:
         if len(entries) < len(K):
             K = K[np.ix_(entries, entries)]
         return K * scale[:, None] * scale
-
-    def _value(self, A: Array) -> tuple[float, Array]:
-        """The criterion and its derivative M in A."""
-        y, E = self.data.scale * self.data.y, self.data.E
-        factor = triangle(lambda: A.copy(), 0.0)
-        P, _ = lapack.dpotri(factor.L, lower=1)
-        P = np.tril(P)
-        P += np.tril(P, -1).T
-        logs = float(np.log(np.diagonal(factor.L)).sum())
-        if E is not None:
-            RE = E * self.data.scale[:, None]
-            Z = P @ RE
-            G = RE.T @ Z
-            P -= Z @ np.linalg.solve(G, Z.T)
-            logs += 0.5 * float(np.linalg.slogdet(G)[1])
-        c = P @ y
-        if self.criterion == "evidence":
-            return 0.5 * float(y @ c) + logs, 0.5 * (P - np.outer(c, c))
-        return self._left_out(P, c)
-
-    def _left_out(self, P: Array, c: Array) -> tuple[float, Array]:
-        r, g = np.empty_like(c), np.empty_like(c)
-        PS = np.empty_like(P)
-        for I in self._groups:  # noqa: E741 - the set I of the formula
-            block = P[np.ix_(I, I)]
-            r[I] = np.linalg.solve(block, c[I])
-            g[I] = np.linalg.solve(block, r[I])
-            PS[:, I] = P[:, I] @ (np.outer(g[I], r[I]) + np.outer(r[I], g[I]))
-        u = P @ g
-        return float(r @ r), PS @ P - np.outer(u, c) - np.outer(c, u)
 
 
 def _width_names(term: OperatorKernel) -> list[str]:
@@ -212,3 +174,27 @@ def tune(
     _, theta = min(found, key=lambda pair: pair[0])
     weights, terms, noise_found = objective.unpack(theta)
     return Tuned(weighted_sum(list(weights), terms), noise_found, [pair[0] for pair in found])
+
+
+def observations(X: Any, targets: Targets, groups: Indices | None, *, intercept: bool) -> Observations:
+    """The entries that were observed; complete rows with the same inputs and group as one row of their total weight."""
+    d = targets.d
+    repeats = within = 0.0
+    if targets.complete:
+        same = same_inputs(X)
+        if groups is None or len(np.unique(same)) == len(np.unique(np.column_stack([same, groups]), axis=0)):
+            count = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
+            if groups is not None:
+                _, first = np.unique(same, return_index=True)
+                groups = groups[first]
+            X, targets, scatter = merged(X, targets, same)
+            repeats, within = d * (count - len(targets.Y)), float(np.sum(scatter))
+    n = X.shape[0]
+    points, outputs = (np.arange(n), targets.task) if targets.task is not None else np.nonzero(~np.isnan(targets.Y))
+    y = targets.Y[:, 0] if targets.task is not None else targets.Y[points, outputs]
+    weight = np.ones(n) if targets.weight is None else targets.weight
+    E = np.eye(d)[outputs] if intercept else None
+    if E is not None:
+        E = E[:, E.any(axis=0)]
+    left_out = same_inputs(X) if groups is None else groups
+    return Observations(X, points * d + outputs, y, np.sqrt(weight[points]), E, left_out[points], repeats, within)

@@ -90,6 +90,6 @@ def _with_holes(system: System, weights: Array, alpha: float, folds: Indices | N
     points = system.pairs[0]
     together = points if folds is None else folds[points]
     left = DenseLeaveOneOut(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
-    residuals = np.full(system.Y.shape, np.nan)
+    residuals = np.full(system.shape, np.nan)
     residuals[system.pairs] = left
     return residuals

@@ -13,11 +13,14 @@ them have a say, and shrinks as the field comes out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovk._validation import Array
+from ovk.features import OperatorNystromMap
+from ovk.ovkernels import OperatorKernel
+from ovk.solvers.cholesky import triangle
 
 #: Values of the field at the data from weights (n,) and the noise variance.
 Smoother = Callable[[Array, float], Array]
@@ -80,3 +83,36 @@ def consensus(
         if moved <= tol:
             break
     return Agreement(p, variance, share, rounds)
+
+
+def smoother(kernel: OperatorKernel, X: Any, V: Array, landmarks: Any, *, intercept: bool) -> Smoother:
+    """Fitted values at the data as a function of weights and noise; the gram is computed once."""
+    n, d = V.shape
+    flat = V.reshape(-1)
+    constants = np.tile(np.eye(d), (n, 1)) if intercept else np.zeros((n * d, 0))
+    if landmarks is None:
+        K = kernel.gram(X).dense()
+
+        def smooth(p: Array, variance: float) -> Array:
+            # (R K R + s^2) c = R (v - E b), f = K R c + E b
+            root = np.repeat(np.sqrt(p), d)
+            factor = triangle(lambda: K * root[:, None] * root, variance)
+            RE = constants * root[:, None]
+            solved = factor.solve(np.column_stack([root * flat, RE]))
+            b = np.linalg.solve(RE.T @ solved[:, 1:], RE.T @ solved[:, 0])
+            c = solved[:, 0] - solved[:, 1:] @ b
+            values: Array = K @ (root * c) + constants @ b
+            return values.reshape(n, d)
+
+        return smooth
+    points = OperatorNystromMap.from_points(kernel, landmarks)
+    Phi = np.column_stack([points.transform(X), constants])
+    ridge = np.concatenate([np.ones(Phi.shape[1] - constants.shape[1]), np.zeros(constants.shape[1])])
+
+    def smooth_sparse(p: Array, variance: float) -> Array:
+        weighted = Phi * np.repeat(p, d)[:, None]
+        factor = triangle(lambda: weighted.T @ Phi + np.diag(variance * ridge), 0.0)
+        values: Array = Phi @ factor.solve(weighted.T @ flat)
+        return values.reshape(n, d)
+
+    return smooth_sparse

@@ -83,7 +83,7 @@ class MovKL(MovKLParameters, CurveOutputs):
 
     kernel = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs.
 
         Parameters
@@ -91,10 +91,12 @@ class MovKL(MovKLParameters, CurveOutputs):
         X : (n, p)
         y : (n, d) or (n,), nan where an output was not observed
         sample_weight : (n,), optional
+        task : (n,) integers, optional
+            Long form: row i is one observation, of output task_i (of a curve: of the grid's point task_i).
         """
         with self._all_or_nothing():
             alpha = positive(self.alpha, "alpha")
-            X, targets = self._check(X, y, sample_weight, None)
+            X, targets = self._check(X, y, sample_weight, task)
             system = self._system(X, targets)
             self._keep(system, alpha, self._learn(system, alpha))
         return self
@@ -131,7 +133,7 @@ class MovKL(MovKLParameters, CurveOutputs):
         targets = system.targets
         kernel = Combination(system.kernels, learned.weights)
         C, b = system.expansion(kernel, learned.C, learned.b)
-        observed = None if targets.complete else ~np.isnan(targets.Y)
+        observed = None if targets.complete or targets.task is not None else ~np.isnan(targets.Y)
         self._store(kernel, alpha, system.X, C, b, targets, observed)
         self.solver_info_ = learned.info
         self.weights_, self.kernel_norms_ = learned.weights, learned.norms
@@ -222,14 +224,14 @@ class MovKLCV(MovKL):
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn; the arguments are those of `MovKL.fit`."""
         with self._all_or_nothing():
             alphas = np.logspace(-4, 1, 9) if self.alphas is None else np.asarray(self.alphas)
             if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
                 raise ValueError(f"alphas must be a sequence of numbers > 0, got {self.alphas!r}")
             alphas = np.array([positive(float(alpha), "each of alphas") for alpha in alphas])
-            X, targets = self._check(X, y, sample_weight, None)
+            X, targets = self._check(X, y, sample_weight, task)
             n = X.shape[0]
             if n < 2:
                 raise ValueError(f"leaving out a curve needs at least 2 samples, got 1 sample (shape {X.shape})")

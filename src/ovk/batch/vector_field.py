@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from ovk._validation import Array, positive, whole
-from ovk.batch.field_tuning import Observations, tune, weighted_sum, weighted_terms
-from ovk.batch.mismatches import Agreement, Smoother, consensus
+from ovk.batch.field_calculus import FieldCalculus
+from ovk.batch.field_tuning import observations, tune, weighted_sum, weighted_terms
+from ovk.batch.mismatches import Agreement, consensus, smoother
 from ovk.batch.regressor import informative
-from ovk.batch.repeated import merged, same_inputs
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.targets import Targets, check_targets
-from ovk.expansion import Expansion
-from ovk.features import OperatorNystromMap
 from ovk.grams.base import Indices
 from ovk.kernels import Gaussian
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, as_operator_kernel
-from ovk.solvers.cholesky import triangle
 
 CRITERIA = ("evidence", "loo", None)
 
 
-class FieldParts(NamedTuple):
-    """Values of the parts of a field, each (n, d): they add up to the prediction.
-
-    `curl_free` is a gradient, `div_free` has no sources, `rest` is what kernels of neither kind and the constant gave.
-    """
-
-    curl_free: Array
-    div_free: Array
-    rest: Array
-
-
-class VectorField(OVKRidge):
+class VectorField(FieldCalculus, OVKRidge):
     """A vector field from observations at scattered points, with its curl-free and divergence-free parts.
 
     Ridge regression (Gaussian process regression) with kernels of gradient fields and of fields without sources. Their
@@ -214,7 +199,7 @@ class VectorField(OVKRidge):
             rows = np.sort(rng.choice(X.shape[0], size=most, replace=False))
             X, targets = X[rows], targets.rows(rows)
             groups = None if groups is None else groups[rows]
-        data = _observations(X, targets, groups, intercept=self.fit_intercept)
+        data = observations(X, targets, groups, intercept=self.fit_intercept)
         assert self.criterion is not None
         found = tune(kernel, data, alpha=alpha, criterion=self.criterion, restarts=self.restarts)
         self.criterion_values_ = np.array(found.values)
@@ -227,6 +212,7 @@ class VectorField(OVKRidge):
         if not targets.complete:
             raise ValueError("robust=True needs every component of every vector: leave rows with nan out")
         V, weight = targets.Y, targets.weight
+        landmarks = None if self.landmarks is None else self._choose_landmarks(X)
         centre = V.mean(axis=0) if self.fit_intercept else np.zeros(V.shape[1])
         if self.criterion is not None:
             pairs = weighted_terms(kernel)
@@ -234,7 +220,7 @@ class VectorField(OVKRidge):
             power = float(((V - centre) ** 2).mean()) or 1.0
             kernel = weighted_sum([power * factor / total for factor, _ in pairs], [term for _, term in pairs])
         start = None if alpha is None else Agreement(np.ones(len(V)), alpha, 0.9, 0)
-        found = consensus(self._smoother(kernel, X, V), V, weight, start=start)
+        found = consensus(smoother(kernel, X, V, landmarks, intercept=self.fit_intercept), V, weight, start=start)
         if self.criterion is not None:
             for _ in range(2):
                 chosen = found.probability > 0.5
@@ -242,94 +228,13 @@ class VectorField(OVKRidge):
                     break
                 kernel, variance = self._tune(kernel, X[chosen], targets.rows(chosen), None, None, rng)
                 again = Agreement(found.probability, variance, found.share, 0)
-                found = consensus(self._smoother(kernel, X, V), V, weight, start=again)
+                found = consensus(
+                    smoother(kernel, X, V, landmarks, intercept=self.fit_intercept), V, weight, start=again
+                )
         if found.variance == 0:
             # All vectors are the same: any noise will do.
             return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
         return kernel, found.variance, found.probability
-
-    def _smoother(self, kernel: OperatorKernel, X: Any, V: Array) -> Smoother:
-        """Fitted values at the data as a function of weights and noise; the gram is computed once."""
-        n, d = V.shape
-        flat = V.reshape(-1)
-        constants = np.tile(np.eye(d), (n, 1)) if self.fit_intercept else np.zeros((n * d, 0))
-        if self.landmarks is None:
-            K = kernel.gram(X).dense()
-
-            def smooth(p: Array, variance: float) -> Array:
-                # (R K R + s^2) c = R (v - E b), f = K R c + E b
-                root = np.repeat(np.sqrt(p), d)
-                factor = triangle(lambda: K * root[:, None] * root, variance)
-                RE = constants * root[:, None]
-                solved = factor.solve(np.column_stack([root * flat, RE]))
-                b = np.linalg.solve(RE.T @ solved[:, 1:], RE.T @ solved[:, 0])
-                c = solved[:, 0] - solved[:, 1:] @ b
-                values: Array = K @ (root * c) + constants @ b
-                return values.reshape(n, d)
-
-            return smooth
-        points = OperatorNystromMap.from_points(kernel, self._choose_landmarks(X))
-        Phi = np.column_stack([points.transform(X), constants])
-        ridge = np.concatenate([np.ones(Phi.shape[1] - constants.shape[1]), np.zeros(constants.shape[1])])
-
-        def smooth_sparse(p: Array, variance: float) -> Array:
-            weighted = Phi * np.repeat(p, d)[:, None]
-            factor = triangle(lambda: weighted.T @ Phi + np.diag(variance * ridge), 0.0)
-            values: Array = Phi @ factor.solve(weighted.T @ flat)
-            return values.reshape(n, d)
-
-        return smooth_sparse
-
-    def part(self, name: str) -> Expansion | None:
-        """One part of the field as a function: "curl-free", "div-free" or "rest"; None where there is none."""
-        check_is_fitted(self)
-        kinds = {"curl-free": [], "div-free": [], "rest": []}  # type: dict[str, list[tuple[float, OperatorKernel]]]
-        if name not in kinds:
-            raise ValueError(f"a part is one of {', '.join(map(repr, kinds))}, got {name!r}")
-        for weight, term in weighted_terms(self.kernel_):
-            kind = "curl-free" if isinstance(term, CurlFree) else "div-free" if isinstance(term, DivFree) else "rest"
-            kinds[kind].append((weight, term))
-        whole_field = self.expansion_
-        offset = whole_field.offset if name == "rest" else None
-        chosen = kinds[name]
-        if not chosen:
-            if offset is None:
-                return None
-            chosen = [(0.0, weighted_terms(self.kernel_)[0][1])]
-        kernel = weighted_sum([weight for weight, _ in chosen], [term for _, term in chosen])
-        return Expansion(kernel, whole_field.support, whole_field.C, offset)
-
-    def decompose(self, X: Any) -> FieldParts:
-        """The parts of the field at each row of X; they add up to `predict(X)`."""
-        check_is_fitted(self)
-        X = self._check_inputs(X, reset=False)
-        parts = [self.part(name) for name in ("curl-free", "div-free", "rest")]
-        zero = np.zeros((X.shape[0], self.n_outputs_))
-        return FieldParts(*[zero.copy() if part is None else part(X) for part in parts])
-
-    def divergence(self, X: Any) -> Array:
-        """Divergence of the field at each row of X, in closed form, (n,)."""
-        J = self._square_jacobian(X, "divergence")
-        trace: Array = np.einsum("nii->n", J)
-        return trace
-
-    def curl(self, X: Any) -> Array:
-        """Curl of the field at each row of X, in closed form: (n,) in the plane, (n, 3) in space."""
-        J = self._square_jacobian(X, "curl")
-        if J.shape[1] == 2:
-            return np.asarray(J[:, 1, 0] - J[:, 0, 1])
-        if J.shape[1] != 3:
-            raise ValueError(f"curl is for fields in 2 or 3 dimensions, this one has {J.shape[1]}")
-        return np.stack([J[:, 2, 1] - J[:, 1, 2], J[:, 0, 2] - J[:, 2, 0], J[:, 1, 0] - J[:, 0, 1]], axis=1)
-
-    def _square_jacobian(self, X: Any, what: str) -> Array:
-        check_is_fitted(self)
-        if self.n_outputs_ != self.n_features_in_:
-            raise ValueError(
-                f"{what} needs a field with as many components as coordinates, this one has {self.n_outputs_} and "
-                f"{self.n_features_in_}"
-            )
-        return self.jacobian(X)
 
 
 def _named(name: str) -> OperatorKernel:
@@ -353,27 +258,3 @@ def _taught(targets: Targets) -> Indices:
     if targets.weight is not None:
         keep &= targets.weight > 0
     return np.flatnonzero(keep)
-
-
-def _observations(X: Any, targets: Targets, groups: Indices | None, *, intercept: bool) -> Observations:
-    """The entries that were observed; complete rows with the same inputs and group as one row of their total weight."""
-    d = targets.d
-    repeats = within = 0.0
-    if targets.complete:
-        same = same_inputs(X)
-        if groups is None or len(np.unique(same)) == len(np.unique(np.column_stack([same, groups]), axis=0)):
-            count = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
-            if groups is not None:
-                _, first = np.unique(same, return_index=True)
-                groups = groups[first]
-            X, targets, scatter = merged(X, targets, same)
-            repeats, within = d * (count - len(targets.Y)), float(np.sum(scatter))
-    n = X.shape[0]
-    points, outputs = (np.arange(n), targets.task) if targets.task is not None else np.nonzero(~np.isnan(targets.Y))
-    y = targets.Y[:, 0] if targets.task is not None else targets.Y[points, outputs]
-    weight = np.ones(n) if targets.weight is None else targets.weight
-    E = np.eye(d)[outputs] if intercept else None
-    if E is not None:
-        E = E[:, E.any(axis=0)]
-    left_out = same_inputs(X) if groups is None else groups
-    return Observations(X, points * d + outputs, y, np.sqrt(weight[points]), E, left_out[points], repeats, within)

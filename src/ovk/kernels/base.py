@@ -104,13 +104,15 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
     Parameters
     ----------
     X, Z : (n, p) and (m, p) arrays
-    W : (m, q) array of weights
+    W : (m, q) array of weights, or (n, m, q) with weights of its own for each x_i
 
     Returns
     -------
     (n, q, p) array; entry (i, a, b) is the derivative of sum_j k(x_i, z_j) W_ja in the b-th coordinate of x_i
     """
     X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+    if W.ndim == 3:
+        return _contract_each(slopes, X, Z, W)
     n, p, q = len(X), X.shape[1], W.shape[1]
     weighted = (W[:, :, None] * Z[:, None, :]).reshape(len(Z), q * p)
     total = np.zeros((n, q, p))
@@ -118,5 +120,16 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
         term = (A @ weighted).reshape(n, q, p)
         if B is not None:
             term += (B @ W)[:, :, None] * X[:, None, :]
+        total += metric * term
+    return total
+
+
+def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
+    """`contract` with weights for each x_i: products of small matrices, one for each point."""
+    total = np.zeros((len(X), W.shape[2], X.shape[1]))
+    for A, B, metric in slopes:
+        term = (A[:, :, None] * W).swapaxes(1, 2) @ Z
+        if B is not None:
+            term += np.einsum("ij,ijq->iq", B, W)[:, :, None] * X[:, None, :]
         total += metric * term
     return total

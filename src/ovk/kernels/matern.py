@@ -47,6 +47,10 @@ class Matern(Stationary):
             raise ValueError(f"nu must be at most {LARGEST_NU:g}, got {self.nu!r}: use a Gaussian kernel instead")
         return nu
 
+    @property
+    def rough(self) -> bool:
+        return self._nu() < 1.0
+
     def profile(self, s: Array, order: int = 0) -> Array:
         # With M_a(r) = r^a K_a(r):  (1/r) d/dr M_a = -M_(a-1)  and  s = r^2 / (2 nu),  so
         # phi^(k)(s) = (-nu)^k 2^(1-nu) / Gamma(nu) M_(nu-k)(r).

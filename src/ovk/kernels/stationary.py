@@ -23,6 +23,11 @@ class Stationary(ScalarKernel):
 
     length_scale: float | Array | str
 
+    @property
+    def rough(self) -> bool:
+        """Whether phi(s) has an infinite slope at s = 0, so that distances near zero must be exact."""
+        return False
+
     @abstractmethod
     def profile(self, s: Array, order: int = 0) -> Array:
         """Derivative of the given order of phi, at s = |x - z|^2 / l^2."""
@@ -71,13 +76,13 @@ class Stationary(ScalarKernel):
         return scale
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances)
+        return radial(X, Z, self.scale(X.shape[1]), self._from_half_distances, rough=self.rough)
 
     def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
         if sparse.issparse(X) or sparse.issparse(Z):
             return super().product(X, Z, W, since)
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
-        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since)
+        return radial_product(X, Z, self.scale(X.shape[1]), self._from_half_distances, W, since, rough=self.rough)
 
     def diag(self, X: Any) -> Array:
         self.scale(X.shape[1])
@@ -98,7 +103,7 @@ class Stationary(ScalarKernel):
             np.minimum(h, 0.0, out=h)
             h *= -2.0
 
-        return radial(X, Z, self.scale(X.shape[1]), only_distances)
+        return radial(X, Z, self.scale(X.shape[1]), only_distances, rough=self.rough)
 
     def shape_gradient(self, s: Array, order: int = 0) -> dict[str, Array]:
         """Derivative of `profile` in the parameters other than the length scale."""

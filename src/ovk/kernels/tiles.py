@@ -30,6 +30,8 @@ from ovk._validation import Array, Indices
 TILE = 1 << 18
 #: Multiplications that one thread does in less time than it takes to share them.
 LITTLE = 1 << 22
+#: Squared distances below this part of the squared norms are taken from differences where a kernel is rough.
+NEAR = 1e-8
 #: Inputs from which products cost more than copying half of a symmetric matrix.
 MANY_INPUTS = 64
 
@@ -97,7 +99,7 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
             list(_pool(threads).map(lambda start: work(start, min(start + step, n)), starts))
 
 
-def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Array:
+def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile, *, rough: bool = False) -> Array:
     """Matrix of a radial kernel.
 
     Parameters
@@ -106,6 +108,8 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     scale : length scale, one or (p,)
     profile : replaces h = -|x - z|^2 / (2 scale^2) by the kernel's values, in place; rounding can leave h above 0 by
         less than 1e-11
+    rough : whether the values change with |x - z| itself near zero: the square root of a rounded zero is 1e-8, so small
+        distances (of arrays) are then taken from differences
 
     Returns
     -------
@@ -124,7 +128,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
     out = np.empty((n, m))
     if n == 0 or m == 0:
         return out
-    distances = _HalfDistances(Z, scale)
+    distances = _HalfDistances(Z, scale, rough)
     mirror = same and p >= MANY_INPUTS
 
     def work(start: int, stop: int) -> None:
@@ -142,7 +146,14 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile) -> Arr
 
 
 def radial_product(
-    X: Array, Z: Array, scale: float | Array, profile: Profile, W: Array, since: Indices | None = None
+    X: Array,
+    Z: Array,
+    scale: float | Array,
+    profile: Profile,
+    W: Array,
+    since: Indices | None = None,
+    *,
+    rough: bool = False,
 ) -> Array:
     """The matrix of a radial kernel times W, (n, q), one tile at a time: the matrix itself is never there.
 
@@ -150,7 +161,7 @@ def radial_product(
 
     Parameters
     ----------
-    X, Z, scale, profile : as in `radial`, arrays only
+    X, Z, scale, profile, rough : as in `radial`, arrays only
     W : (m, q)
     since : (n,) the first point that each row sees, never decreasing; None for all points
     """
@@ -158,7 +169,7 @@ def radial_product(
     total: Array = np.zeros((n, W.shape[1]))
     if n == 0 or m == 0:
         return total
-    distances = _HalfDistances(Z, scale)
+    distances = _HalfDistances(Z, scale, rough)
     width = min(m, WIDEST)
 
     def work(start: int, stop: int) -> None:
@@ -192,8 +203,9 @@ def _hide(h: Array, since: Indices) -> None:
 class _HalfDistances:
     """-|x - z|^2 / (2 scale^2) to the points Z."""
 
-    def __init__(self, Z: Array, scale: float | Array) -> None:
+    def __init__(self, Z: Array, scale: float | Array, rough: bool) -> None:
         m, p = Z.shape
+        self._rough = rough
         self._centre = _middle(Z)
         # The scale stands on the side of the rows, which there are fewer of.
         self._weight = 1.0 / np.square(np.asarray(scale, dtype=np.float64))
@@ -201,7 +213,7 @@ class _HalfDistances:
         np.subtract(Z, self._centre, out=self._right[:, :p])
         self._right[:, p] = 1.0
         self._right[:, p + 1] = norms = self._norms(self._right[:, :p])
-        self._near = norms.min() > -NEAR
+        self._near = norms.min() > -FAR
 
     def _norms(self, A: Array) -> Array:
         """-|a|^2 / (2 scale^2) of every row, (n,)."""
@@ -226,12 +238,22 @@ class _HalfDistances:
         np.matmul(left, self._right[first : first + h.shape[1]].T, out=h)
         # Rounding can leave a distance negative, far from the centre by much. Near it a profile does not mind, or sees
         # to it itself: going over a tile costs a fifth of all its work. (Written so that nan counts as far.)
-        if not (self._near and left[:, -2].min() > -NEAR):
+        if not (self._near and left[:, -2].min() > -FAR):
             np.minimum(h, 0.0, out=h)
+        if self._rough:
+            self._sharpen(left, first, h)
+
+    def _sharpen(self, left: Array, first: int, h: Array) -> None:
+        """Small distances again, from differences."""
+        right = self._right[first : first + h.shape[1]]
+        rows, columns = np.nonzero(h >= NEAR * np.add.outer(left[:, -2], right[:, -1]))
+        if len(rows):
+            difference = left[rows, :-2] / self._weight - right[columns, :-2]
+            h[rows, columns] = self._norms(difference)
 
 
 #: -|a|^2 / (2 scale^2) of points whose distances are right to 1e-11.
-NEAR = 1024.0
+FAR = 1024.0
 
 #: Rows of which the points that they do not see are hidden together.
 STAIR = 32

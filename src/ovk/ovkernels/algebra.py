@@ -133,17 +133,15 @@ class Hadamard(_Pair):
         return self.left.pairs(X, s, Z, t) * self.right.pairs(X, s, Z, t)
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        # d(K1 o K2) c = sum over entries: for each output p, (dK1)(. , p) K2(., p) c_p + K1 (dK2) c_p. The weights
-        # differ from point to point, so the derivative is taken one new point and one output at a time.
+        # Entry (q, p) of d(K1 o K2) is dK1_qp K2_qp + K1_qp dK2_qp: for output q of f, the derivative of one factor
+        # with the coefficients K_qp c_p that the other makes of c at each point.
         X = np.asarray(X, dtype=np.float64)
-        d = C.shape[1]
+        d = C.shape[-1]
         total = np.zeros((len(X), d, X.shape[1]))
         for one, other in ((self.left, self.right), (self.right, self.left)):
-            blocks = other.gram(X, Z).dense().reshape(len(X), d, len(C), d)
-            for i in range(len(X)):
-                for q in range(d):
-                    weighted = blocks[i, q] * C
-                    total[i, q] += one.jacobian(X[i : i + 1], Z, weighted)[0, q]
+            blocks = other.gram(X, Z).dense().reshape(len(X), d, -1, d)
+            for q in range(d):
+                total[:, q] += one.jacobian(X, Z, blocks[:, q] * C)[:, q]
         return total
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:

@@ -61,7 +61,10 @@ class OperatorKernel(Algebra, Parameters, ABC):
         return self.gram(X, Z).entries(np.arange(n), s, np.arange(len(t)), t)
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        """Derivative in x of f(x) = sum_j K(x, z_j) c_j at each row of X: (n, d, p)."""
+        """Derivative in x of f(x) = sum_j K(x, z_j) c_j at each row of X: (n, d, p).
+
+        C is (m, d), or (n, m, d) with coefficients of its own for each row of X.
+        """
         raise NotDifferentiable(f"{type(self).__name__} has no closed-form derivative in its input")
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:

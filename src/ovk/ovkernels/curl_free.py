@@ -121,11 +121,12 @@ class _FieldKernel(OperatorKernel):
         a, a1 = form.e * second, form.e * third
         b1 = form.g * (second + s * third) + form.h * second
         u = [x[:, i, None] - z[None, :, i] for i in range(p)]
-        along = sum(u[i] * C[None, :, i] for i in range(p))
+        c = C if C.ndim == 3 else C[None]
+        along = sum(u[i] * c[:, :, i] for i in range(p))
         J = np.empty((len(x), p, p))
         for i in range(p):
             for k in range(p):
-                term = 2.0 * a1 * u[k] * u[i] * along + 2.0 * b1 * u[k] * C[None, :, i] + a * u[i] * C[None, :, k]
+                term = 2.0 * a1 * u[k] * u[i] * along + 2.0 * b1 * u[k] * c[:, :, i] + a * u[i] * c[:, :, k]
                 if i == k:
                     term += a * along
                 J[:, i, k] = term.sum(axis=1) / scale

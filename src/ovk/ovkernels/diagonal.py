@@ -83,7 +83,7 @@ class Diagonal(OperatorKernel):
         return values
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        parts = [contract(kernel.slopes(X, Z), X, Z, C[:, q : q + 1])[:, 0] for q, kernel in enumerate(self.scalars)]
+        parts = [contract(kernel.slopes(X, Z), X, Z, C[..., q : q + 1])[:, 0] for q, kernel in enumerate(self.scalars)]
         return np.stack(parts, axis=1)
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:

@@ -76,7 +76,8 @@ class Separable(OperatorKernel):
         return self.scalar(X, Z) * self.operator.dense()[np.ix_(s, s if t is None else t)]
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
-        return contract(self.scalar.slopes(X, Z), X, Z, self.operator.apply(C))
+        W = self.operator.apply(C.reshape(-1, C.shape[-1])).reshape(C.shape)
+        return contract(self.scalar.slopes(X, Z), X, Z, W)
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
         G = self.scalar(X, Z)

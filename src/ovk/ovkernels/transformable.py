@@ -107,7 +107,7 @@ class Transformable(OperatorKernel):
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         X = np.asarray(X, dtype=np.float64)
-        support, weights = self._stack(Z), np.asarray(C).reshape(-1, 1)
+        support, weights = self._stack(Z), np.asarray(C).reshape(*C.shape[:-2], -1, 1)
         parts = []
         for i, view in enumerate(self.views(X)):
             inner = contract(self.scalar.slopes(view, support), view, support, weights)[:, 0]

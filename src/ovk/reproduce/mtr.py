@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -49,6 +49,7 @@ TUNED_ROWS, OWN_WIDTHS, SMALL, MOST_OBSERVED = 400, 60, 400, 1500
 PULL = 3.0
 
 APART, COUPLED, LEARNED, TUNED = "per-output KernelRidge", "operator by leave-one-out", "learned operator", "tuned"
+WIDTHS_TUNED = "tuned, a width for each input"
 STACKED, TREES, GP = "stack of ours", "ExtraTrees", "GPyTorch multitask GP"
 
 
@@ -152,11 +153,15 @@ def _tuned(fold: Fold) -> OVKRidge:
     """Widths, operator and noise by the evidence of some of the rows, then ridge regression on all of them."""
     X, Y, _, seed = fold
     rows = np.random.default_rng(seed).permutation(len(X))[:TUNED_ROWS]
-    middle = 2.0 * median_distance(X)
-    width: Any = np.full(X.shape[1], middle) if X.shape[1] <= OWN_WIDTHS else middle
-    start = OVKRidge(Matern(1.5, width))
-    found = tune(start, X[rows], Y[rows], rank=min(2, Y.shape[1]), restarts=1, max_iter=60)
+    found = _by_evidence(X[rows], Y[rows], own=X.shape[1] <= OWN_WIDTHS)
     return OVKRidge(found.kernel_, found.alpha_).fit(X, Y)
+
+
+def _by_evidence(X: Array, Y: Array, *, own: bool) -> OVKRidge:
+    """A Matern kernel with one width, or with one for each input."""
+    middle = 2.0 * median_distance(X)
+    start = OVKRidge(Matern(1.5, np.full(X.shape[1], middle) if own else middle))
+    return tune(start, X, Y, rank=min(2, Y.shape[1]), restarts=1, max_iter=60)
 
 
 def _gp(fold: Fold) -> Array:
@@ -185,11 +190,12 @@ def partial(fold: Fold, peers: bool) -> dict[str, Array]:
         if peers:
             trees[:, q] = ExtraTreesRegressor(200, random_state=seed).fit(X[rows], Y[rows, q]).predict(new)
     coupled = OVKRidgeCV(candidates, ALPHAS, omegas=FEW_OMEGAS).fit(X, Y)
-    start = OVKRidge(Matern(1.5, 2.0 * median_distance(X)))
-    tuned = tune(start, X, Y, rank=min(2, d), restarts=1, max_iter=60)
-    found = {APART: apart, COUPLED: coupled.predict(new), TUNED: tuned.predict(new)}
-    guesses = [left_out(model.kernel_, model.alpha_, X, Y) for model in (coupled, tuned)]
-    found[STACKED] = _stacked([*guesses, guess], Y, [found[name] for name in (COUPLED, TUNED, APART)])
+    models = {COUPLED: coupled, TUNED: _by_evidence(X, Y, own=False)}
+    if X.shape[1] <= OWN_WIDTHS:
+        models[WIDTHS_TUNED] = _by_evidence(X, Y, own=True)
+    found = {APART: apart} | {name: model.predict(new) for name, model in models.items()}
+    guesses = [left_out(model.kernel_, model.alpha_, X, Y) for model in models.values()]
+    found[STACKED] = _stacked([*guesses, guess], Y, [found[name] for name in (*models, APART)])
     if peers:
         found[TREES] = trees
         if (~np.isnan(Y)).sum() <= SMALL and installed():
@@ -274,8 +280,9 @@ def mtr(
             "combined by their left-out predictions.",
             f"GPyTorch (Matern, rank 2, a width for each input, Adam) where a fold has at most {SMALL} values; it does "
             "not count in the ranks.",
-            f"With missing outputs everybody chooses from {len(FEW_WIDTHS)} Gaussian kernels, trees are grown for each "
-            f"output, and sets with more than {MOST_OBSERVED} observed values are left out.",
+            f"With missing outputs everybody chooses from {len(FEW_WIDTHS)} Gaussian kernels, tuning is done with one "
+            "width and with one for each input, trees are grown for each output, and sets with more than "
+            f"{MOST_OBSERVED} observed values are left out.",
         ],
     )
 

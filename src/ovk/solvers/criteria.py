@@ -9,6 +9,9 @@ Both change with A by <Omega, dA>:  Omega = (B - c c') / 2  for the evidence; fo
 
     Omega = (2 / N) (B S B - (B p c' + c p'B) / 2),   S block diagonal, S_II = (r_I p_I' + p_I r_I') / 2.
 
+Constants that are not penalised, columns E, turn B into B - B E (E'B E)^-1 E'B in all of this, and the evidence is
+restricted to what they do not explain: log det E'B E is added.
+
 For K = sum_k G_k (x) T_k that is all one needs: the derivative in G_k is sum_qp T_k[q, p] Omega[(., q), (., p)], in T_k
 sum_ij G_k[i, j] Omega[(i, .), (j, .)]. With one term and complete outputs nothing of size n d is formed: scaling by the
 noise D makes A = G (x) T + I with T = V diag(t) V', G = Q diag(g) Q', and the evidence and its derivatives are
@@ -132,37 +135,49 @@ def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Crite
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
 
 
-def dense_evidence(A: Array, y: Array) -> DenseCriterion:
-    """Negative log evidence of the pairs y, (N,), with covariance A, noise included."""
-    factor = triangle(A.copy, 0.0)
-    c = factor.solve(y)
-    logdet = 2.0 * float(np.log(np.diagonal(factor.L)).sum())
-    value = 0.5 * (float(y @ c) + logdet + len(y) * float(np.log(2.0 * np.pi)))
-    return DenseCriterion(value, 0.5 * (_inverse(factor.L) - np.outer(c, c)))
+def dense_evidence(A: Array, y: Array, E: Array | None = None) -> DenseCriterion:
+    """Negative log evidence of the pairs y, (N,), with covariance A, noise included.
+
+    With columns E, (N, k), of constants that are not penalised: that of what they do not explain.
+    """
+    P, c, logdet = _solved(A, y, E)
+    known = len(y) - (0 if E is None else E.shape[1])
+    value = 0.5 * (float(y @ c) + logdet + known * float(np.log(2.0 * np.pi)))
+    return DenseCriterion(value, 0.5 * (P - np.outer(c, c)))
 
 
-def dense_leave_one_out(A: Array, y: Array, together: Indices) -> DenseCriterion:
+def dense_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None = None) -> DenseCriterion:
     """Mean squared left-out residual of the pairs y; those with the same number in `together` are left out together."""
-    factor = triangle(A.copy, 0.0)
-    c, B = factor.solve(y), _inverse(factor.L)
+    B, c, _ = _solved(A, y, E)
     r, p = np.empty_like(c), np.empty_like(c)
-    S = sparse.lil_array((len(y), len(y)))
     order = np.argsort(together, kind="stable")
-    diagonal = np.zeros(len(y))
+    rows, columns, values = [], [], []
     for I in np.split(order, np.flatnonzero(np.diff(together[order])) + 1):  # noqa: E741 - the set I of the formula
-        if len(I) == 1:
-            r[I] = c[I] / B[I, I]
-            p[I] = r[I] / B[I, I]
-            diagonal[I] = r[I] * p[I]
-            continue
         block = B[np.ix_(I, I)]
         r[I] = np.linalg.solve(block, c[I])
         p[I] = np.linalg.solve(block, r[I])
-        S[np.ix_(I, I)] = 0.5 * (np.outer(r[I], p[I]) + np.outer(p[I], r[I]))
-    inside = sparse.csr_array(S + sparse.diags_array(diagonal))
+        rows.append(np.repeat(I, len(I)))
+        columns.append(np.tile(I, len(I)))
+        values.append(0.5 * (np.outer(r[I], p[I]) + np.outer(p[I], r[I])).ravel())
+    places = np.concatenate(rows), np.concatenate(columns)
+    S = sparse.csr_array((np.concatenate(values), places), shape=B.shape)
     solved = B @ p
-    omega = B @ (inside @ B) - 0.5 * (np.outer(solved, c) + np.outer(c, solved))
+    omega = B @ (S @ B) - 0.5 * (np.outer(solved, c) + np.outer(c, solved))
     return DenseCriterion(float(r @ r) / len(y), (2.0 / len(y)) * omega)
+
+
+def _solved(A: Array, y: Array, E: Array | None) -> tuple[Array, Array, float]:
+    """P = A^-1 - A^-1 E (E'A^-1 E)^-1 E'A^-1, c = P y, and log det A + log det E'A^-1 E."""
+    factor = triangle(A.copy, 0.0)
+    P, c = _inverse(factor.L), factor.solve(y)
+    logdet = 2.0 * float(np.log(np.diagonal(factor.L)).sum())
+    if E is not None:
+        Z = P @ E
+        inner = E.T @ Z
+        P -= Z @ np.linalg.solve(inner, Z.T)
+        c = c - Z @ np.linalg.solve(inner, E.T @ c)
+        logdet += float(np.linalg.slogdet(inner)[1])
+    return P, c, logdet
 
 
 def split_among_terms(

@@ -2,10 +2,10 @@
 
     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  sum_{i in task t} b_i = 0 for each t
 
-The biases are the multipliers of the sums. Up to a few thousand coordinates an interior point method finds both at
-once. Beyond, the method of multipliers: solve the problem in the box with rho/2 sum_t (sum_{i in t} b_i)^2 added,
-which is the kernel K + rho [same task], then raise bias_t by rho times the sum, and again. Either way the result is
-made to sum to zero exactly, so that the duality gap is one.
+The biases are the multipliers of the sums. The method of multipliers: solve the problem in the box with
+rho/2 sum_t (sum_{i in t} b_i)^2 added, which is the kernel K + rho [same task], then raise bias_t by rho times the sum,
+and again. Where that takes long, up to a few thousand coordinates, an interior point method finds both at once. Either
+way the result is made to sum to zero exactly, so that the duality gap is one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from ovk._validation import Array
 from ovk.grams.base import Indices
-from ovk.solvers.dual_coordinate import INTERIOR, BoxDual, DualInfo, Products, dual_coordinate
+from ovk.solvers.dual_coordinate import CALLS, FACTORS, INTERIOR, BoxDual, DualInfo, Products, dual_coordinate
 from ovk.solvers.interior_point import BoxProgramme, interior_point
 
 #: Rounds of the method of multipliers, and rho in units of the mean of the diagonal of K.
@@ -62,20 +62,36 @@ def dual_with_biases(
     >>> bias.round(3)  # both tasks have slope 1: they change sign at 1 and at 6
     array([-1., -6.])
     """
-    T = int(task.max()) + 1
-    diagonal = problem.gram.diagonal_blocks()[:, 0, 0]
-    rho = STIFFNESS * max(float(diagonal.mean()), 1e-300)
+    T, N = int(task.max()) + 1, len(problem.q)
+    b, bias = np.zeros(N), np.zeros(T)
+    # Multipliers may take about the time of the interior point method, a few steps being for all free coordinates.
+    trial = min(max_iter, int(FACTORS * N**3 / 48 / CALLS) + 1) if N <= INTERIOR else max_iter
+    found = _multipliers(problem, task, b, bias, tol, trial)
+    if found[2].converged or N > INTERIOR:
+        return found
+    present = np.unique(task)
+    E = (task[:, None] == present).astype(np.float64)
+    dense = BoxProgramme(problem.matrix(np.arange(N)), *problem[1:], E)
+    b, bias[present] = interior_point(dense, tol=min(1e-9, 1e-3 * tol))
+    inside = _certified(problem, task, T, b, bias, found[2].iterations + 1, tol)
+    if inside[2].converged or found[2].iterations >= max_iter:
+        return min(inside, found, key=_gap)
+    return min(inside, _multipliers(problem, task, b, bias, tol, max_iter), key=_gap)
+
+
+def _gap(solution: tuple[Array, Array, DualInfo]) -> float:
+    return solution[2].gap
+
+
+def _multipliers(
+    problem: BoxDual, task: Indices, b: Array, bias: Array, tol: float, max_iter: int
+) -> tuple[Array, Array, DualInfo]:
+    """The method of multipliers from b and biases."""
+    T = len(bias)
+    rho = STIFFNESS * max(float(problem.gram.diagonal_blocks().mean()), 1e-300)
     stiff = _SameTask(problem.gram, task, rho)
-    b, bias, iterations = np.zeros_like(problem.q), np.zeros(T), 0
+    iterations = 0
     best: tuple[Array, Array, DualInfo] | None = None
-    if len(b) <= INTERIOR:
-        present = np.unique(task)
-        E = (task[:, None] == present).astype(np.float64)
-        dense = BoxProgramme(problem.matrix(np.arange(len(b))), *problem[1:], E)
-        b, bias[present] = interior_point(dense, tol=min(1e-9, 1e-3 * tol))
-        best = _certified(problem, task, T, b, bias, 1, tol)
-        if best[2].converged:
-            return best
     for _ in range(ROUNDS):
         shifted = problem._replace(gram=stiff, q=problem.q - bias[task])
         b, inner = dual_coordinate(shifted, tol=0.1 * tol, max_iter=max(max_iter - iterations, 1), start=b)
@@ -104,7 +120,7 @@ def _certified(
             best = best_biases(problem, task, T, problem.q - values)
             info = problem.info(even, problem.q - values - best[task], values, iterations, tol)
             found.append((even, best, info))
-    return min(found, key=lambda solution: solution[2].gap)
+    return min(found, key=_gap)
 
 
 def _polished(problem: BoxDual, task: Indices, T: int, b: Array, bias: Array) -> Array | None:
