@@ -52,6 +52,7 @@ class Runs:
         self.every = 200 if settings.size == "toy" else 20_000
         self.found: dict[str, Any] = {}
         self.seconds = 0.0
+        self.died = 0
 
     def command(self, name: str) -> list[str]:
         model, parts = self.folder / f"{name}.ovk", self.folder / name
@@ -81,7 +82,7 @@ class Runs:
                 process.wait(rng.uniform(0.0, 2.0 * self.seconds / max(self.kills, 10)))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
-            process.wait()
+            self.died += process.wait() == -signal.SIGKILL
         subprocess.run(self.command(KILLED), check=True, capture_output=True)
 
     def clear(self, name: str) -> None:
@@ -105,7 +106,7 @@ class Runs:
         scores = {
             "rows": found["rows"],
             "rows a second": found["rows"] / found["seconds"],
-            "kills": self.kills,
+            "kills": self.died,
             "peak memory (MB)": memory,
             **{f"squared error over that of the {name}": ratio.tolist() for name, ratio in rivals.items()},
         }

@@ -4,7 +4,8 @@ from ovk.sessions.batch import Fitted, fit_table
 from ovk.sessions.learn import Progress, learn
 from ovk.sessions.models import MODELS, make_model
 from ovk.sessions.parts import Parts
-from ovk.sessions.session import Predictions, Session
+from ovk.sessions.predictions import Predictions
+from ovk.sessions.session import Session
 from ovk.sessions.settings import Settings
 
 __all__ = [

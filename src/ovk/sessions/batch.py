@@ -13,7 +13,8 @@ from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import Recent
 from ovk.evaluation.scaling import Standardised
 from ovk.sessions.models import KERNELS
-from ovk.sessions.session import FEWEST, Predictions, joined
+from ovk.sessions.predictions import Predictions, predicted
+from ovk.sessions.session import FEWEST, joined
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Preparation, Records
 
@@ -54,11 +55,7 @@ class Fitted(Registered):
         """Predict rows, with intervals of that level."""
         rows = self.preparation.take(batch)
         self.n_bad += len(rows.bad)
-        F = np.empty(rows.chunk.Y.shape)
-        if len(F):
-            scaled = self.scaling.as_of_now(rows.chunk.X)
-            F = scaled.restore(self.estimator.predict(scaled.X).reshape(F.shape))
-        return Predictions(rows.rows, F, self.recent.widths([level])[0])
+        return predicted(rows, self.scaling, self.estimator, self.recent, level)
 
 
 def fit_table(records: Records, settings: Settings) -> Fitted:
@@ -81,9 +78,7 @@ def fit_table(records: Records, settings: Settings) -> Fitted:
     >>> bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
     True
     """
-    settings.check()
-    preparation = Preparation(settings.targets, settings.features, settings.time, settings.lags)
-    preparation.bind(records.names, records.label)
+    preparation = settings.preparation(records)
     whole = joined(list(records.batches(int(settings.block))), len(records.names))
     if len(whole.rows) < FEWEST:
         raise ValueError(f"{records.label} has {len(whole.rows)} rows to learn from: at least {FEWEST} are needed")

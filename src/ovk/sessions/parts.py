@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ovk.persistence.atomic import replacing
-from ovk.sessions.session import Predictions
+from ovk.sessions.predictions import Predictions
 
 _NAME = re.compile(r"part-(\d{6})\.csv")
 

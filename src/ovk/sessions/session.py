@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ovk._params import Registered
-from ovk._validation import Array
 from ovk.evaluation import LastValue, ProgressiveResult, Race, Recent, RunningMean
 from ovk.evaluation.scaling import RunningMoments, Standardised
 from ovk.sessions.models import make_model
+from ovk.sessions.predictions import Predictions, predicted
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Chunk, Preparation, Records
 
@@ -28,21 +28,6 @@ STEP = 256
 
 #: Fewest rows to learn from.
 FEWEST = 8
-
-
-class Predictions(NamedTuple):
-    """Predictions of rows.
-
-    Attributes
-    ----------
-    rows : number of each row in its file
-    F : (n, d) predictions
-    widths : (n, d) half widths of their intervals, or (d,) if all are the same; nan before enough was seen
-    """
-
-    rows: list[int]
-    F: Array
-    widths: Array
 
 
 @dataclass
@@ -96,9 +81,7 @@ class Session(Registered):
     @classmethod
     def begin(cls, records: Records, settings: Settings) -> tuple[Session, Learning]:
         """Learn the warm-up of a file; the session, and the predictions of all rows to come, learned one by one."""
-        settings.check()
-        preparation = Preparation(settings.targets, settings.features, settings.time, settings.lags)
-        preparation.bind(records.names, records.label)
+        preparation = settings.preparation(records)
         batches = records.batches(settings.block)
         head: list[Batch] = []
         ended = True
@@ -160,9 +143,7 @@ class Session(Registered):
         self._note(rows.bad)
         if not isinstance(self.race.scaling, Standardised):
             raise TypeError("a session standardises its rows")
-        scaled = self.race.scaling.as_of_now(rows.chunk.X)
-        F = scaled.restore(self.race.model.predict(scaled.X)) if len(scaled.X) else np.empty(rows.chunk.Y.shape)
-        return Predictions(rows.rows, F, self.recent.widths([level])[0])
+        return predicted(rows, self.race.scaling, self.race.model, self.recent, level)
 
     def result(self) -> ProgressiveResult:
         """Errors so far."""

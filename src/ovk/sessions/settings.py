@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ovk._params import Parameters
 from ovk._validation import whole
+from ovk.streams import Preparation, Records
 
 
 class Settings(Parameters):
@@ -57,6 +58,13 @@ class Settings(Parameters):
         whole(self.warm_up, "warm_up", least=2)
         whole(self.block, "block")
         whole(self.every, "every")
+
+    def preparation(self, records: Records) -> Preparation:
+        """How rows of that file are made inputs and outputs, before any of them was looked at."""
+        self.check()
+        preparation = Preparation(self.targets, self.features, self.time, self.lags)
+        preparation.bind(records.names, records.label)
+        return preparation
 
     def differences(self, other: Settings) -> list[str]:
         """Names of the settings in which the other differs."""
