@@ -13,7 +13,7 @@ from ovk.reproduce.few_links import PUBLISHED, one_split, pairs
 from ovk.reproduce.label_ranking import by_iokr, by_scores, ranked, tau
 from ovk.reproduce.label_sets import best_of, measures
 from ovk.reproduce.link_methods import METHODS, PKMR, Problem, cosines, iokr, local, metric_learning, pairwise
-from ovk.reproduce.links import KINDS, Network, cross_validated, gaussian, kegg, rare, standing
+from ovk.reproduce.links import KINDS, Network, borrowed, cross_validated, gaussian, kegg, rare, standing
 from ovk.structured import LinkPredictor
 
 rng = np.random.default_rng(0)
@@ -132,6 +132,14 @@ def test_helpers():
     pools = [np.array([4, 7, 9])]
     assert ranks([np.array([0.5, 0.9, 0.5])], pools, [7]) == [1.0]
     assert ranks([np.array([0.5, 0.9, 0.5])], pools, [9]) == [2.5]
+
+
+def test_words_are_borrowed_from_the_most_similar():
+    U = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
+    found = borrowed(U, U @ U.T, lenders=1, weight=0.5)
+    np.testing.assert_allclose(found, U + 0.5 * U[[1, 0, 1]])
+    both = borrowed(U, U @ U.T, lenders=2, weight=1.0)
+    np.testing.assert_allclose(both[1], U[1] + np.array([1.0, 1.0]) / np.sqrt(2.0))
 
 
 def test_rankings_are_learned():
