@@ -283,7 +283,7 @@ class PKAWV(SecondOrder):
         partly = np.flatnonzero(learned & ~observed.all(axis=1))
         shrink = self.forecaster == "awv"
         Z = np.empty(Y.shape)
-        start = 0
+        start, first, made, Phi = 0, 0, 0, np.empty((0, 0))
         while start < len(X):
             if self.vectors_ is not None and len(partly) and partly[0] == start:
                 self._couple()
@@ -292,15 +292,25 @@ class PKAWV(SecondOrder):
             stop = min(int(np.searchsorted(steps, before + self._left)) + 1, len(X), start + PIECE)
             if self.vectors_ is not None and len(partly):
                 stop = min(stop, int(partly[0]))
-            rows = slice(start, stop)
-            Z[rows] = self._take_piece(X[rows], Y[rows], observed[rows], learned[rows]).predictions(shrink=shrink)
+            rows, ready = slice(start, stop), None
+            if self.features_.settled and self.past_ is None:
+                # Features that stay as they are are made for many rows at once.
+                if stop > made:
+                    first, made = start, min(start + PIECE, len(X))
+                    Phi = self.features_.transform(X[first:made])
+                per = self.features_.per
+                ready = Phi[(start - first) * per : (stop - first) * per]
+            piece = X[rows], Y[rows], observed[rows], learned[rows]
+            Z[rows] = self._take_piece(*piece, ready).predictions(shrink=shrink)
             start = stop
         return Z
 
-    def _take_piece(self, X: Array, Y: Array, observed: Mask, learned: Mask) -> Outlook:
-        """Rows within a block."""
+    def _take_piece(self, X: Array, Y: Array, observed: Mask, learned: Mask, ready: Array | None) -> Outlook:
+        """Rows within a block; their features, if they are ready."""
         outlooks, past, known = [], self.past_, self.features_.m
-        for rows, Phi in self.features_.take(X, self.rng_.random(len(X)), split=past is not None):
+        draws = self.rng_.random(len(X))
+        whole = [(slice(0, len(X)), ready)] if ready is not None else None
+        for rows, Phi in whole or self.features_.take(X, draws, split=past is not None):
             if past is not None and self.features_.m > known:
                 self._catch_up(known)
                 known = self.features_.m
