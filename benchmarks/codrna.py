@@ -120,7 +120,7 @@ def cases(settings: Settings) -> Iterator[Case]:
     budget = settings.pick(toy=20, quick=200, default=500)
     tail = settings.pick(toy=100, quick=3000, default=20_000)
     first = settings.pick(toy=100, quick=1000, default=10_000)
-    stages = settings.pick(toy=(50, 100), quick=(250, 1000), default=(250, 1000, 3000, 10_000))
+    stages = settings.pick(toy=(50, 100), quick=(250, 1000), default=(30, 100, 300, 1000, 3000, 10_000))
     raw, X, y, metric = rows(settings, first)
     learners = contenders(budget)
     options = {name: tuned(make, grid, X[:first], y[:first]) for name, (make, grid) in learners.items()}

@@ -201,6 +201,19 @@ def test_the_dictionary_stops_at_its_budget():
         assert_array_equal(model.support_, points)
 
 
+def test_support_points_are_those_that_give_features():
+    X, Y = stream(60)
+    twice = np.repeat(X, 2, axis=0)
+    given = PKAWV(Gaussian(1.0), features=Nystrom(Given(twice[:10]))).fit(X, Y)
+    assert_array_equal(given.support_, X[:5])
+    kors = PKAWV(Gaussian(1.0), features=Nystrom(KORS(1e-3, beta=5.0)), random_state=0).fit(
+        twice, np.repeat(Y, 2, axis=0)
+    )
+    assert len(kors.support_) == kors.n_features_ < len(kors.features_.points)
+    fields = PKAWV(KERNELS["curl-free"], features=Nystrom(Given(twice[:10]))).fit(X, Y)
+    assert_array_equal(fields.support_, X[:5])
+
+
 def test_clip():
     X, Y = stream(60)
     for model in (KAWV, PKAWV):

@@ -28,6 +28,9 @@ class StreamFeatures(Protocol):
     @property
     def m(self) -> int: ...
 
+    @property
+    def settled(self) -> bool: ...
+
     def transform(self, X: Array) -> Array: ...
 
     def prior(self, X: Array) -> Array: ...
@@ -53,6 +56,11 @@ class FixedFeatures(Registered):
     kernel: Any
     per: int
     m: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the features stay as they are: always."""
+        return True
 
     def transform(self, X: Array) -> Array:
         """Features, (n per, m)."""

@@ -47,8 +47,8 @@ class Root(Registered):
         m = len(S)
         if m == 0:
             return cls(S)
-        A = S.copy()
-        A[np.diag_indices(m)] += ridge
+        A = np.array(S, order="C")
+        A.reshape(-1)[:: m + 1] += ridge
         rounding = ROUNDING * float(np.diagonal(S).max())
         L, failed = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
         # No pivot of S + ridge I is below the ridge, and one below the rounding of S says nothing.

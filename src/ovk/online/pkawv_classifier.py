@@ -71,7 +71,7 @@ class PKAWVClassifier(CodedClassifier):
 
     @property
     def support_(self) -> Array:
-        """The dictionary, (m, p)."""
+        """As in `PKAWV`."""
         return self.learner_.support_
 
     def _code(self, classes: int) -> Array:
@@ -82,13 +82,6 @@ class PKAWVClassifier(CodedClassifier):
         return simplex_code(classes) if self.coding == "simplex" else 2.0 * np.eye(classes) - 1.0
 
     def _learner(self, classes: int) -> PKAWV:
-        return PKAWV(
-            self.kernel,
-            self.alpha,
-            self.features,
-            forecaster=self.forecaster,
-            discount=self.discount,
-            window=self.window,
-            on_invalid=self.on_invalid,
-            random_state=self.random_state,
-        )
+        shared = self.get_params(deep=False)
+        del shared["coding"]
+        return PKAWV(**shared)

@@ -210,8 +210,8 @@ def shifted_cholesky(G: Array, f: float) -> Array:
     what it cannot be below.
     """
     n = len(G)
-    A = G
-    A[np.diag_indices(n)] += f
+    A = np.ascontiguousarray(G)
+    A.reshape(-1)[:: n + 1] += f
     C, failed = lapack.dpotrf(A.T, lower=0, clean=1)
     if failed == 0 and float(np.diagonal(C).min(initial=np.inf)) ** 2 > 0.5 * f:
         lower: Array = C.T

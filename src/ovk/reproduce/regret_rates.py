@@ -174,7 +174,7 @@ def _figures(measured: dict[str, list[float]], dimensions: dict[str, Any]) -> di
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    rates = Figure(figsize=(11, 3.8), layout="constrained")
+    rates = Figure(figsize=(11, 4.0), layout="constrained")
     x = np.linspace(0.0, 1.0, 201)
     for ax, case in zip(rates.subplots(1, 3, sharey=True), CASES, strict=True):
         ax.plot(x, case.rate(x), color="#0072B2", linewidth=2.2, label="theory")
@@ -188,7 +188,9 @@ def _figures(measured: dict[str, list[float]], dimensions: dict[str, Any]) -> di
         ax.set_xlabel("log m / log n")
         ax.grid(True, color="0.92", linewidth=0.6)
     rates.axes[0].set_ylabel("log regret / log n")
-    rates.axes[0].legend(fontsize=8, loc="lower left")
+    rates.legend(
+        *rates.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8, frameon=False
+    )
     sizes = Figure(figsize=(5.5, 4), layout="constrained")
     ax = sizes.subplots()
     styles = (("#0072B2", "o"), ("#D55E00", "s"))
