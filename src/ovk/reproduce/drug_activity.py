@@ -23,7 +23,9 @@ from ovk.reproduce.registry import Result, Row, reproduction
 SHARES = (1.0, 0.3)
 ALPHA, C = 0.3, 1.0
 #: How much of the operator is the correlation between actions; the rest is the identity.
-COUPLING = (0.0, 0.5)
+COUPLING = (0.0, 0.25, 0.5, 0.75)
+#: Folds of the training drugs by which the coupling is chosen.
+INNER = 3
 
 
 def correlation(Y: Array) -> Array:
@@ -45,9 +47,30 @@ def correlation(Y: Array) -> Array:
 
 
 def mean_auc(Y: Array, scores: Array) -> float:
-    """Area under the ROC curve, averaged over the actions of which a test drug has one and another has not."""
-    columns = [q for q in range(Y.shape[1]) if 0 < Y[:, q].sum() < len(Y)]
-    return float(np.mean([roc_auc_score(Y[:, q], scores[:, q]) for q in columns]))
+    """Area under the ROC curve, averaged over the actions that some test drugs are known to have and others not."""
+    found = []
+    for y, score in zip(Y.T, scores.T, strict=True):
+        seen = ~np.isnan(y)
+        if len(np.unique(y[seen])) == 2:
+            found.append(roc_auc_score(y[seen], score[seen]))
+    return float(np.mean(found)) if found else 0.5
+
+
+def scores(method: str, coupling: float, X: Array, Y: Array, new: Array) -> Array:
+    """How likely each action is for new drugs, learned from labels Y, nan where not known."""
+    operator = Dense((1 - coupling) * np.eye(Y.shape[1]) + coupling * correlation(Y))
+    if method == "ridge":
+        return np.asarray(OVKRidge(Tanimoto() * operator, ALPHA, fit_intercept=True).fit(X, Y).predict(new))
+    machine = MultiTaskSVC(Tanimoto() * operator, C, bias="task", tol=1e-4)
+    return machine.fit(X, Y).decision_function(new)
+
+
+def chosen_coupling(method: str, X: Array, Y: Array) -> float:
+    """The coupling with the largest area on training drugs that were left out."""
+    areas = np.zeros(len(COUPLING))
+    for train, test in KFold(INNER, shuffle=True, random_state=1).split(X):
+        areas += [mean_auc(Y[test], scores(method, each, X[train], Y[train], X[test])) for each in COUPLING]
+    return COUPLING[int(np.argmax(areas))]
 
 
 @reproduction("drug_activity", "Su et al. 2010 as in the slides: multi-task against independent, Tanimoto kernel")
@@ -59,32 +82,27 @@ def drug_activity(
     X, Y = np.asarray(bunch.data, dtype=np.float64), np.asarray(bunch.target, dtype=np.float64)
     frequent = np.argsort(-Y.sum(axis=0), kind="stable")
     rows = []
-    found: dict[tuple[str, float, float], float] = {}
     for method, count in (("ridge", actions), ("MultiTaskSVC", machine_actions)):
         labels = Y[:, np.sort(frequent[:count])]
         for share in SHARES:
-            scores = {coupling: np.empty_like(labels) for coupling in COUPLING}
-            aucs: dict[float, list[float]] = {coupling: [] for coupling in COUPLING}
+            areas: dict[str, list[float]] = {"independent": [], "multi-task": []}
+            couplings = []
             rng = np.random.default_rng(0)
             for train, test in KFold(folds, shuffle=True, random_state=0).split(X):
                 known = labels[train].copy()
                 known[rng.random(known.shape) >= share] = np.nan
-                related = correlation(known)
-                for coupling in COUPLING:
-                    operator = Dense((1 - coupling) * np.eye(count) + coupling * related)
-                    if method == "ridge":
-                        model = OVKRidge(Tanimoto() * operator, ALPHA, fit_intercept=True)
-                        scores[coupling][test] = model.fit(X[train], known).predict(X[test])
-                    else:
-                        machine = MultiTaskSVC(Tanimoto() * operator, C, bias="task", tol=1e-4)
-                        scores[coupling][test] = machine.fit(X[train], known).decision_function(X[test])
-                    aucs[coupling].append(mean_auc(labels[test], scores[coupling][test]))
-            for coupling in COUPLING:
-                found[method, share, coupling] = float(np.mean(aucs[coupling]))
-                how = "independent" if coupling == 0 else "multi-task"
-                setting = f"{count} actions, {100 * share:g}% of the labels, coupling {coupling:g}"
+                couplings.append(chosen_coupling(method, X[train], known))
+                for how, coupling in (("independent", 0.0), ("multi-task", couplings[-1])):
+                    values = scores(method, coupling, X[train], known, X[test])
+                    areas[how].append(mean_auc(labels[test], values))
+            for how, found in areas.items():
+                used = "0" if how == "independent" else ", ".join(f"{coupling:g}" for coupling in couplings)
                 rows.append(
-                    Row(f"{method}, {how}, {100 * share:g}% of labels", found[method, share, coupling], setting=setting)
+                    Row(
+                        f"{method}, {how}, {100 * share:g}% of labels",
+                        float(np.mean(found)),
+                        setting=f"{count} actions, coupling {used}",
+                    )
                 )
     return Result(
         title="Drug activity: AUC with the actions learned together and apart",
@@ -92,8 +110,9 @@ def drug_activity(
         data="1260 drugs with 920 fingerprint bits; the most frequent of 130 actions",
         rows=rows,
         remarks=[
-            "The operator is the identity (independent) or half identity and half the correlation of the actions among "
-            "the known training labels; kernel, alpha and C are the same for both.",
+            "The operator is (1 - coupling) times the identity plus coupling times the correlation of the actions "
+            "among the known training labels. Kernel, alpha and C are the same for both; the coupling of multi-task is "
+            f"one of {', '.join(f'{each:g}' for each in COUPLING)}, by {INNER} folds of the training drugs.",
             "The published experiment is on other molecules, so there is no published number to stand beside.",
         ],
     )

@@ -43,8 +43,8 @@ def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, 
         free = np.flatnonzero(~(((d <= low) & (gradient >= 0)) | ((d >= high) & (gradient <= 0))))
         if len(free) == 0 or np.abs(gradient[free]).max() <= goal:
             break
-        A = Q[np.ix_(free, free)]
-        A[np.diag_indices_from(A)] += jitter
+        A = Q.copy() if len(free) == len(Q) else np.take(Q[free], free, axis=1)
+        A.ravel()[:: len(A) + 1] += jitter
         L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         if failed:
             # Dependent rows (repeated points, a linear kernel): Q is singular there.
