@@ -21,6 +21,8 @@ Fit = Callable[[Array, Array, Array, Grid], Array]
 BANDWIDTHS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 NEIGHBOURS = (2, 3, 4, 5, 7, 10)
 BASES = (5, 11, 19)
+#: A local fit needs more curves near than it has coefficients.
+WIDE_BANDWIDTHS, SMALL_BASES = (0.5, 1.0, 2.0, 4.0), (3, 5, 7)
 COMPONENTS = (1, 2, 3, 4, 5, 6, 8)
 FOLDS = 10
 
@@ -155,10 +157,9 @@ def scikit_fda() -> dict[str, Fit]:
     except (ImportError, TypeError):
         # TypeError: scikit-fda 0.10 with multimethod 2.
         return {}
-    smooth = [nadaraya_watson(h) for h in BANDWIDTHS]
-    lines = [local_linear(h, size) for h in BANDWIDTHS[3:] for size in BASES[:2]]
     return {
-        "scikit-fda, kernel regression": best(smooth + lines),
+        "scikit-fda, kernel regression": best(nadaraya_watson(h) for h in BANDWIDTHS),
+        "scikit-fda, local linear": best(local_linear(h, size) for h in WIDE_BANDWIDTHS for size in SMALL_BASES),
         "scikit-fda, nearest neighbours": best(neighbours(k) for k in NEIGHBOURS),
         "scikit-fda, partial least squares": best(partial_least_squares(c, b) for c in COMPONENTS for b in BASES),
         "scikit-fda, principal components": best(principal_components(c) for c in COMPONENTS),
