@@ -148,7 +148,8 @@ class _Search:
 
     def __init__(self, problem: BoxDual, b: Array) -> None:
         self.problem, self.b = problem, np.clip(b, problem.lower, problem.upper)
-        self.spent = 0.0
+        # Cost of all steps, and of block steps since all free coordinates were solved for.
+        self.spent, self.by_blocks = 0.0, 0.0
         self.restore()
 
     def restore(self) -> None:
@@ -184,7 +185,9 @@ class _Search:
         up, down = self._slopes()
         if max(up.max(initial=-np.inf), down.max(initial=-np.inf)) <= 0:
             return False
-        return self._solve(np.union1d(self._most(up, BLOCK // 2), self._most(down, BLOCK // 2)), 20, 1e-3)
+        W = np.union1d(self._most(up, BLOCK // 2), self._most(down, BLOCK // 2))
+        self.by_blocks += self._cost(W, NEWTON)
+        return self._solve(W, 20, 1e-3)
 
     def step_free(self) -> bool:
         """Solve for all coordinates between their bounds, and the worst at them."""
@@ -194,7 +197,16 @@ class _Search:
         free = (b > p.lower[self.active]) & (b < p.upper[self.active]) & (b != 0)
         slope = np.where(free, np.maximum(np.abs(up), np.abs(down)), -np.inf)
         chosen = [self._most(slope, FREE), self._most(up, VIOLATORS, 0.0), self._most(down, VIOLATORS, 0.0)]
-        return self._solve(np.unique(np.concatenate(chosen)), NEWTON, 1e-8)
+        W = np.unique(np.concatenate(chosen))
+        if self.by_blocks < self._cost(W, NEWTON):
+            # Not before blocks have had the same time: while bounds still change, they gain as much.
+            return self.step_block()
+        self.by_blocks = 0.0
+        return self._solve(W, NEWTON, 1e-8)
+
+    def _cost(self, W: Indices, steps: int) -> float:
+        """Of a step on the coordinates W, in multiplications."""
+        return CALLS + ENTRY * len(W) * len(self.active) + steps * len(W) ** 2 * (ENTRY + len(W) / 6)
 
     def step_all(self, tol: float) -> bool:
         """Solve for all active coordinates by an interior point method; False when it is not worth it."""
@@ -227,7 +239,7 @@ class _Search:
             positive = (b > 0) | ((b == 0) & (r > 0))
             low, high = np.where(positive, 0.0, low), np.where(positive, high, 0.0)
             g = g + np.where(positive, p.epsilon, -p.epsilon)
-        self.spent += CALLS + ENTRY * len(W) * len(self.active) + steps * len(W) ** 2 * (ENTRY + len(W) / 6)
+        self.spent += self._cost(W, steps)
         rows = p.matrix(W, self.active)
         Q = rows[:, np.searchsorted(self.active, W)]
         d = box_newton(Q, g, low - b, high - b, steps=steps, tol=tol)
