@@ -18,6 +18,9 @@ from typing import Any, NamedTuple, Self, TextIO
 from ovk.streams.files import LONGEST, csv_header
 from ovk.streams.text import COMPRESSED, STDIN, open_text, readable, stem_suffix
 
+#: Most letters of a cell, which is Python's own limit unless somebody moves it.
+FIELD = 1 << 17
+
 
 class Batch(NamedTuple):
     """Rows as they stand in a file.
@@ -125,6 +128,24 @@ class CSVRecords(TextRecords):
         self.reader = csv.reader(self._lines(), delimiter=delimiter)
 
     def _read(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
+        # The limit belongs to the process, and others move it.
+        others = csv.field_size_limit(FIELD)
+        try:
+            rows, faults = self._parsed(size)
+        finally:
+            csv.field_size_limit(others)
+        width = len(self.names)
+        if faults or set(map(len, rows)) != {width}:
+            known = {i for i, _ in faults}
+            for i, row in enumerate(rows):
+                if i not in known and len(row) != width:
+                    if row:
+                        faults.append((i, f"{len(row)} fields where the first line names {width}"))
+                    rows[i] = None
+        return rows, sorted(faults)
+
+    def _parsed(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
+        """Rows of any width, a faulty one as None."""
         rows: list[Any] = []
         faults: list[tuple[int, str]] = []
         while len(rows) < size:
@@ -138,15 +159,7 @@ class CSVRecords(TextRecords):
                 continue
             if len(rows) == before or len(rows) == size:
                 break
-        width = len(self.names)
-        if faults or set(map(len, rows)) != {width}:
-            known = {i for i, _ in faults}
-            for i, row in enumerate(rows):
-                if i not in known and len(row) != width:
-                    if row:
-                        faults.append((i, f"{len(row)} fields where the first line names {width}"))
-                    rows[i] = None
-        return rows, sorted(faults)
+        return rows, faults
 
 
 class JSONRecords(TextRecords):
