@@ -29,6 +29,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Rows whose features are made at once, while none of them has a label.
 PIECE = 1024
+#: Numbers that the features of so many rows may be (16 MB), unless a block has more.
+AT_ONCE = 1 << 21
 
 
 class Projected(SecondOrder):
@@ -137,10 +139,11 @@ class Projected(SecondOrder):
             rows, ready = slice(start, stop), None
             if self.features_.settled and self.past_ is None:
                 # Features that stay as they are are made for many rows at once.
-                if stop > made:
-                    first, made = start, min(start + PIECE, len(X))
-                    Phi = self.features_.transform(X[first:made])
                 per = self.features_.per
+                if stop > made:
+                    several = min(PIECE, AT_ONCE // max(self.features_.m * per, 1))
+                    first, made = start, min(max(stop, start + several), len(X))
+                    Phi = self.features_.transform(X[first:made])
                 ready = Phi[(start - first) * per : (stop - first) * per]
             piece = X[rows], Y[rows], observed[rows], learned[rows]
             Z[rows] = self._take_piece(*piece, ready).predictions(shrink=shrink)
@@ -150,9 +153,13 @@ class Projected(SecondOrder):
     def _take_piece(self, X: Array, Y: Array, observed: Mask, learned: Mask, ready: Array | None) -> Outlook:
         """Rows within a block; their features, if they are ready."""
         outlooks, past, known = [], self.past_, self.features_.m
+        # Drawn in any case: where the stream of random numbers stands must not depend on how rows come.
         draws = self.rng_.random(len(X))
-        whole = [(slice(0, len(X)), ready)] if ready is not None else None
-        for rows, Phi in whole or self.features_.take(X, draws, split=past is not None):
+        if ready is None:
+            pieces = self.features_.take(X, draws, split=past is not None)
+        else:
+            pieces = iter([(slice(0, len(X)), ready)])
+        for rows, Phi in pieces:
             if past is not None and self.features_.m > known:
                 self._catch_up(known)
                 known = self.features_.m
