@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk._params import Registered
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.ovkernels import OperatorKernel, Separable
 
 #: Kernel values held at once while predicting (128 MB).

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.hyperparameters import separable_terms
 from ovk.batch.repeated import same_inputs
 from ovk.batch.targets import Targets
-from ovk.grams.base import Indices
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers.criteria import (
     Criterion,

@@ -16,10 +16,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ovk._progress import ProgressBar
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.repeated import merged, same_inputs
 from ovk.batch.targets import Targets
-from ovk.grams.base import Indices
 from ovk.ovkernels import OperatorKernel, Scaled, Sum
 from ovk.solvers import SingularSystem
 from ovk.solvers.criteria import dense_evidence, dense_leave_one_out

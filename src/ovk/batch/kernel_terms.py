@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import Gram, Kronecker, KroneckerSum, Observed, Rotated
-from ovk.grams.base import Indices
 from ovk.grams.decouple import common_eigenvectors
 from ovk.ovkernels import Separable
 from ovk.ovkernels.combination import distinct, weighted_sum

@@ -17,8 +17,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ovk._params import Registered
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.solvers import SolverInfo
 
 

@@ -7,12 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.problem import CompleteProblem
 from ovk.batch.repeated import merged
 from ovk.batch.targets import Targets
 from ovk.grams import Kronecker, KroneckerSum, Rotated, decouple
-from ovk.grams.base import Indices
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import Eigenpairs, eigenpairs

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from ovk._progress import track
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.alternation import Learned, System
 from ovk.grams import Observed, Rotated
-from ovk.grams.base import Indices
 from ovk.solvers.cholesky import triangle
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut

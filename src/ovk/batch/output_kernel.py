@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk._progress import ProgressBar
-from ovk._validation import Array, positive, whole
+from ovk._validation import Array, Indices, positive, whole
 from ovk.batch.left_out import CompleteErrors, PairErrors
 from ovk.batch.problem import PairProblem
 from ovk.batch.regressor import OVKRegressor, takes_gram
 from ovk.batch.repeated import check_two_inputs, same_inputs
 from ovk.batch.targets import Targets
-from ovk.grams.base import Indices
 from ovk.operators import Dense, Identity
 from ovk.operators.base import spectrum
 from ovk.ovkernels import Separable

@@ -7,10 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.landmark_sums import LandmarkRidge
 from ovk.features import OperatorNystromMap
-from ovk.grams.base import Indices
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import Triangle, triangle
 

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.targets import Targets
 from ovk.grams import DenseBlocks, Gram, Observed
-from ovk.grams.base import Indices
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import Solution, Solver
 from ovk.solvers.intercept import solve_with_intercept

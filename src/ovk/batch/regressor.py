@@ -9,12 +9,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.landmark_sums import LandmarkRidge
 from ovk.batch.problem import Problem, ridge_problem
 from ovk.batch.targets import Targets, check_targets, check_tasks
 from ovk.expansion import Expansion, chunks
-from ovk.grams.base import Indices
 from ovk.kernels import Gaussian, Precomputed
 from ovk.metrics import r2_observed
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel

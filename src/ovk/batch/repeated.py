@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.targets import Targets
-from ovk.grams.base import Indices
 
 
 def check_two_inputs(targets: Targets, groups: Indices) -> None:

@@ -8,13 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._progress import ProgressBar
-from ovk._validation import Array, in_interval, positive
+from ovk._validation import Array, Indices, in_interval, positive
 from ovk.batch.left_out import CompleteErrors, PairErrors, decoupled_errors, smallest_tolerance
 from ovk.batch.problem import PairProblem
 from ovk.batch.regressor import OVKRegressor, takes_gram
 from ovk.batch.repeated import check_two_inputs, same_inputs
 from ovk.batch.targets import Targets
-from ovk.grams.base import Indices
 from ovk.operators import MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, KnownEigen

@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch.landmark_sums import LandmarkRidge
 from ovk.features import NystromMap
-from ovk.grams.base import Indices
 from ovk.operators import OutputOperator
 from ovk.operators.base import spectrum
 from ovk.solvers import SolverInfo

@@ -13,12 +13,11 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ovk._params import Parameters
-from ovk._validation import Array, positive, whole
+from ovk._validation import Array, Indices, positive, whole
 from ovk.batch.problem import PairProblem
 from ovk.batch.regressor import takes_gram
 from ovk.batch.targets import Targets
 from ovk.expansion import Expansion
-from ovk.grams.base import Indices
 from ovk.kernels import Gaussian
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.solvers.dual_coordinate import BoxDual, DualInfo, dual_coordinate

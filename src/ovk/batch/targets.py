@@ -14,8 +14,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ovk._validation import Array, positive, whole
+from ovk._validation import Array, Indices, positive, whole
 from ovk.batch.field_calculus import FieldCalculus
 from ovk.batch.field_tuning import observations, tune, weighted_sum, weighted_terms
 from ovk.batch.mismatches import Agreement, consensus, smoother
 from ovk.batch.regressor import informative
 from ovk.batch.ridge import OVKRidge
 from ovk.batch.targets import Targets, check_targets
-from ovk.grams.base import Indices
 from ovk.kernels import Gaussian
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, as_operator_kernel
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk._validation import Indices as Indices
+from ovk._validation import Array, Indices
 
 
 class Gram(ABC):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._validation import Array
-from ovk.grams.base import Gram, Indices
+from ovk._validation import Array, Indices
+from ovk.grams.base import Gram
 
 
 class DenseBlocks(Gram):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ovk._params import equal
-from ovk._validation import Array
-from ovk.grams.base import Gram, Indices, scaled_matrix
+from ovk._validation import Array, Indices
+from ovk.grams.base import Gram, scaled_matrix
 from ovk.kernels.base import product_since
 from ovk.operators import Dense, OutputOperator
 

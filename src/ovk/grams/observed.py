@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.grams.base import Gram, Indices
+from ovk._validation import Array, Indices
+from ovk.grams.base import Gram
 
 
 class Observed(Gram):

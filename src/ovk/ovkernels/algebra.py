@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._algebra import rule
-from ovk._validation import Array, positive
+from ovk._validation import Array, Indices, positive
 from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum
-from ovk.grams.base import Indices
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels.base import OperatorKernel
 

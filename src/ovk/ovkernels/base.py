@@ -9,9 +9,8 @@ import numpy as np
 
 from ovk._algebra import Algebra
 from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import Gram
-from ovk.grams.base import Indices
 from ovk.kernels import NotDifferentiable
 
 

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._params import equal
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum
-from ovk.grams.base import Indices
 from ovk.ovkernels.base import OperatorKernel
 from ovk.ovkernels.separable import Separable
 

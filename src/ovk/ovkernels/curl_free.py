@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._validation import Array, dense_inputs
+from ovk._validation import Array, Indices, dense_inputs
 from ovk.grams import DenseBlocks, Gram
-from ovk.grams.base import Indices
 from ovk.kernels import Matern, NotDifferentiable, Stationary
 from ovk.ovkernels.base import OperatorKernel
 

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._params import equal
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import Gram, Kronecker, KroneckerSum
-from ovk.grams.base import Indices
 from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.operators import Dense

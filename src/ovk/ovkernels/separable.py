@@ -8,9 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from ovk._algebra import rule
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import Gram, Kronecker
-from ovk.grams.base import Indices
 from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.operators import Identity, OutputOperator

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array, dense_inputs
+from ovk._validation import Array, Indices, dense_inputs
 from ovk.grams import DenseBlocks, Gram
-from ovk.grams.base import Indices
 from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.ovkernels.base import OperatorKernel, by_entry

@@ -16,10 +16,9 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch import VectorField
 from ovk.datasets import load_california_gps
-from ovk.grams.base import Indices
 from ovk.kernels import Matern
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch import VectorField
 from ovk.datasets import load_glad
-from ovk.grams.base import Indices
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel

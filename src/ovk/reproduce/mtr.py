@@ -20,11 +20,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
 from ovk._progress import ProgressBar
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
 from ovk.batch.repeated import same_inputs
 from ovk.datasets import load_mtr
-from ovk.grams.base import Indices
 from ovk.kernels import Gaussian, Laplacian, Matern
 from ovk.kernels.stationary import median_distance
 from ovk.operators import Identity

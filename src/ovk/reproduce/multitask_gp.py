@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.kernels.stationary import median_distance
 
 #: Steps of Adam and their length, as in GPyTorch's own examples of multitask regression, twice as many.

@@ -26,8 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.solvers.cholesky import triangle
 
 

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ovk._params import Registered
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.solvers.box_newton import box_newton
 from ovk.solvers.interior_point import BoxProgramme, interior_point
 

@@ -18,9 +18,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import Rotated
-from ovk.grams.base import Indices
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 

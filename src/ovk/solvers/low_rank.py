@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ovk._validation import Array
+from ovk._validation import Array, Indices
 from ovk.grams import Gram
-from ovk.grams.base import Indices
 
 
 def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.solvers.cholesky import triangle
 from ovk.solvers.eigen import Eigenpairs
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.grams.base import Indices
+from ovk._validation import Array, Indices
 from ovk.solvers.dual_coordinate import CALLS, FACTORS, INTERIOR, BoxDual, DualInfo, Products, dual_coordinate
 from ovk.solvers.interior_point import BoxProgramme, interior_point
 
