@@ -227,6 +227,6 @@ def _figures(curves: dict[str, dict[str, Array]], batch: dict[str, float]) -> di
         ax.set_xlabel("examples")
         ax.set_ylabel("mean squared error so far")
         ax.set_title(name)
-        ax.legend(fontsize=8)
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.12), frameon=False)
         figures[name.replace(" ", "-")] = figure
     return figures
