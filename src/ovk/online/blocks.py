@@ -194,7 +194,10 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
             z.append(inner)
             continue
         G = decoupled.grams[0] if single else decoupled.matrix(q)
-        own = G.reshape(-1)[:: len(G) + 1]
+        if not G.flags.writeable:
+            G = G.copy()
+        # A view of the diagonal, in whatever order a kernel has laid out its matrix.
+        own = np.einsum("ii->i", G)
         kept = own.copy()
         # LAPACK's order is the other one: the upper triangle of the transpose.
         own[:] = diagonal / t

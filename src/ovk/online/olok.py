@@ -219,7 +219,7 @@ class OLOK(StreamRegressor):
         bound = self.kernel_.norm_bound()
         self.kappa2_ = 0.0 if bound is None else bound
         truncation = as_truncation(self.truncation)
-        self.block_size_ = max(SMALLEST, min(BLOCK, truncation.s)) if isinstance(truncation, Window) else BLOCK
+        self.block_size_ = max(SMALLEST, min(BLOCK, int(truncation.s))) if isinstance(truncation, Window) else BLOCK
         if isinstance(self.kernel_.gram(X[:1]), DenseBlocks):
             self.block_size_ = max(16, min(self.block_size_, int(BLOCK_NUMBERS**0.5) // d))
         self.progress_ = Progress()
