@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench bench-long docs clean
+.PHONY: demo test test-lowest lint bench bench-long fuzz reproduce docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ovk demo
@@ -14,6 +14,17 @@ demo: $(VENV)/.demo
 # One BLAS thread in each of the two test processes: two in each are many times slower on two cores.
 test: $(VENV)/.dev lint
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# The same tests on the lowest version of every dependency that pyproject.toml allows, in an environment of its own.
+# river's adapters are left out: river itself needs newer packages.
+test-lowest: $(VENV)-lowest/.dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -n 2 --ignore src/ovk/online/river.py
+
+# Source archive and wheel, with the checks that an index makes.
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -27,13 +38,25 @@ bench: $(VENV)/.bench
 # Warnings are errors: a broken link or a name that does not exist fails.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/widths.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# Ten minutes of random damage, interruptions and inputs; SECONDS=60 for less. The table goes into docs/reliability.md.
+SECONDS ?= 600
+fuzz: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --write
 
 bench-long: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --long
+	$(BIN)/python -m benchmarks.long_streams
+	$(BIN)/python -m benchmarks.service_trials
+
+# make reproduce NAME=jura; without a name it lists them, NAME=all runs all.
+reproduce: $(VENV)/.reproduce
+	$(BIN)/python -m reproduce $(NAME)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api/generated
+	rm -rf $(VENV) $(VENV)-lowest build dist docs/_build docs/gallery docs/api/generated
 
 # One virtual environment; a stamp for each set of extras that has been installed into it.
 $(VENV)/.venv:
@@ -51,9 +74,26 @@ $(VENV)/.dev: $(VENV)/.venv pyproject.toml
 	$(PIP) install -e ".[dev]"
 	touch $@
 
+$(VENV)-lowest/.dev: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python .ci/lowest.py > $(VENV)-lowest/requirements.txt
+	@echo "installing ovk with the extra dev, in the lowest versions"
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install -r $(VENV)-lowest/requirements.txt
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install --no-deps -e .
+	touch $@
+
+$(VENV)/.dist: $(VENV)/.venv pyproject.toml
+	$(PIP) install build twine
+	touch $@
+
 $(VENV)/.docs: $(VENV)/.venv pyproject.toml
 	@echo "installing ovk with the extra docs"
 	$(PIP) install -e ".[docs]"
+	touch $@
+
+$(VENV)/.reproduce: $(VENV)/.venv pyproject.toml
+	@echo "installing ovk with the extra reproduce"
+	$(PIP) install -e ".[reproduce]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.venv pyproject.toml

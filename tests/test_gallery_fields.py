@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
+GALLERY = Path(__file__).parent.parent / "examples"
 if not GALLERY.exists():
     pytest.skip("the gallery is not part of this installation", allow_module_level=True)
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -19,18 +19,30 @@ def run(monkeypatch, capsys):
     def call(name):
         runpy.run_path(str(GALLERY / name))
         plt.close("all")
-        return [float(number) for number in re.findall(r"\d\.\d+", capsys.readouterr().out)]
+        return [float(number) for number in re.findall(r"\d+\.\d+", capsys.readouterr().out)]
 
     return call
 
 
 def test_colours_are_found_from_few_pixels(run):
     pytest.importorskip("PIL")
-    error, grey = run("plot_colorization.py")
-    assert error < 0.5 * grey
+    alone, with_graph, grey = run("plot_colorization.py")
+    assert with_graph < alone < 0.5 * grey
 
 
-def test_mismatches_of_the_example_are_found(run):
+def test_outliers_of_the_example_are_found(run):
     precision, recall = run("plot_vector_field.py")
     assert precision > 0.95
     assert recall > 0.95
+
+
+def test_the_flow_of_the_example_is_predicted(run):
+    error, left_out = run("plot_flow.py")
+    assert error < 10
+    assert 0.5 * error < left_out < 2 * error
+
+
+def test_a_stream_of_fields_is_learned(run):
+    steps, weighed, ridge = run("plot_operator_stream.py")
+    assert ridge < 6
+    assert max(steps, weighed) < 20

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from naive import derivative
 from ovk.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -14,12 +13,15 @@ from ovk.losses import (
     Logistic,
     Loss,
     Novelty,
+    NuHinge,
+    NuInsensitive,
     Pinball,
     SimplexHinge,
     Squared,
     as_loss,
     simplex_code,
 )
+from reference import derivative
 
 D = 3
 
@@ -35,6 +37,8 @@ LOSSES = {
     "logistic": Logistic(),
     "hinge": Hinge(),
     "novelty": Novelty(0.2),
+    "nu-hinge": NuHinge(0.2, 0.7),
+    "nu-insensitive": NuInsensitive(0.2, 0.3),
     "simplex": SimplexHinge(),
 }
 SUPERVISED = [name for name in LOSSES if name != "novelty"]
@@ -46,7 +50,7 @@ seeds = st.integers(0, 10_000)
 def points(loss, n, rng):
     """Targets that suit the loss, and predictions around them."""
     F = 1.5 * rng.standard_normal((n, D))
-    if isinstance(loss, (Hinge, Logistic)):
+    if isinstance(loss, (Hinge, Logistic, NuHinge)):
         return rng.choice([-1.0, 1.0], (n, D)), F
     if isinstance(loss, SimplexHinge):
         return simplex_code(D + 1)[rng.integers(0, D + 1, n)], F
@@ -217,6 +221,8 @@ def test_checks():
         (EpsilonInsensitive(-1.0), "epsilon must be a finite number >= 0, got -1.0"),
         (Pinball([0.5, 0.5, 0.5]), "one for each of the 2 outputs"),
         (Pinball(0.0), r"quantiles must lie in \(0, 1\)"),
+        (NuHinge(2.0), r"nu must be a number in \[0, 1\], got 2.0"),
+        (NuInsensitive(0.1, -1.0), "epsilon must be a finite number >= 0, got -1"),
         (Novelty(2.0), r"nu must be a number in \[0, 1\], got 2.0"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -226,7 +232,17 @@ def test_checks():
 
 
 def test_names():
-    for name in ("squared", "huber", "epsilon-insensitive", "pinball", "logistic", "hinge", "novelty"):
+    for name in (
+        "squared",
+        "huber",
+        "epsilon-insensitive",
+        "pinball",
+        "logistic",
+        "hinge",
+        "novelty",
+        "nu-hinge",
+        "nu-insensitive",
+    ):
         assert isinstance(as_loss(name), Loss)
     loss = Huber(3.0)
     assert as_loss(loss) is loss

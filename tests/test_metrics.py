@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovk.curves import Grid
-from ovk.metrics import lcr, rsse
+from ovk.metrics import lcr, r2_observed, rsse
 
 
 def test_rsse_is_an_integral():
@@ -31,3 +31,13 @@ def test_lcr_counts_labels():
 def test_bad_calls(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_weights_count_rows():
+    rng = np.random.default_rng(0)
+    Y, F = rng.standard_normal((6, 2)), rng.standard_normal((6, 2))
+    Y[0, 1] = np.nan
+    weight = np.array([1, 2, 3, 1, 1, 2])
+    repeated = np.repeat(np.arange(6), weight)
+    assert r2_observed(Y, F, weight) == pytest.approx(r2_observed(Y[repeated], F[repeated]))
+    assert r2_observed(Y, F, weight) != pytest.approx(r2_observed(Y, F))

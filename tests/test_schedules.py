@@ -38,9 +38,17 @@ def test_names_and_numbers():
         schedule = as_schedule(number)
         assert isinstance(schedule, InverseSqrt)
         assert_allclose(schedule.rate(T), 2 / T**0.5)
-    for wrong in ("fast", None, True, Constant, [0.1]):
+    for wrong in ("fast", True, Constant, [0.1]):
         with pytest.raises(ValueError, match=r"schedule must be a number, one of .*'auto'"):
             as_schedule(wrong)
+
+
+def test_the_default_is_in_the_scale_of_the_kernel():
+    schedule = as_schedule(None)
+    assert isinstance(schedule, InverseSqrt)
+    assert schedule.scaled
+    assert not as_schedule(1.0).scaled
+    assert_allclose(schedule.rate(T), 1 / T**0.5)
 
 
 def test_bad_parameters():

@@ -82,6 +82,7 @@ SOURCES = {
     "csv": lambda table, path: write_csv(path / "t.csv", table),
     "csv with NA": lambda table, path: write_csv(path / "t.csv", table, missing=" NA"),
     "csv with semicolons": lambda table, path: write_csv(path / "t.csv", table, ";", "?"),
+    "txt": lambda table, path: write_csv(path / "t.txt", table, "|"),
     "tsv": lambda table, path: write_csv(path / "t.tsv", table, "\t", "null"),
     "csv.gz": lambda table, path: write_csv(path / "t.csv.gz", table, missing="nan"),
     "csv as text": lambda table, path: str(write_csv(path / "t.csv", table)),
@@ -264,18 +265,24 @@ def _text(path, text):
     [
         ("t.csv", "", "t.csv is empty"),
         ("t.csv", "1,2\n3,4\n", "must hold the names of the columns, got only numbers"),
-        ("t.csv", "a,y\n1,2\n1,2,3\n", "line 3 of t.csv has 3 fields, but the first line names 2"),
+        ("t.csv", "a,y\n1,2\n1,2,3\n", "line 3 of t.csv cannot be read: 3 fields where the first line names 2"),
         ("t.csv", 'a,y\n1,"2\n' + "1,2\n" * 50_000, "cannot be read"),
         ("t.jsonl", "", "t.jsonl is empty"),
-        ("t.jsonl", '{"a": 1, "y": 2}\n[1, 2]\n', "line 2 of t.jsonl must hold a JSON object"),
-        ("t.jsonl", '{"a": 1, "y": 2}\n{"a": 1\n', "line 2 of t.jsonl must hold a JSON object"),
-        ("t.txt", "a,y\n", "must end in .csv"),
-        ("t.parquet.gz", "", "must end in .csv"),
+        ("t.jsonl", '{"a": 1, "y": 2}\n[1, 2]\n', "line 2 of t.jsonl cannot be read: '[1, 2]' is not a JSON object"),
+        ("t.jsonl", '{"a": 1, "y": 2}\n{"a": 1\n', "line 2 of t.jsonl cannot be read: "),
+        ("t.csv", 'a,y\n"1\n",2\n\n"x\n",4\n', "holds 'x\\n' in line 5"),
+        ("t.jsonl", '\n\n{"a": 1, "y": 2}\n{"a": "x"}\n', "holds 'x' in line 4"),
+        ("t.xlsx", "PK\0", "t.xlsx is not a text file"),
+        ("t.parquet.gz", "", "Parquet is read from a file of its own"),
     ],
 )
 def test_broken_files_are_refused_with_the_place(name, text, message, tmp_path):
     csv.field_size_limit(131_072)  # the default, which other libraries may have raised for the whole process
     assert message in refusal(lambda: chunks(_text(tmp_path / name, text), targets="y"))
+
+
+def test_standard_input_cannot_be_read_twice():
+    assert "standard input" in refusal(lambda: chunks("-", targets="y"))
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -1,5 +1,6 @@
 """ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels."""
 
+from ovk import _startup  # noqa: F401, I001  before everything that takes long
 from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
 from ovk._version import __version__
 from ovk.batch import (
@@ -12,7 +13,10 @@ from ovk.batch import (
     MovKLCV,
     MultiTaskSVC,
     MultiTaskSVR,
+    OperatorRidge,
     OutputKernelRidge,
+    OVKClassifier,
+    OVKClassifierCV,
     OVKRidge,
     OVKRidgeCV,
     VectorField,
@@ -20,7 +24,19 @@ from ovk.batch import (
 )
 from ovk.evaluation import progressive
 from ovk.expansion import Expansion
-from ovk.online import KAWV, OLOK, PKAWV, OLOKClassifier, OnlineMovKL, PKAWVClassifier
+from ovk.online import (
+    KAWV,
+    OLOK,
+    PKAWV,
+    AutoStream,
+    AutoStreamClassifier,
+    Diverged,
+    NoveltyDetector,
+    OLOKClassifier,
+    OnlineMovKL,
+    OnlineOperator,
+    PKAWVClassifier,
+)
 from ovk.persistence import load, save
 from ovk.structured import IOKR, LinkPredictor
 
@@ -30,6 +46,9 @@ __all__ = [
     "OKVAR",
     "OLOK",
     "PKAWV",
+    "AutoStream",
+    "AutoStreamClassifier",
+    "Diverged",
     "Expansion",
     "FunctionalRidge",
     "FunctionalRidgeCV",
@@ -40,10 +59,15 @@ __all__ = [
     "MovKLClassifier",
     "MultiTaskSVC",
     "MultiTaskSVR",
+    "NoveltyDetector",
     "OLOKClassifier",
+    "OVKClassifier",
+    "OVKClassifierCV",
     "OVKRidge",
     "OVKRidgeCV",
     "OnlineMovKL",
+    "OnlineOperator",
+    "OperatorRidge",
     "OutputKernelRidge",
     "PKAWVClassifier",
     "VectorField",

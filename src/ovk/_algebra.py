@@ -1,6 +1,6 @@
 """The algebra of kernels as a table: which two things may be added or multiplied, and what comes out.
 
-Rooms add their own rules, so `kernels` need not know that multiplying by an operator gives an operator-valued kernel:
+Packages add their own rules, so `kernels` need not know that a kernel times an operator is an operator-valued kernel:
 
     @rule("*", ScalarKernel, OutputOperator)
     def _(k, T): return Separable(k, T)
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
+
+from ovk._params import constructor_call
 
 _RULES: dict[tuple[str, type, type], Callable[[Any, Any], Any]] = {}
 
@@ -36,8 +38,25 @@ def combine(symbol: str, a: Any, b: Any) -> Any:
     return NotImplemented
 
 
+#: How strongly the parts of an expression hang together: K1 & K2, K1 + K2, k * T, and what needs no parentheses.
+AND, SUM, PRODUCT, ATOM = range(4)
+
+
+def part(thing: Any, least: int) -> str:
+    """One part of an expression, in parentheses where it hangs together less strongly than `least`."""
+    text, strength = thing._expression() if isinstance(thing, Algebra) else (repr(thing), ATOM)
+    return text if strength >= least else f"({text})"
+
+
 class Algebra:
-    """Mixin that sends `+`, `*` and `&` to the table."""
+    """Mixin that sends `+`, `*` and `&` to the table, and prints what they made as it was written."""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return self._expression()[0]
+
+    def _expression(self) -> tuple[str, int]:
+        """The object as Python reads it, and how strongly the expression hangs together."""
+        return constructor_call(self, positional=True, width=0), ATOM  # type: ignore[arg-type]
 
     # numpy must not broadcast `np.float64(2) * kernel` into an array of objects.
     __array_ufunc__ = None

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
+from contextlib import suppress
+
+#: Packages of ovk whose classes stand in files and which ``import ovk`` leaves out, since few programs need them.
+LATER = ("ovk.sessions", "ovk.serving")
+
 _CLASSES: dict[str, type] = {}
 
 
 def public_name(cls: type) -> str:
-    """Name under which a class is written to files: its room and its own name, not the file it lives in.
+    """Name under which a class is written to files: its package and its own name, not the file it lives in.
 
     `ovk.kernels.stationary.Gaussian` is written as ``kernels.Gaussian``, so that moving a class between the files of
-    a room does not break saved models. Classes from outside keep their full module path.
+    a package does not break saved models. Classes from outside keep their full module path.
     """
-    package, *rooms = cls.__module__.split(".")
-    if package == "ovk" and rooms:
-        return f"{rooms[0]}.{cls.__qualname__}"
+    top, *packages = cls.__module__.split(".")
+    if top == "ovk" and packages:
+        return f"{packages[0]}.{cls.__qualname__}"
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -37,5 +43,15 @@ def register(cls: type) -> type:
 
 
 def lookup(name: str) -> type | None:
-    """The class registered under `name`, or None."""
+    """The class registered under `name`, or None. Packages of the fixed list are imported before a name is unknown."""
+    if name not in _CLASSES:
+        for package in LATER:
+            # A package that needs another one which is not installed has no classes here.
+            with suppress(ImportError):
+                importlib.import_module(package)
     return _CLASSES.get(name)
+
+
+def registered() -> list[type]:
+    """All classes that a file may name."""
+    return list(_CLASSES.values())

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from ovk._params import Registered
-from ovk._validation import Array, Indices
-from ovk.ovkernels import OperatorKernel, Separable
+from ovk._types import Array, Indices
+from ovk.ovkernels import OperatorKernel
 
 #: Kernel values held at once while predicting (128 MB).
 CHUNK = 1 << 24
@@ -50,54 +50,61 @@ class Expansion(Registered):
     C: Any
     offset: Array | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("support", "C"):
+            value = getattr(self, name)
+            if isinstance(value, (list, tuple)):
+                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
+
     def __call__(self, X: Any) -> Array:
         """Values f(x), (n, d), computed in chunks of rows so that memory stays bounded."""
+        X = np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
         n, d = X.shape[0], self.C.shape[1]
         values = np.empty((n, d))
-        for rows in chunks(n, self.support.shape[0] * d):
+        for rows in row_slices(n, self.support.shape[0] * d):
             values[rows] = self.kernel.product(X[rows], self.support, self.C)
         return values if self.offset is None else values + self.offset
 
     def at(self, X: Any, outputs: Indices) -> Array:
         """One output of each row, f_q(x) with q = outputs_i: (n,), without the others ever being held."""
-        n, (m, d) = X.shape[0], self.C.shape
-        values = np.empty(n)
-        for rows, value in self._parts(n, m, d):
+        width, value = self._one_output()
+        values = np.empty(X.shape[0])
+        for rows in row_slices(len(values), width):
             values[rows] = value(X[rows], outputs[rows])
         return values if self.offset is None else values + self.offset[outputs]
 
-    def _parts(self, n: int, m: int, d: int) -> Iterator[tuple[slice, Callable[[Any, Indices], Array]]]:
-        """Chunks of rows, and how their values are computed."""
+    def _one_output(self) -> tuple[int, Callable[[Any, Indices], Array]]:
+        """How f_q(x) of rows x and outputs q is computed, and the numbers that this holds for each row."""
+        m, d = self.C.shape
         if sparse.issparse(self.C):
             # Coefficients of pairs of a point and an output: the kernel on pairs.
             C = self.C.tocoo()
             points, inputs = C.coords
             support = self.support[points]
-            return ((rows, lambda X, q: self.kernel.pairs(X, q, support, inputs) @ C.data) for rows in chunks(n, C.nnz))
-        if isinstance(self.kernel, Separable):
-            scalar, A = self.kernel.scalar, self.kernel.operator.apply(self.C).T
-            return (
-                (rows, lambda X, q: np.einsum("ij,ij->i", scalar(X, self.support), A[q])) for rows in chunks(n, 2 * m)
-            )
-        return (
-            (rows, lambda X, q: self.kernel.gram(X, self.support).matmat(self.C)[np.arange(len(q)), q])
-            for rows in chunks(n, m * d)
-        )
+            return C.nnz, lambda X, q: self.kernel.pairs(X, q, support, inputs) @ C.data
+        separable = self.kernel.as_separable()
+        if separable is not None:
+            scalar, A = separable.scalar, separable.operator.apply(self.C).T
+            return 2 * m, lambda X, q: np.einsum("ij,ij->i", scalar(X, self.support), A[q])
+        return m * d, lambda X, q: self.kernel.gram(X, self.support).matmat(self.C)[np.arange(len(q)), q]
 
     def jacobian(self, X: Any) -> Array:
         """Derivative of f in its input at each row of X, in closed form: (n, d, p)."""
         X, Z, C = (np.asarray(A.toarray() if sparse.issparse(A) else A) for A in (X, self.support, self.C))
-        parts = [self.kernel.jacobian(X[rows], Z, C) for rows in chunks(len(X), len(Z))]
+        parts = [self.kernel.jacobian(X[rows], Z, C) for rows in row_slices(len(X), len(Z))]
         return np.concatenate(parts) if parts else np.empty((0, C.shape[1], X.shape[1]))
 
     def norm(self) -> float:
         """The norm |f| in the kernel's space, sqrt(sum_ij <c_i, K(x_i, x_j) c_j>), without the intercept."""
-        product = self.kernel.gram(self.support).matmat(self.C)
         C = self.C if isinstance(self.C, np.ndarray) else self.C.toarray()
-        return float(np.sqrt(max(float(np.vdot(C, product)), 0.0)))
+        # In units of the largest coefficient: the squares of numbers such as 1e300 would be infinite.
+        size = float(np.abs(C).max(initial=0.0)) or 1.0
+        scaled = C / size
+        values = Expansion(self.kernel, self.support, scaled)(self.support)
+        return size * float(np.sqrt(max(float(np.vdot(scaled, values)), 0.0)))
 
 
-def chunks(n: int, width: int, most: int = CHUNK) -> Iterator[slice]:
+def row_slices(n: int, width: int, most: int = CHUNK) -> Iterator[slice]:
     """Slices of the rows 0..n, each of about `most` entries of `width` columns."""
     step = max(32, most // max(width, 1))
     for start in range(0, n, step):

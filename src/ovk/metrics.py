@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.curves import Grid
+
+__all__ = ["lcr", "r2_observed", "rsse"]
 
 
 def r2_observed(Y: Array, F: Array, weight: Array | None = None) -> float:

@@ -8,16 +8,18 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ovk._params import Parameters
-from ovk._validation import Array, positive, whole
+from ovk._params import Parameters, check_int, positive
+from ovk._types import Array, Times
 
-Times = npt.NDArray[np.int64]
+__all__ = ["Constant", "DistanceOverGradients", "Inverse", "InverseSqrt", "Schedule"]
 
 
 class Schedule(Parameters, ABC):
     """Step size eta_t at step t = 1, 2, ..."""
+
+    #: Whether learners divide eta_t by |K(x, x)| of its row, where that is above 1.
+    scaled: bool = False
 
     @abstractmethod
     def rate(self, t: Times) -> Array:
@@ -32,6 +34,9 @@ class InverseSqrt(Schedule):
     eta : float > 0
     start : int >= 1
         Number of the first step: 10 begins with eta / sqrt(10).
+    scaled : bool
+        Let learners divide each step by |K(x, x)| of its row, where that is above 1. With eta = 1 and a loss whose
+        gradient has a Lipschitz constant of 1, such as the squared loss, no step then overshoots.
 
     Examples
     --------
@@ -41,12 +46,15 @@ class InverseSqrt(Schedule):
     array([0.5 , 0.25])
     """
 
-    def __init__(self, eta: float = 1.0, start: int = 1) -> None:
+    _defaults_for_old_files = {"scaled": False}
+
+    def __init__(self, eta: float = 1.0, start: int = 1, scaled: bool = False) -> None:
         self.eta = eta
         self.start = start
+        self.scaled = scaled
 
     def rate(self, t: Times) -> Array:
-        rates: Array = positive(self.eta, "eta") / np.sqrt(t + (whole(self.start, "start") - 1.0))
+        rates: Array = positive(self.eta, "eta") / np.sqrt(t + (check_int(self.start, "start") - 1.0))
         return rates
 
 
@@ -66,7 +74,7 @@ class Inverse(Schedule):
         self.start = start
 
     def rate(self, t: Times) -> Array:
-        return positive(self.eta, "eta") / np.asarray(t + (whole(self.start, "start") - 1.0), dtype=np.float64)
+        return positive(self.eta, "eta") / np.asarray(t + (check_int(self.start, "start") - 1.0), dtype=np.float64)
 
 
 class Constant(Schedule):
@@ -129,11 +137,15 @@ _NAMES: dict[str, type[Schedule]] = {
 def as_schedule(schedule: Any) -> Schedule:
     """Turn what a user may pass as a schedule into one: an object, a name, or a number for eta / sqrt(t).
 
+    None is 1 / sqrt(t) in the kernel's own scale.
+
     >>> as_schedule(0.5)
     InverseSqrt(eta=0.5)
     """
     if isinstance(schedule, Schedule):
         return schedule
+    if schedule is None:
+        return InverseSqrt(scaled=True)
     if isinstance(schedule, str) and schedule in _NAMES:
         return _NAMES[schedule]()
     if not isinstance(schedule, bool) and isinstance(schedule, Real):

@@ -90,3 +90,34 @@ def leave_out_errors(fit, X, Y, weight=None, *, entry=False):
             total[outputs] += squares.sum(axis=0)[outputs]
             mass[outputs] += (seen * weight[rows][:, None]).sum(axis=0)[outputs]
     return total / mass
+
+
+def manifold_ridge(kernel, X, Y, alpha, graph, alpha_graph, X_new, weight=None, intercept=False):
+    """Predictions (m, d) of ridge regression with the manifold penalty, values of f at all inputs as the unknowns.
+
+        minimise  sum_q (sum_i w_i (y_iq - f_iq - b_q)^2 + alpha_graph sum_lm g_lm (f_lq - f_mq)^2) / alpha_q + f'K^-1 f
+
+    over f, one number for each input and output, and b; then f(x) = K(x, X) K^-1 f + b. `Y` has nan where an output was
+    not observed, and the kernel matrix K must be regular.
+    """
+    (n, d), weight = Y.shape, np.ones(len(Y)) if weight is None else weight
+    alpha = np.broadcast_to(alpha, d)
+    K = kernel.gram(X).dense()
+    A, right = np.zeros((n * d + d, n * d + d)), np.zeros(n * d + d)
+    A[: n * d, : n * d] = np.linalg.inv(K)
+    for q in range(d):
+        for i in np.flatnonzero(~np.isnan(Y[:, q])):
+            both = np.zeros(n * d + d)
+            both[[i * d + q, n * d + q]] = 1.0
+            A += np.outer(both, both) * weight[i] / alpha[q]
+            right += both * Y[i, q] * weight[i] / alpha[q]
+        for one in range(n):
+            for other in range(n):
+                gap = np.zeros(n * d + d)
+                gap[one * d + q] += 1.0
+                gap[other * d + q] -= 1.0
+                A += alpha_graph * graph[one, other] * np.outer(gap, gap) / alpha[q]
+    size = n * d + (d if intercept else 0)
+    found = np.linalg.solve(A[:size, :size], right[:size])
+    values = kernel.gram(X_new, X).dense() @ np.linalg.solve(K, found[: n * d])
+    return values.reshape(-1, d) + (found[n * d :] if intercept else 0.0)

@@ -150,7 +150,7 @@ def test_refitting_forgets(data):
     model = OVKRidge(KERNEL, alpha=0.1, fit_intercept=True).fit(data.X, data.holes, data.weight)
     model.predict(data.X_new, return_std=True)
     model.set_params(kernel=Gaussian(0.8), fit_intercept=False).fit(data.X[:, :1], data.Y[:, 0])
-    fresh = OVKRidge(Gaussian(0.8), alpha=0.1).fit(data.X[:, :1], data.Y[:, 0])
+    fresh = OVKRidge(Gaussian(0.8), alpha=0.1, fit_intercept=False).fit(data.X[:, :1], data.Y[:, 0])
     assert set(vars(model)) == set(vars(fresh))
     found, expected = (m.predict(data.X_new[:, :1], return_std=True) for m in (model, fresh))
     assert_allclose(found, expected, rtol=0, atol=0)
@@ -161,7 +161,7 @@ def test_prediction_in_many_chunks(data, monkeypatch):
     X_new = np.random.default_rng(0).uniform(-1, 1, (70, 2))
     whole = model.predict(X_new, return_cov=True)
     # Chunks have 32 rows at least.
-    monkeypatch.setattr("ovk.expansion.chunks.__defaults__", (1,))
+    monkeypatch.setattr("ovk.expansion.row_slices.__defaults__", (1,))
     parts = model.predict(X_new, return_cov=True)
     assert_allclose(parts[0], whole[0], rtol=0, atol=1e-12)
     assert_allclose(parts[1], whole[1], rtol=0, atol=1e-12)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import naive
 import ovk
+import reference
 from ovk import GradientMetric, OVKRidge
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
@@ -27,7 +27,7 @@ def test_equals_finite_differences(landmarks):
     def fitted(U):
         return OVKRidge(kernel, 0.2, landmarks=landmarks, random_state=0).fit(U, Y).predict
 
-    A, R = naive.gradient_metric(fitted, X, steps=2, power=0.6)
+    A, R = reference.gradient_metric(fitted, X, steps=2, power=0.6)
     assert_allclose(found.outer_product_, A, atol=1e-7)
     assert_allclose(found.components_, R, atol=1e-6)
     assert_allclose(found.transform(X), X @ R, atol=1e-5)

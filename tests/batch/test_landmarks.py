@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from batch.reference import DenseRidge, long_form
 from ovk import OVKRidge
-from ovk.batch import separable_landmarks as module
+from ovk.batch.ridge import separable_landmarks as module
 from ovk.kernels import Gaussian, Laplacian, Matern
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, OperatorKernel
@@ -64,8 +64,8 @@ def test_all_points_as_landmarks_equal_exact_regression(name, form, data):
     exact = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept).fit(data.X, Y, weight)
     model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=data.X).fit(data.X, Y, weight)
     assert model.solver_info_.route == "Landmarks"
-    mean, cov = model.predict(data.X_new, return_cov=True)
-    expected, spread = exact.predict(data.X_new, return_cov=True)
+    mean, cov = model.predict(data.X_new, return_cov=True, of="posterior")
+    expected, spread = exact.predict(data.X_new, return_cov=True, of="posterior")
     assert_allclose(mean, expected, rtol=0, atol=1e-6)
     assert_allclose(cov, spread, rtol=0, atol=1e-6)
     assert np.linalg.eigvalsh(cov).min() > -1e-8
@@ -79,7 +79,7 @@ def test_few_landmarks_equal_regression_with_the_projected_kernel(name, form, da
     model = OVKRidge(KERNELS[name], alpha=alpha, fit_intercept=intercept, landmarks=points).fit(data.X, Y, weight)
     projected = Projected(KERNELS[name], points)
     slow = DenseRidge(projected, data.X, Y, alpha, weight, intercept=intercept)
-    mean, cov = model.predict(data.X_new, return_cov=True)
+    mean, cov = model.predict(data.X_new, return_cov=True, of="posterior")
     assert_allclose(mean, slow.predict(data.X_new), rtol=0, atol=1e-7)
     # What the landmarks do not reach keeps its prior variance.
     prior = KERNELS[name].diagonal_blocks(data.X_new)
@@ -99,7 +99,7 @@ def test_iterative_route_with_holes(name, form, data, monkeypatch):
     assert model.solver_info_.iterations > 0
     assert_allclose(model.predict(data.X_new), expected, rtol=0, atol=1e-8)
     with pytest.raises(ValueError, match="at most 2, got"):
-        model.predict(data.X_new, return_std=True)
+        model.predict(data.X_new, return_std=True, of="posterior")
 
 
 def test_iterative_route_says_when_it_gives_up(data, monkeypatch):
@@ -113,8 +113,8 @@ def test_iterative_route_says_when_it_gives_up(data, monkeypatch):
 def test_long_form_equals_nan_form(name, data):
     X, y, task = long_form(data.X, data.holes)
     model = OVKRidge(KERNELS[name], alpha=0.1, landmarks=data.X[::4], fit_intercept=True, chunk_size=7)
-    wide = model.fit(data.X, data.holes).predict(data.X_new, return_cov=True)
-    long = model.fit(X, y, task=task).predict(data.X_new, return_cov=True)
+    wide = model.fit(data.X, data.holes).predict(data.X_new, return_cov=True, of="posterior")
+    long = model.fit(X, y, task=task).predict(data.X_new, return_cov=True, of="posterior")
     assert_allclose(long[0], wide[0], rtol=1e-9)
     assert_allclose(long[1], wide[1], rtol=0, atol=1e-9)
 
@@ -150,8 +150,8 @@ def chunks(*arrays, size=6):
 def test_iterator_equals_arrays(name, weighted, data):
     arrays = (data.X, data.holes, data.weight) if weighted else (data.X, data.holes)
     model = OVKRidge(KERNELS[name], alpha=0.1, landmarks=data.X[::4], fit_intercept=True)
-    expected = model.fit(*arrays).predict(data.X_new, return_std=True)
-    found = model.fit(chunks(*arrays)).predict(data.X_new, return_std=True)
+    expected = model.fit(*arrays).predict(data.X_new, return_std=True, of="posterior")
+    found = model.fit(chunks(*arrays)).predict(data.X_new, return_std=True, of="posterior")
     assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -259,8 +259,8 @@ def test_bad_chunks(stream, message, data):
     [
         ({"landmarks": 0}, "landmarks must be a whole number >= 1, got 0"),
         ({"landmarks": -3}, "landmarks must be a whole number >= 1, got -3"),
-        ({"landmarks": 2.5}, "landmarks must be a whole number or points with 2 features"),
-        ({"landmarks": "many"}, "landmarks must be a whole number or points with 2 features"),
+        ({"landmarks": 2.5}, "landmarks must be a whole number, 'rpcholesky' or points with 2 features"),
+        ({"landmarks": "many"}, "landmarks must be a whole number, 'rpcholesky' or points with 2 features"),
         ({"landmarks": np.ones((4, 3))}, r"landmarks must .* 2 features, got shape \(4, 3\)"),
         ({"landmarks": np.empty((0, 2))}, r"landmarks must .* 2 features, got shape \(0, 2\)"),
         ({"landmarks": np.full((4, 2), np.nan)}, "landmarks must hold finite numbers"),

@@ -5,16 +5,16 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-import naive
 import ovk
+import reference
 from batch.reference import long_form
-from ovk import FunctionalRidge, MovKL, MovKLClassifier, MovKLCV
+from ovk import FunctionalRidge, MovKL, MovKLClassifier, MovKLCV, OVKRidge
 from ovk.batch import kernel_grid, unit_variance
-from ovk.batch.alternation import combination_weights
+from ovk.batch.movkl.alternation import combination_weights
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Linear, Periodic, Polynomial
 from ovk.operators import Dense, Identity, Integral, MixedEffect, Multiplication
-from ovk.ovkernels import CurlFree
+from ovk.ovkernels import CurlFree, Diagonal, DivFree
 
 RNG = np.random.default_rng(0)
 T = np.linspace(0, 1, 9)
@@ -44,13 +44,21 @@ def dense_grams(model):
 def test_finds_the_optimum_of_the_plain_alternation(name, r):
     model = MovKL(kernels(name), alpha=0.05, r=r, grid=T, tol=1e-7, max_iter=2000).fit(X, Y)
     rounds = 400 if r == 1.0 else 200
-    weights, C, _, objectives = naive.movkl(dense_grams(model), Y * Grid(T).roots(), 0.05, r, rounds)
+    weights, C, _, objectives = reference.movkl(dense_grams(model), Y * Grid(T).roots(), 0.05, r, rounds)
     # With r = 1 the plain alternation is still on its way: the objective tells, and it is not below ours.
     assert model.objective_ <= objectives[-1] * (1 + 1e-9)
     assert_allclose(model.objective_, objectives[-1], rtol=1e-3 if r == 1.0 else 1e-8)
     if r > 1:
         assert_allclose(model.weights_, weights, atol=1e-4)
         assert_allclose(model.dual_coef_, C, atol=2e-4 * np.abs(C).max())
+
+
+@pytest.mark.parametrize("name", ["commuting", "three"])
+def test_the_weights_are_as_precise_as_the_tolerance_asks(name):
+    model = MovKL(kernels(name), alpha=0.05, grid=T, tol=1e-12, max_iter=2000).fit(X, Y)
+    weights, *_ = reference.movkl(dense_grams(model), Y * Grid(T).roots(), 0.05, 2.0, 600)
+    assert model.solver_info_.route == "ConjugateGradient"
+    assert_allclose(model.weights_, weights, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["auto", "cg", "gauss-seidel"])
@@ -69,7 +77,7 @@ def test_case_one_equals_case_two_when_the_operators_coincide(monkeypatch):
     one = MovKL([k * Integral() for k in SCALARS], alpha=0.05, grid=T, tol=1e-10, max_iter=900).fit(X, Y)
     matrix = Integral(grid=T).dense()
     faces = [Integral(), Dense(matrix), Dense(matrix + 0.0)]
-    monkeypatch.setattr("ovk.batch.kernel_terms.common_eigenvectors", lambda matrices: None)
+    monkeypatch.setattr("ovk.batch.movkl.kernel_terms.common_eigenvectors", lambda matrices: None)
     two = MovKL([k * face for k, face in zip(SCALARS, faces, strict=True)], 0.05, grid=T, tol=1e-10, max_iter=900)
     two.fit(X, Y)
     assert two.solver_info_.route == "ConjugateGradient"
@@ -97,7 +105,7 @@ def test_with_r_inf_all_weights_are_one_and_f_is_ridge_regression():
     model = MovKL(kernels("three"), alpha=0.02, r=np.inf, grid=T).fit(X, Y)
     assert (model.weights_ == 1.0).all()
     assert model.n_iter_ == 1
-    plain = FunctionalRidge(sum(kernels("three")), 0.02, grid=T).fit(X, Y)
+    plain = FunctionalRidge(sum(kernels("three")), 0.02, grid=T, fit_intercept=False).fit(X, Y)
     assert_allclose(model.predict(NEW), plain.predict(NEW), atol=1e-8)
 
 
@@ -118,7 +126,7 @@ def test_with_one_norm_the_useless_kernels_go():
 
 
 def test_a_kernel_that_was_dropped_too_early_comes_back(monkeypatch):
-    from ovk.batch import alternation
+    from ovk.batch.movkl import alternation
 
     slow = MovKL(kernels("three"), alpha=0.02, r=1.0, grid=T, tol=1e-6, max_iter=2000).fit(X, Y)
     monkeypatch.setattr(alternation, "DEAD", 0.2)
@@ -202,6 +210,82 @@ def test_several_tasks():
     assert single.predict(NEW, split=True).shape == (8, 5)
 
 
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_kernels_of_any_kind(holes, intercept):
+    """Curl-free, divergence-free, diagonal, entrywise and separable kernels together, against dense matrices."""
+    field = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]])
+    field[HOLES[:, :2]] = np.nan if holes else 0.0
+    given = [
+        CurlFree(Gaussian(1.0)),
+        DivFree(Gaussian(1.0)),
+        Diagonal([Gaussian(0.5), Gaussian(2.0)]),
+        (Gaussian(1.0) * MixedEffect(0.5)) & (Linear() * Identity()),
+        Gaussian(0.7) * Identity(),
+    ]
+    model = MovKL(given, 0.1, fit_intercept=intercept, tol=1e-11, max_iter=2000).fit(X, field)
+    d, seen = model.weights_, ~np.isnan(field).ravel()
+    assert_allclose((d**2).sum(), 1.0)
+    grams = [kernel.gram(X).dense()[np.ix_(seen, seen)] for kernel in model.kernel_.kernels]
+    S = sum(w * G for w, G in zip(d, grams, strict=True)) + 0.1 * np.eye(seen.sum())
+    E = np.tile(np.eye(2), (len(X), 1))[seen] if intercept else np.zeros((seen.sum(), 0))
+    border = np.block([[S, E], [E.T, np.zeros((E.shape[1],) * 2)]])
+    c = np.linalg.solve(border, np.append(field.ravel()[seen], np.zeros(E.shape[1])))[: seen.sum()]
+    assert_allclose(model.dual_coef_.ravel()[seen], c, atol=1e-8)
+    norms = np.array([w * np.sqrt(c @ G @ c) for w, G in zip(d, grams, strict=True)])
+    assert_allclose(d, combination_weights(norms, 2.0), atol=1e-7)
+    assert_allclose(
+        model.predict(NEW, split=True).sum(axis=0) + (model.intercept_ if intercept else 0), model.predict(NEW)
+    )
+
+
+def test_the_number_of_eigenfunctions_is_that_with_the_smallest_left_out_error():
+    options = {"alphas": [0.01, 0.1], "grid": T, "r": 1.0}
+    model = MovKLCV(kernels("commuting"), **options, n_eigen=[1, 4]).fit(X, Y)
+    assert model.errors_.shape == (2, 2)
+    for q, errors in zip((1, 4), model.errors_, strict=True):
+        given = [k * operator for operator in (Identity(), Integral(n_eigen=q)) for k in SCALARS]
+        plain = MovKLCV(given, **options).fit(X, Y)
+        assert_allclose(errors, plain.errors_, rtol=1e-8)
+        if q == model.n_eigen_:
+            assert_allclose(model.predict(NEW), plain.predict(NEW), atol=1e-9)
+    best = np.unravel_index(model.errors_.argmin(), (2, 2))
+    assert (model.n_eigen_, model.alpha_) == ((1, 4)[best[0]], options["alphas"][best[1]])
+    with pytest.raises(ValueError, match="at least one number"):
+        MovKLCV(kernels("commuting"), **options, n_eigen=[]).fit(X, Y)
+
+
+def test_leaving_out_rows_with_kernels_of_any_kind():
+    field = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]])
+    model = MovKLCV([CurlFree(Gaussian(1.0)), Gaussian(0.7) * Identity()], [0.03, 0.3]).fit(X, field)
+    total = 0.0
+    for i in range(len(X)):
+        kept = np.arange(len(X)) != i
+        left = OVKRidge(model.kernel_, model.alpha_, fit_intercept=False).fit(X[kept], field[kept])
+        total += float(((field[i] - left.predict(X[i : i + 1])[0]) ** 2).sum())
+    assert_allclose(model.errors_.min(), total, rtol=1e-6)
+
+
+def test_several_classes_and_sets_of_labels():
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(-1, 1, (90, 2))
+    names = np.array(["a", "b", "c"])[(rows[:, 0] > -0.3).astype(int) + (rows[:, 0] > 0.4)]
+    model = MovKLClassifier([Gaussian(0.5) * MixedEffect(0.2), Linear() * Identity()], 0.01).fit(rows, names)
+    assert model.decision_function(rows).shape == (90, 3)
+    coded = np.where(names[:, None] == model.classes_, 1.0, -1.0)
+    plain = MovKL(model.kernels, 0.01, fit_intercept=True).fit(rows, coded)
+    assert (model.predict(rows) == model.classes_[plain.predict(rows).argmax(axis=1)]).all()
+    assert model.score(rows, names) > 0.9
+    sets = [{"left"} if x < 0 else {"right", "up"} if y > 0 else set() for x, y in rows]
+    tags = MovKLClassifier(alpha=0.01).fit(rows, sets)
+    assert tags.label_sets_
+    assert tags.classes_.tolist() == ["left", "right", "up"]
+    assert tags.score(rows, sets) > 0.9
+    assert tags.score(rows, [one | {"unknown"} for one in sets]) < tags.score(rows, sets)
+    with pytest.raises(ValueError, match="empty sets alone"):
+        MovKLClassifier().fit(rows, [set()] * 90)
+
+
 def test_label_curves():
     labels = (Y > 0.2).astype(int)
     model = MovKLClassifier(alpha=0.01, grid=T).fit(X, labels)
@@ -268,7 +352,8 @@ def test_left_out_curves_with_gaps():
     total = 0.0
     for i in range(len(X)):
         rest = np.arange(len(X)) != i
-        left = FunctionalRidge(model.kernel_, 0.05, grid=T).fit(X[rest], seen[rest]).predict(X[i : i + 1])[0]
+        ridge = FunctionalRidge(model.kernel_, 0.05, grid=T, fit_intercept=False).fit(X[rest], seen[rest])
+        left = ridge.predict(X[i : i + 1])[0]
         total += np.nansum((seen[i] - left) ** 2 * Grid(T).weights())
     assert_allclose(model.errors_[0], total, rtol=1e-7)
 
@@ -303,17 +388,22 @@ def test_kernels_of_unit_variance():
         unit_variance([Gaussian(1.0) * Identity() + Gaussian(2.0) * Integral()], X)
 
 
-def test_the_seeds_inner_iteration_diverges():
-    """System (15) by Gauss-Seidel multiplies the error by more than 1, whichever kernel comes first."""
-    d, alpha = 12, 0.05
+@pytest.mark.parametrize("alpha", [0.05, 0.8, 0.9, 1.0])
+def test_the_seeds_inner_iteration_contracts_only_where_the_first_outweighs_the_rest(alpha):
+    """System (15) by Gauss-Seidel: with a kernel first it diverges; with the ridge first it needs a large alpha."""
+    d = 12
     grid = Grid.regular(d)
     blocks = [np.eye(d) / 24.0] * 8
     blocks += [Multiplication(Gaussian.from_mu(1.0), grid).dense() / 24.0] * 8
     blocks += [Integral(grid=grid).dense() / 24.0] * 8
-    blocks.append(alpha * np.eye(d))
-    for first in (0, 8, 16, 24):
-        order = [blocks[first], *blocks[:first], *blocks[first + 1 :]]
-        assert naive.split_iteration_radius(order) > 1.0
+    for first in (0, 8, 16):
+        order = [blocks[first], *blocks[:first], *blocks[first + 1 :], alpha * np.eye(d)]
+        assert reference.split_iteration_radius(order) > 1.0
+    largest = np.linalg.eigvalsh(sum(blocks)).max()
+    assert_allclose(largest, 0.847, atol=1e-3)
+    radius = reference.split_iteration_radius([alpha * np.eye(d), *blocks])
+    assert_allclose(radius, largest / alpha, rtol=1e-10)
+    assert (radius < 1.0) == (alpha > largest)
 
 
 # ---------------------------------------------------------------------------------------------- bad input, saving
@@ -326,7 +416,6 @@ def test_the_seeds_inner_iteration_diverges():
         (MovKL(alpha=0.0), "alpha must be a finite number > 0, got 0"),
         (MovKL([]), "sequence of at least one kernel"),
         (MovKL(Gaussian() * Identity()), "sequence of at least one kernel"),
-        (MovKL([CurlFree(Gaussian(1.0))]), "must be separable, k \\* T, got CurlFree"),
         (MovKL(grid=T[:4]), "grid has 4 points but Y has 9 columns"),
         (MovKL(tol=0.0), "tol must be"),
         (MovKLCV(alphas=[]), "alphas must be a sequence of numbers > 0"),

@@ -10,8 +10,10 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 import ovk
 from batch.reference import long_form
 from ovk import MultiTaskSVC, MultiTaskSVR
+from ovk.batch.svm.multitask_svm import check_labels
+from ovk.batch.svm.support_vectors import left_out_values
 from ovk.kernels import Gaussian, Linear
-from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, Tree
+from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, TensorProduct, Tree
 
 
 @pytest.fixture
@@ -46,6 +48,39 @@ def test_no_bias_and_a_linear_kernel_is_linear_svc_on_the_expanded_features(task
         stacked(model.decision_function(X_new)), peer.decision_function(expanded(X_new, T)), atol=1e-6
     )
     assert 0 <= model.dual_gap_ <= 1e-9 * model.objective_
+
+
+def test_several_classes_in_several_tasks_are_linear_svc_on_the_expanded_features(tmp_path):
+    """Three hospitals, four diagnoses: an output for each pair, coupled by a Kronecker product."""
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((60, 3)), np.arange(60) % 3
+    y = np.array(["a", "b", "c", "d"])[(X[:, 0] > 0) + 2 * (X[:, 1] + 0.3 * task > 0)]
+    T = TensorProduct([MixedEffect(0.7, 3), MixedEffect(0.2, 4)])
+    model = MultiTaskSVC(Linear() * T, C=0.7, tol=1e-10).fit(X, y, task=task)
+    F = np.linalg.cholesky(np.kron(MixedEffect(0.7, 3).dense(), MixedEffect(0.2, 4).dense()))
+
+    def features(Z, t):
+        return np.concatenate(
+            [np.stack([np.kron(z, F[4 * s + c]) for c in range(4)]) for z, s in zip(Z, t, strict=True)]
+        )
+
+    peer = LinearSVC(loss="hinge", C=0.7, fit_intercept=False, tol=1e-10, max_iter=10**6)
+    peer.fit(features(X, task), np.where(y[:, None] == model.classes_, 1, -1).ravel())
+    new, at = rng.standard_normal((9, 3)), np.arange(9) % 3
+    scores = peer.decision_function(features(new, at)).reshape(9, 4)
+    np.testing.assert_allclose(model.decision_function(new, at), scores, atol=1e-5)
+    assert model.decision_function(new).shape == (9, 3, 4)
+    assert (model.predict(new, at) == model.classes_[scores.argmax(axis=1)]).all()
+    assert model.score(X, y, task=task) > 0.8
+    # The same in columns, nan where a patient was not in a hospital.
+    wide = np.full((60, 3), np.nan)
+    wide[np.arange(60), task] = np.searchsorted(model.classes_, y)
+    columns = MultiTaskSVC(Linear() * T, C=0.7, tol=1e-10).fit(X, wide)
+    np.testing.assert_allclose(columns.decision_function(new), model.decision_function(new), atol=1e-6)
+    ovk.save(model, tmp_path / "m.ovk")
+    assert (ovk.load(tmp_path / "m.ovk").predict(new, at) == model.predict(new, at)).all()
+    with pytest.raises(ValueError, match="5 outputs, which is no multiple of the 4 classes"):
+        MultiTaskSVC(Linear() * MixedEffect(0.5, 5)).fit(X, y, task=task)
 
 
 def test_theorem_2_1_is_the_penalty_on_a_common_and_on_own_parts(tasks):
@@ -200,13 +235,15 @@ def test_bad_parameters_are_named_and_leave_the_model_as_it_was(tasks, change, m
 
 def test_bad_labels_are_named(tasks):
     X, _, F, Y, holes = tasks
-    with pytest.raises(ValueError, match="tasks share two labels, such as 0 and 1, got 3"):
-        MultiTaskSVC().fit(X, np.where(F > 1, 2.0, Y))
+    with pytest.raises(ValueError, match="at least two labels, such as 0 and 1, got 1"):
+        MultiTaskSVC().fit(X, np.ones((40, 3)))
+    with pytest.raises(ValueError, match=r"whole numbers or names, got -?[0-9.]+: use MultiTaskSVR"):
+        MultiTaskSVC().fit(X, F)
     with pytest.raises(ValueError, match="one class: 1"):
         MultiTaskSVC().fit(X, np.ones(40))
     with pytest.raises(ValueError, match="contains NaN"):
         MultiTaskSVC().fit(X, holes[:, 0])
-    with pytest.raises(ValueError, match=r"task must lie between 0 and 2, got 0\.\.7"):
+    with pytest.raises(ValueError, match="task must hold numbers below 3, the number of outputs, got 7"):
         MultiTaskSVC().fit(X, Y).predict(X[:2], [0, 7])
 
 
@@ -228,3 +265,76 @@ def test_saved_machines_predict_the_same(tasks, tmp_path):
     loaded = ovk.load(tmp_path / "machines.ovk")
     for name, model in models.items():
         np.testing.assert_array_equal(loaded[name].predict(X_new), model.predict(X_new))
+
+
+def test_left_out_values_are_close_to_refits_and_probabilities_follow_the_decisions(tasks):
+    X, X_new, _, Y, holes = tasks
+    y = Y[:, 0]
+    model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
+    dual, b, values = model._learn(*_checked(model, X, y), None)
+    found = left_out_values(dual, b, values)
+    again = [
+        clone(model).fit(np.delete(X, i, 0), np.delete(y, i)).decision_function(X[i : i + 1])[0] for i in range(40)
+    ]
+    # Exact as long as no other pair moves to or from its bound.
+    assert np.median(np.abs(found - again)) < 0.05
+    np.testing.assert_array_equal(found[b == 0], values[b == 0])
+    binary = model.fit(X, y)
+    P = binary.predict_proba(X_new)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(binary.classes_[P.argmax(axis=1)], binary.predict(X_new))
+    several = MultiTaskSVC(Gaussian(1.5)).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    np.testing.assert_array_equal(several.predict_proba(X_new).argmax(axis=1), several.predict(X_new))
+    of_tasks = MultiTaskSVC(Gaussian(1.5) * MixedEffect(0.5)).fit(X, holes)
+    np.testing.assert_array_equal(of_tasks.predict_proba(X_new) > 0.5, of_tasks.predict(X_new) > 0)
+    task = np.arange(9) % 3
+    np.testing.assert_allclose(
+        of_tasks.predict_proba(X_new, task=task)[:, 1], of_tasks.predict_proba(X_new)[np.arange(9), task]
+    )
+
+
+@pytest.mark.parametrize("bias", ["none", "shared", "task"])
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "tasks"])
+def test_probabilities_from_weights_are_those_from_repeated_rows(tasks, kind, bias):
+    """A weight of 0 is a row that is absent; some inputs stand twice in X, with labels that contradict each other."""
+    X, X_new, _, _, holes = tasks
+    X = np.vstack([X, X[:6]])
+    if kind == "tasks":
+        kernel, y = Gaussian(1.5) * MixedEffect(0.5), np.vstack([holes, -holes[:6]])
+    else:
+        numbers = np.digitize(X[:, 0], [0.0] if kind == "two classes" else [-0.5, 0.5])
+        kernel, y = Gaussian(1.5), np.concatenate([numbers[:-6], (numbers[-6:] + 1) % (numbers.max() + 1)])
+    weight = np.random.default_rng(1).integers(0, 4, len(X))
+    model = MultiTaskSVC(kernel, C=2.0, bias=bias, tol=1e-11)
+    weighted = clone(model).fit(X, y, sample_weight=weight).predict_proba(X_new)
+    repeated = clone(model).fit(X.repeat(weight, axis=0), y.repeat(weight, axis=0)).predict_proba(X_new)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-6)
+    assert np.abs(weighted - clone(model).fit(X, y).predict_proba(X_new)).max() > 1e-3
+
+
+def test_rows_with_the_same_inputs_are_left_out_together(tasks):
+    X, _, _, Y, _ = tasks
+    X, y = np.vstack([X, X[:20]]), np.concatenate([Y[:, 0], Y[:10, 0], -Y[10:20, 0]])
+    model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10)
+    same = np.concatenate([np.arange(40), np.arange(20)])
+    found = left_out_values(*model._learn(*_checked(model, X, y), None), same)
+    np.testing.assert_allclose(found[40:], found[:20], atol=1e-9)
+    again = [clone(model).fit(X[same != i], y[same != i]).decision_function(X[i : i + 1])[0] for i in range(20)]
+    assert np.median(np.abs(found[:20] - again)) < 0.05
+
+
+def test_rows_on_the_margin_have_one_value_and_the_sign_of_small_values_stays(tasks):
+    X, _, _, Y, _ = tasks
+    model = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-10).fit(X, Y[:, 0])
+    values, exact = model.decision_function(X), model.expansion_(X)[:, 0]
+    np.testing.assert_allclose(values, exact, rtol=1e-12)
+    on_margin = np.abs(np.abs(exact) - 1.0) < 1e-13
+    assert on_margin.sum() > 3
+    assert set(np.abs(values[on_margin])) == {1.0}
+    small = MultiTaskSVC(Gaussian(1.5), C=1e-30).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(np.sign(small.decision_function(X)), np.sign(small.expansion_(X)[:, 0]))
+
+
+def _checked(model, X, y):
+    X = model._check_inputs(X, reset=True)
+    return X, check_labels(y, len(X), None, None, X, None)[0]

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from batch.reference import leave_out_errors, long_form
 from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV, load, save
-from ovk.batch import output_kernel
+from ovk.batch.ridge import output_kernel
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.penalties import L1, Trace
@@ -199,11 +199,11 @@ def test_saved_and_loaded(data, tmp_path):
         ({"rank": 0}, "rank must be a whole number >= 1"),
         ({"rank": 2, "penalty": "sparse"}, "goes with the penalties 'frobenius' and 'trace'"),
         ({"alphas": 0.0}, "each of alphas must be a finite number > 0"),
-        ({"alphas": []}, "alphas must be a number > 0 or a sequence"),
+        ({"alphas": []}, "alphas must be a sequence of numbers > 0"),
         ({"leave_out": "all"}, "leave_out must be 'row' or 'entry', got 'all'"),
         ({"tol": 0.0}, "tol must be a finite number > 0"),
         ({"max_iter": -1}, "max_iter must be a whole number >= 0"),
-        ({"kernel": Gaussian(1.0) * Identity() + Linear() * Identity()}, "one operator to learn"),
+        ({"kernel": Gaussian(1.0) * Identity() + Linear() * MixedEffect(0.5)}, "one operator to learn"),
     ],
 )
 def test_bad_parameters(params, message, data):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from batch.reference import leave_out_errors, long_form
 from ovk import OVKRidge, OVKRidgeCV
-from ovk.batch import left_out
+from ovk.batch.ridge import left_out
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Separable
@@ -90,7 +90,7 @@ def test_chosen_model_is_the_ridge_regression_with_those_parameters(form, data):
 def test_list_of_kernels_and_of_operators(form, small):
     Y = small.Y if form == "complete" else small.holes
     kernels, operators = [Gaussian(0.5), Laplacian(1.0), Linear()], [Identity(), Dense(B), MixedEffect(0.9)]
-    model = OVKRidgeCV(kernels, ALPHAS, operators=operators).fit(small.X, Y)
+    model = OVKRidgeCV(kernels, ALPHAS, operators=operators, fit_intercept=False).fit(small.X, Y)
     assert model.errors_.shape == (3, 3, 2)
     assert model.omega_ is None
     for k, kernel in enumerate(kernels):
@@ -98,7 +98,7 @@ def test_list_of_kernels_and_of_operators(form, small):
             expected = brute_force(kernel * operator, ALPHAS[1], small.X, Y, None, False, False)
             assert_allclose(model.output_errors_[k, o, 1], expected, rtol=1e-7)
     k, o, _ = np.unravel_index(model.errors_.argmin(), model.errors_.shape)
-    ridge = OVKRidge(Separable(kernels[k], operators[o]), alpha=model.alpha_).fit(small.X, Y)
+    ridge = OVKRidge(Separable(kernels[k], operators[o]), alpha=model.alpha_, fit_intercept=False).fit(small.X, Y)
     assert_allclose(model.predict(small.X_new), ridge.predict(small.X_new), rtol=1e-12)
 
 
@@ -133,6 +133,24 @@ def test_an_alpha_for_each_output_is_that_of_separate_choices(form, data):
         assert_allclose(model.predict(data.X_new)[:, q], alone.predict(data.X_new), rtol=1e-8)
 
 
+@pytest.mark.parametrize("form", ["complete", "holes", "long"])
+def test_coupled_outputs_have_alphas_in_the_ratios_of_those_apart(form, data):
+    X, Y, task = data.X, data.Y if form == "complete" else data.holes, None
+    if form == "long":
+        X, Y, task = long_form(X, Y)
+    kernel = Gaussian(0.8) * Dense(B)
+    model = OVKRidgeCV(kernel, alpha_per_target=True).fit(X, Y, task=task)
+    apart = OVKRidgeCV(Gaussian(0.8) * Dense(np.diag(np.diagonal(B))), alpha_per_target=True).fit(X, Y, task=task)
+    assert_allclose(model.alpha_ / model.alpha_[0], apart.alpha_ / apart.alpha_[0])
+    # Of all common factors it is the best by leaving out and fitting again.
+    if form == "complete":
+        errors = [
+            np.mean(leave_out_errors(lambda X, Y, w, f=f: OVKRidge(kernel, f * model.alpha_).fit(X, Y, w), X, Y))
+            for f in (0.1, 1.0, 10.0)
+        ]
+        assert np.argmin(errors) == 1
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_low_rank_route_equals_the_full_one(intercept):
     rng = np.random.default_rng(0)
@@ -161,7 +179,7 @@ def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
         OVKRidgeCV(Gaussian(0.8), fit_intercept=True).fit(data.X, Y)
     with pytest.raises(ValueError, match="fit_intercept"):
         OVKRidgeCV(Gaussian(0.8), fit_intercept=True).fit(np.repeat(data.X[:1], 4, axis=0), data.Y[:4])
-    assert np.isfinite(OVKRidgeCV(Gaussian(0.8)).fit(data.X, Y).errors_).all()
+    assert np.isfinite(OVKRidgeCV(Gaussian(0.8), fit_intercept=False).fit(data.X, Y).errors_).all()
 
 
 @pytest.mark.parametrize(
@@ -179,13 +197,12 @@ def test_an_intercept_cannot_be_left_out_with_its_only_observation(data):
         ({"operators": [np.eye(3)]}, "operators must hold operators of ovk.operators"),
         ({"operators": [Dense(np.eye(2))]}, "2 outputs but Y has 3"),
         ({"omegas": [0.5], "operators": [Identity()]}, "give omegas or operators, not both"),
-        ({"omegas": [0.5], "kernel": KERNELS["sum"]}, "k \\* T, got Sum"),
+        ({"omegas": [0.5], "kernel": KERNELS["sum"]}, "k \\* T, got WeightedSum"),
         (
             {"operators": [Identity()], "kernel": KERNELS["diagonal"]},
             "k \\* T, got Diagonal",
         ),
-        ({"alpha_per_target": True, "kernel": Gaussian(1.0) * Dense(B)}, "alpha_per_target needs outputs"),
-        ({"alpha_per_target": True, "kernel": KERNELS["sum"]}, "alpha_per_target needs outputs"),
+        ({"alpha_per_target": True, "kernel": KERNELS["sum"]}, "alpha_per_target needs a kernel"),
         ({"leave_out": "column"}, "leave_out must be 'row' or 'entry', got 'column'"),
         ({"scored_outputs": [3]}, "scored_outputs must name outputs from 0 to 2"),
         ({"scored_outputs": []}, "scored_outputs must name outputs from 0 to 2"),
@@ -202,3 +219,19 @@ def test_bad_parameters_leave_the_model_as_it_was(params, message, data):
     with pytest.raises(ValueError, match=message):
         model.fit(data.X, data.Y)
     assert_allclose(model.predict(data.X_new[:, :1]), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), [Gaussian(1.0), Linear()], None], ids=str)
+def test_rows_centred_beforehand_fool_leave_one_out_and_are_told(kernel):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((12, 30)), rng.standard_normal((12, 2))
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    with pytest.warns(UserWarning, match=r"sum to zero.*fit_intercept=True"):
+        fooled = OVKRidgeCV(kernel, fit_intercept=False).fit(X, Y)
+    assert fooled.best_error_ < 1e-3
+    # None of these is fooled, and nothing is said (warnings are errors here).
+    if kernel is not None:
+        assert OVKRidgeCV(kernel, fit_intercept=True).fit(X, Y).best_error_ > 0.3
+        assert OVKRidgeCV(kernel, fit_intercept=False).fit(X + 0.1, Y).best_error_ > 1e-3
+        assert OVKRidgeCV(kernel, fit_intercept=False).fit(X[:, :6], Y).best_error_ > 0.1
+    OVKRidgeCV(Gaussian(5.0), fit_intercept=False).fit(X, Y)

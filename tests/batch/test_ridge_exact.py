@@ -61,11 +61,11 @@ def fit_both(kernel, data, form="complete", weighted=False, intercept=False, per
 def test_fit_and_posterior_equal_dense_algebra(name, form, data):
     model, slow = fit_both(KERNELS[name], data, **FORMS[form])
     expected = slow.predict(data.X_new)
-    mean, cov = model.predict(data.X_new, return_cov=True)
+    mean, cov = model.predict(data.X_new, return_cov=True, of="posterior")
     assert_allclose(model.predict(data.X_new), expected, rtol=0, atol=1e-8 * np.abs(expected).max())
     assert_allclose(mean, model.predict(data.X_new), rtol=0, atol=0)
     assert_allclose(cov, slow.covariance(data.X_new), rtol=0, atol=1e-8)
-    _, std = model.predict(data.X_new, return_std=True)
+    _, std = model.predict(data.X_new, return_std=True, of="posterior")
     assert_allclose(std**2, np.einsum("nqq->nq", cov), rtol=0, atol=1e-12)
     assert (std >= 0).all()
     assert np.linalg.eigvalsh(cov).min() > -1e-10
@@ -117,10 +117,10 @@ def test_many_eigenvalues_take_the_eigen_route(data):
     rng = np.random.default_rng(1)
     F = rng.standard_normal((10, 10))
     kernel, Y = Gaussian(0.8) * Dense(F @ F.T), rng.standard_normal((25, 10))
-    model = OVKRidge(kernel, alpha=0.1).fit(data.X, Y)
+    model = OVKRidge(kernel, alpha=0.1, fit_intercept=False).fit(data.X, Y)
     slow = DenseRidge(kernel, data.X, Y, 0.1)
     assert model.solver_info_.route == "Eigen"
-    mean, cov = model.predict(data.X_new, return_cov=True)
+    mean, cov = model.predict(data.X_new, return_cov=True, of="posterior")
     assert_allclose(mean, slow.predict(data.X_new), rtol=0, atol=1e-8)
     assert_allclose(cov, slow.covariance(data.X_new), rtol=0, atol=1e-8)
 
@@ -137,14 +137,15 @@ def test_many_eigenvalues_take_the_eigen_route(data):
 def test_identity_equals_kernel_ridge_of_scikit_learn(ours, theirs, data):
     for weight in (None, data.weight):
         expected = KernelRidge(alpha=0.1, **theirs).fit(data.X, data.Y, weight)
-        model = OVKRidge(ours * Identity(), alpha=0.1).fit(data.X, data.Y, weight)
+        model = OVKRidge(ours * Identity(), alpha=0.1, fit_intercept=False).fit(data.X, data.Y, weight)
         assert_allclose(model.predict(data.X_new), expected.predict(data.X_new), rtol=1e-8)
 
 
 def test_posterior_equals_gaussian_process_of_scikit_learn(data):
     theirs = GaussianProcessRegressor(RBF(0.8), alpha=0.1, optimizer=None).fit(data.X, data.Y)
     expected, spread = theirs.predict(data.X_new, return_std=True)
-    mean, std = OVKRidge(Gaussian(0.8), alpha=0.1).fit(data.X, data.Y).predict(data.X_new, return_std=True)
+    model = OVKRidge(Gaussian(0.8), alpha=0.1, fit_intercept=False).fit(data.X, data.Y)
+    mean, std = model.predict(data.X_new, return_std=True, of="posterior")
     assert_allclose(mean, expected, rtol=1e-8)
     assert_allclose(std, spread, rtol=1e-8)
 
@@ -154,8 +155,8 @@ def test_an_alpha_for_each_output_equals_separate_fits(data):
     joint = OVKRidge(Gaussian(0.8), alpha=alphas, fit_intercept=True).fit(data.X, data.Y)
     for q, alpha in enumerate(alphas):
         alone = OVKRidge(Gaussian(0.8), alpha=alpha, fit_intercept=True).fit(data.X, data.Y[:, q])
-        mean, std = joint.predict(data.X_new, return_std=True)
-        expected, spread = alone.predict(data.X_new, return_std=True)
+        mean, std = joint.predict(data.X_new, return_std=True, of="posterior")
+        expected, spread = alone.predict(data.X_new, return_std=True, of="posterior")
         assert_allclose(mean[:, q], expected, rtol=1e-9)
         assert_allclose(std[:, q], spread, rtol=1e-9)
 
@@ -181,8 +182,8 @@ def test_permuting_outputs_permutes_predictions(form, data):
     weight = data.weight if options.get("weighted") else None
     kernel = Separable(KERNELS["dense"].kernel, Dense(B[np.ix_(order, order)]))
     other = OVKRidge(kernel, alpha=alpha, fit_intercept=model.fit_intercept).fit(data.X, Y[:, order], weight)
-    mean, std = model.predict(data.X_new, return_std=True)
-    permuted, spread = other.predict(data.X_new, return_std=True)
+    mean, std = model.predict(data.X_new, return_std=True, of="posterior")
+    permuted, spread = other.predict(data.X_new, return_std=True, of="posterior")
     assert_allclose(permuted, mean[:, order], rtol=1e-8)
     assert_allclose(spread, std[:, order], rtol=1e-8)
 

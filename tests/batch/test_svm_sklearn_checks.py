@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ovk import MultiTaskSVC, MultiTaskSVR, VectorField
+from ovk.kernels import Gaussian
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -13,9 +14,9 @@ from ovk import MultiTaskSVC, MultiTaskSVR, VectorField
         MultiTaskSVC(bias="task"),
         MultiTaskSVC(bias="shared", tol=1e-11),
         MultiTaskSVR(),
-        VectorField(restarts=1),
+        VectorField(profile=Gaussian(), restarts=1),
         VectorField(alpha=0.1, criterion=None, fit_intercept=True),
-        VectorField(robust=True, restarts=1),
+        VectorField(profile=Gaussian(), robust=True, restarts=1),
     ]
 )
 def test_sklearn_checks(estimator, check):

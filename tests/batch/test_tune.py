@@ -1,33 +1,39 @@
 """tune: gradients of every kernel and route, and hyper-parameters that were planted."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
-import market
-import naive
+import instances
+import reference
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import OVKRidge, OVKRidgeCV, load, save, tune
-from ovk.batch.evidence import Problem
-from ovk.batch.hyperparameters import parameters, read, write
-from ovk.batch.targets import check_targets
-from ovk.batch.tuning import Search, with_low_rank
+from ovk.batch.tuning.criterion import TuningCriterion
+from ovk.batch.tuning.hyperparameters import parameters, read, write
+from ovk.batch.tuning.tune import Search, with_low_rank
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Cluster, Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree, Separable
+from ovk.targets import check_targets
 
 rng = np.random.default_rng(0)
-X = rng.standard_normal((9, market.P))
-Y = rng.standard_normal((9, market.D))
+X = rng.standard_normal((9, instances.P))
+Y = rng.standard_normal((9, instances.D))
 
 # Without derivatives in any parameter, or with a parameter at which there are none.
 WITHOUT = {"transformable-functions"}
 
 
 def search(kernel, Y, criterion="evidence", leave_out="row", task=None, X=X, shared=False):
-    targets = check_targets(Y, len(X), None, task, X, market.D if task is not None else None)
+    targets = check_targets(Y, len(X), None, task, X, instances.D if task is not None else None)
     return Search(
-        Problem(X, targets, criterion, leave_out, centred=False), kernel.resolve(X, market.D), 0.1, shared=shared
+        TuningCriterion(X, targets, criterion, leave_out, centred=False),
+        kernel.resolve(X, instances.D),
+        0.1,
+        shared=shared,
     )
 
 
@@ -37,17 +43,17 @@ def check_gradient(found):
     assert np.isfinite(value)
     for j in range(len(vector)):
         step = np.eye(len(vector))[j]
-        slope = naive.derivative(lambda s, step=step: found.objective(vector + s * step)[0], 0.0, h=1e-3)
+        slope = reference.derivative(lambda s, step=step: found.objective(vector + s * step)[0], 0.0, h=1e-3)
         assert_allclose(gradient[j], slope, rtol=1e-5, atol=1e-6 * max(1.0, np.abs(gradient).max()))
 
 
-@pytest.mark.parametrize("kernel", market.each(market.OVKERNELS, without=WITHOUT))
+@pytest.mark.parametrize("kernel", instances.each(instances.OVKERNELS, without=WITHOUT))
 def test_gradient_of_the_evidence(kernel):
     check_gradient(search(kernel, Y))
 
 
 @pytest.mark.parametrize(
-    "kernel", market.each(market.OVKERNELS, only={"separable-ard", "sum-not-commuting", "curl-free"})
+    "kernel", instances.each(instances.OVKERNELS, only={"separable-ard", "sum-not-commuting", "curl-free"})
 )
 @pytest.mark.parametrize("leave_out", ["row", "entry"])
 @pytest.mark.parametrize("holes", [False, True])
@@ -67,9 +73,9 @@ def test_gradient_with_other_forms_of_outputs(form):
         check_gradient(search(kernel, with_holes(Y) if form == "holes" else Y, shared=form == "shared noise"))
 
 
-@pytest.mark.parametrize("kernel", market.each(market.OVKERNELS, without=WITHOUT))
+@pytest.mark.parametrize("kernel", instances.each(instances.OVKERNELS, without=WITHOUT))
 def test_parameters_come_back_as_they_were(kernel):
-    kernel = kernel.resolve(X, market.D)
+    kernel = kernel.resolve(X, instances.D)
     tuned = parameters(kernel, X)
     vector = read(kernel, tuned)
     copy = write(kernel, tuned, vector)
@@ -116,10 +122,12 @@ def test_tuning_does_not_change_the_model_and_fits_the_same_as_by_hand():
 
 def test_leave_one_out_beats_where_it_starts():
     X, Y, _ = planted(40)
-    start = OVKRidge(Gaussian(2.0) * LowRank([[0.5], [0.5], [0.5]], diag=[0.5, 0.5, 0.5]), 0.5)
+    operator = LowRank([[0.5], [0.5], [0.5]], diag=[0.5, 0.5, 0.5])
+    start = OVKRidge(Gaussian(2.0) * operator, 0.5, fit_intercept=False)
     tuned = tune(start, X, Y, "loo", restarts=1)
     assert tuned.tuning_.value < 0.7 * tuned.tuning_.start
-    slow = leave_out_errors(lambda X, Y, w: OVKRidge(tuned.kernel_, tuned.alpha_).fit(X, Y, w), X, Y)
+    again = OVKRidge(tuned.kernel_, tuned.alpha_, fit_intercept=False)
+    slow = leave_out_errors(lambda X, Y, w: clone(again).fit(X, Y, w), X, Y)
     assert_allclose(tuned.tuning_.value, slow.mean(), rtol=1e-6)
 
 
@@ -133,7 +141,7 @@ def test_coregionalisation_with_two_terms():
     one = tune(OVKRidge(Gaussian(1.0)), X, Y, rank=2, restarts=1)
     two = tune(OVKRidge(Gaussian(0.5) * Identity() + Gaussian(2.0) * Identity()), X, Y, rank=1, restarts=1)
     assert two.tuning_.value < one.tuning_.value - 5
-    lengths = sorted([two.kernel_.left.kernel.length_scale, two.kernel_.right.kernel.length_scale])
+    lengths = sorted(part.kernel.length_scale for part in two.kernel_.kernels)
     assert lengths[0] < 0.7
     assert lengths[1] > 1.5
 
@@ -143,7 +151,7 @@ def test_fields_and_terms_have_weights():
     X = rng.uniform(-2, 2, (40, 2))
     Y = X + 0.05 * rng.standard_normal((40, 2))  # a gradient: curl-free
     model = tune(OVKRidge(1.0 * CurlFree(Gaussian(1.0)) + 1.0 * DivFree(Gaussian(1.0))), X, Y, restarts=1)
-    assert model.kernel_.left.factor > 10 * model.kernel_.right.factor
+    assert model.kernel_.weights[0] > 10 * model.kernel_.weights[1]
 
 
 def test_long_form_equals_nan_form():
@@ -178,8 +186,8 @@ def test_saved_and_loaded(tmp_path):
 def test_a_low_rank_start_has_the_variances_of_the_outputs():
     covariance = np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 9.0]])
     kernel = with_low_rank(Gaussian(1.0) * Identity(3) + Linear() * MixedEffect(0.5, 3), covariance, 1)
-    assert isinstance(kernel.left.operator, LowRank)
-    assert isinstance(kernel.right.operator, MixedEffect)
+    assert isinstance(kernel.kernels[0].operator, LowRank)
+    assert isinstance(kernel.kernels[1].operator, MixedEffect)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +210,36 @@ def test_bad_arguments(arguments, message):
 
 
 def test_too_many_values_for_a_matrix(monkeypatch):
-    monkeypatch.setattr("ovk.batch.evidence.DENSE_LIMIT", 10)
+    monkeypatch.setattr("ovk.batch.tuning.criterion.DENSE_LIMIT", 10)
     with pytest.raises(ValueError, match="at most 10 of them, got 18"):
         tune(OVKRidge(Gaussian(1.0)), X, with_holes(Y), restarts=1)
+
+
+# ------------------------------------------------------------------------------------------------------- never worse
+
+
+def test_outputs_that_are_mostly_zero_are_never_worse_than_the_start():
+    """95% zeros: repeated values without noise draw the evidence to the floor of the noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    Y = np.where(rng.random((80, 2)) < 0.05, rng.exponential(size=(80, 2)), 0.0)
+    Y[:2] = 1.0
+    model = OVKRidge(Gaussian(1.0), 0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tuned = tune(model, X, Y, restarts=1, random_state=0)
+    start, found = tuned.tuning_.left_out
+    assert tuned.tuning_.kept == ("tuned" if found <= start else "start")
+    kept = np.mean(np.mean(tuned.left_out_residuals() ** 2, axis=0) / Y.var(axis=0))
+    assert_allclose(kept, min(start, found), rtol=1e-6)
+    assert (tuned.alpha_ > 1e-5 * Y.var(axis=0)).all()
+
+
+def test_the_start_is_kept_with_a_warning(monkeypatch):
+    X, Y, _ = planted(30)
+    found = iter([np.full(3, 0.1), np.full(3, 0.2)])
+    monkeypatch.setattr("ovk.batch.tuning.tune.left_out_errors", lambda model: next(found))
+    with pytest.warns(UserWarning, match="which is kept"):
+        model = tune(OVKRidge(Gaussian(0.7), 0.05), X, Y, restarts=1, max_iter=50)
+    assert model.tuning_.kept == "start"
+    assert model.kernel_.kernel.length_scale == 0.7

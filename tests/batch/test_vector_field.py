@@ -1,18 +1,20 @@
-"""Fields: their parts, derivatives, choice of widths, mismatches, and points in odd places."""
+"""Fields: their parts, derivatives, choice of widths, outliers, and points in odd places."""
 
 import numpy as np
 import pytest
 
-import naive
 import ovk
+import reference
 from batch.reference import long_form
 from ovk import OVKRidge, VectorField
-from ovk.batch.field_tuning import _Objective, observations, tune
-from ovk.batch.targets import check_targets
+from ovk.batch.fields.comparison import field_search
+from ovk.batch.tuning.criterion import TuningCriterion
+from ovk.batch.tuning.tune import Search
 from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree
+from ovk.targets import check_targets
 
 
 def fixed(**options):
@@ -34,22 +36,23 @@ def test_parts_add_up_and_have_no_curl_and_no_divergence(dims, options):
     X = np.random.default_rng(0).uniform(-1.5, 1.5, (6, dims))
     np.testing.assert_allclose(sum(model.decompose(X)), model.predict(X), atol=1e-10)
     gradient, flow = model.part("curl-free"), model.part("div-free")
-    for J in (gradient.jacobian(X), naive.jacobian(gradient, X)):
-        np.testing.assert_allclose(naive.curl(J), 0.0, atol=1e-5)
-    for J in (flow.jacobian(X), naive.jacobian(flow, X)):
-        np.testing.assert_allclose(naive.divergence(J), 0.0, atol=1e-5)
-    slow = naive.jacobian(model.predict, X)
+    for J in (gradient.jacobian(X), reference.jacobian(gradient, X)):
+        np.testing.assert_allclose(reference.curl(J), 0.0, atol=1e-5)
+    for J in (flow.jacobian(X), reference.jacobian(flow, X)):
+        np.testing.assert_allclose(reference.divergence(J), 0.0, atol=1e-5)
+    slow = reference.jacobian(model.predict, X)
     np.testing.assert_allclose(model.jacobian(X), slow, atol=1e-4)
-    turned = naive.curl(slow)
+    turned = reference.curl(slow)
     expected = -turned[:, 0] if dims == 2 else turned[:, [2, 1, 0]] * [-1.0, 1.0, -1.0]
     np.testing.assert_allclose(model.curl(X), expected, atol=1e-4)
-    np.testing.assert_allclose(model.divergence(X), naive.divergence(slow), atol=1e-4)
+    np.testing.assert_allclose(model.divergence(X), reference.divergence(slow), atol=1e-4)
     assert model.curl(X).shape == ((6,) if dims == 2 else (6, 3))
 
 
 def test_with_nothing_to_choose_it_is_ridge_regression(plane):
     model = fixed().fit(plane.data, plane.target)
-    ridge = OVKRidge(CurlFree(Gaussian(0.5)) + 0.7 * DivFree(Gaussian(0.6)), 0.01).fit(plane.data, plane.target)
+    kernel = CurlFree(Gaussian(0.5)) + 0.7 * DivFree(Gaussian(0.6))
+    ridge = OVKRidge(kernel, 0.01, fit_intercept=False).fit(plane.data, plane.target)
     np.testing.assert_allclose(model.predict(plane.data), ridge.predict(plane.data), rtol=1e-12)
 
 
@@ -63,11 +66,12 @@ def test_the_gradient_of_each_criterion_is_that_of_differences(plane, criterion,
     weight = np.linspace(0.3, 2.0, n) if "weight" in options else None
     groups = np.arange(n) // 3 if "groups" in options else None
     targets = check_targets(Y, n, weight, None, X)
-    data = observations(X, targets, groups, intercept="intercept" in options)
     kernel = 0.8 * CurlFree(Gaussian(0.6), 2) + DivFree(Matern(2.5, 0.9), 2) + 0.3 * Gaussian(0.4) * Identity(2)
-    objective = _Objective(kernel, data, None, criterion)
-    theta = np.log([0.8, 1.0, 0.3, 0.6, 0.9, 0.4, 0.05])
+    search = field_search(kernel, X, targets, groups, None, criterion, intercept="intercept" in options)
+    objective, theta = search.objective, search.start + np.linspace(-0.2, 0.2, len(search.start))
     value, slope = objective(theta)
+    names = ["weights", *[f"kernels[{k}]__kernel__length_scale" for k in (0, 1)]]
+    assert [one.name for one in search.tuned[:3]] == names
     for k in range(len(theta)):
         moved = [objective(theta + step * np.eye(len(theta))[k])[0] for step in (-1e-5, 1e-5)]
         np.testing.assert_allclose(slope[k], (moved[1] - moved[0]) / 2e-5, rtol=1e-4, atol=1e-7)
@@ -78,17 +82,32 @@ def test_the_criteria_are_their_definitions(plane):
     n, alpha = 15, 0.1
     X, Y = plane.data[:n], plane.target[:n]
     kernel = CurlFree(Gaussian(0.6), 2) + DivFree(Gaussian(0.8), 2)
-    K = naive.gram(kernel, X)
-    data = observations(X, check_targets(Y, n, None, None, X), None, intercept=False)
+    K = reference.gram(kernel, X)
+    targets = check_targets(Y, n, None, None, X)
     theta = np.log([1.0, 1.0, 0.6, 0.8, alpha])
-    left_out = naive.leave_one_out(K, Y, alpha)
-    value, _ = _Objective(kernel, data, None, "loo")(theta)
+    left_out = reference.leave_one_out(K, Y, alpha)
+    value, _ = field_search(kernel, X, targets, None, None, "loo", intercept=False).objective(theta)
     np.testing.assert_allclose(value, (left_out**2).sum() / (2 * n), rtol=1e-9)
     A = K + alpha * np.eye(2 * n)
     y = Y.reshape(-1)
     expected = 0.5 * y @ np.linalg.solve(A, y) + 0.5 * np.linalg.slogdet(A)[1] + n * np.log(2 * np.pi)
-    value, _ = _Objective(kernel, data, None, "evidence")(theta)
-    np.testing.assert_allclose(value, expected / (2 * n), rtol=1e-9)
+    value, _ = field_search(kernel, X, targets, None, None, "evidence", intercept=False).objective(theta)
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+
+
+def test_repeated_rows_have_the_evidence_of_rows_on_their_own(plane):
+    X, Y = np.repeat(plane.data[:6], 2, axis=0), plane.target[:12]
+    targets = check_targets(Y, 12, None, None, X)
+    kernel = CurlFree(Gaussian(0.6), 2) + DivFree(Gaussian(0.8), 2)
+    search = field_search(kernel, X, targets, None, None, "evidence", intercept=False)
+    assert search.criterion.n == 6
+    apart = Search(TuningCriterion(X, targets, "evidence"), search.kernel, 0.1, shared=True)
+    for vector in (search.start, search.start + 0.3):
+        merged, slope = search.objective(vector)
+        value, expected = apart.objective(vector)
+        # Scaling by the weights, 2 for each of 12 numbers, is no part of the density.
+        np.testing.assert_allclose(merged - value, 0.0, atol=1e-9)
+        np.testing.assert_allclose(slope, expected, rtol=1e-8, atol=1e-10)
 
 
 def test_the_evidence_finds_the_kind_of_a_field():
@@ -103,17 +122,14 @@ def test_the_evidence_finds_the_kind_of_a_field():
 
 
 def test_tuned_values_are_at_least_as_good_from_more_starts(plane):
-    X = plane.data[:40]
-    data = observations(X, check_targets(plane.target[:40], 40, None, None, X), None, intercept=False)
     kernel = CurlFree(Gaussian(1.0), 2) + DivFree(Gaussian(1.0), 2)
-    one = tune(kernel, data, alpha=None, criterion="evidence", restarts=1)
-    two = tune(kernel, data, alpha=None, criterion="evidence", restarts=2)
-    assert min(two.values) <= one.values[0] + 1e-12
+    one, two = (VectorField(kernel, restarts=count).fit(plane.data[:40], plane.target[:40]) for count in (1, 2))
+    assert min(two.criterion_values_) <= one.criterion_values_[0] + 1e-12
 
 
 @pytest.mark.parametrize("options", [{}, {"landmarks": 50, "random_state": 0}])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_sixty_percent_mismatches_are_told_from_the_field(seed, options):
+def test_sixty_percent_outliers_are_told_from_the_field(seed, options):
     sample = make_vector_field(300, noise=0.03, outliers=0.6, random_state=seed)
     model = VectorField(robust=True, restarts=1, **options).fit(sample.data, sample.target)
     found, true = model.inliers_, sample.inlier
@@ -128,7 +144,7 @@ def test_sixty_percent_mismatches_are_told_from_the_field(seed, options):
     assert model.inlier_probability_.shape == (300,)
 
 
-def test_without_mismatches_robust_fitting_keeps_nearly_all(plane):
+def test_without_outliers_robust_fitting_keeps_nearly_all(plane):
     model = VectorField(robust=True, restarts=1).fit(plane.data, plane.target)
     assert model.inliers_.mean() > 0.97
 
@@ -225,3 +241,61 @@ def test_saved_fields_predict_the_same(plane, tmp_path):
     for name, loaded in ovk.load(tmp_path / "fields.ovk").items():
         np.testing.assert_array_equal(loaded.predict(plane.data), models[name].predict(plane.data))
         np.testing.assert_array_equal(loaded.curl(plane.data), models[name].curl(plane.data))
+
+
+def rough_field(n, rng):
+    """Components apart, of a Matern 1/2 kernel."""
+    X = rng.uniform(size=(n, 2))
+    K = Matern(0.5, 0.4)(X) + 1e-10 * np.eye(n)
+    return X, np.linalg.cholesky(K) @ rng.standard_normal((n, 2)) + 0.05 * rng.standard_normal((n, 2))
+
+
+def test_the_evidence_tells_smooth_fields_from_rough_ones(plane):
+    smooth = VectorField(restarts=1).fit(plane.data, plane.target)
+    assert min(smooth.compared_, key=smooth.compared_.get) == "helmholtz, Gaussian()"
+    assert len(smooth.compared_) == 7
+    X, V = rough_field(240, np.random.default_rng(0))
+    model, given = VectorField(restarts=1), VectorField("helmholtz", profile=Gaussian(), restarts=1)
+    model.fit(X[:160], V[:160]), given.fit(X[:160], V[:160])
+    assert model.compared_["apart, Matern(0.5)"] < model.compared_["apart, Gaussian()"] - 0.05
+    assert "Gaussian" not in repr(model.kernel_)
+    assert list(given.compared_) == ["helmholtz, Gaussian()"]
+    errors = [np.mean((one.predict(X[160:]) - V[160:]) ** 2) for one in (model, given)]
+    assert errors[0] < 0.95 * errors[1]
+
+
+def test_the_criterion_compared_is_that_of_each_kernel_by_itself(plane):
+    X, V = plane.data[:50], plane.target[:50]
+    model = VectorField("apart", profile=[Gaussian(), Matern(1.5)], restarts=1).fit(X, V)
+    alone = VectorField(Gaussian() * Identity(), restarts=1).fit(X, V)
+    assert model.compared_["apart, Gaussian()"] == pytest.approx(float(alone.criterion_values_[0]), abs=1e-9)
+    A = reference.gram(model.kernel_, X) + model.alpha_ * np.eye(100)
+    y = V.reshape(-1)
+    evidence = 0.5 * y @ np.linalg.solve(A, y) + 0.5 * np.linalg.slogdet(A)[1] + 50 * np.log(2 * np.pi)
+    np.testing.assert_allclose(min(model.criterion_values_), evidence / 100, rtol=1e-6)
+    assert min(model.compared_.values()) == pytest.approx(min(model.criterion_values_))
+
+
+def test_many_rows_are_compared_on_a_few_and_learned_on_all(plane):
+    sample = make_vector_field(230, noise=0.1, random_state=2)
+    model = VectorField("helmholtz", profile=Gaussian(), restarts=1, random_state=0).fit(sample.data, sample.target)
+    search = field_search(model.kernel_, sample.data, check_targets(sample.target, 230, None, None, sample.data), None,
+                          None, "evidence", intercept=False)  # fmt: skip
+    there = np.log([*model.kernel_.weights, *(k.kernel.length_scale for k in model.kernel_.kernels), model.alpha_])
+    value, slope = search.objective(there)
+    assert value / 460 == pytest.approx(float(model.criterion_values_[0]))
+    assert np.abs(slope).max() < 5.0  # nats for a factor of e: a search on all rows would gain next to nothing
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "rough"}, "profile must be 'auto', or a Gaussian"),
+        ({"profile": []}, "profile must be"),
+        ({"kernel": "helmholtz", "profile": Matern(0.5)}, "needs a profile that is smooth"),
+        ({"kernel": Gaussian() * Identity(), "profile": Gaussian()}, "profile is for the named kernels"),
+    ],
+)
+def test_profiles_that_make_no_sense_are_refused(plane, options, message):
+    with pytest.raises(ValueError, match=message):
+        VectorField(**options).fit(plane.data, plane.target)

@@ -11,7 +11,7 @@ if importlib.util.find_spec("benchmarks") is None:
 
 from benchmarks.rivals import FOGD, NOGD, ConKONS, ProsNKONS
 
-import naive
+import reference
 from ovk.features import NystromMap
 from ovk.kernels import Gaussian
 
@@ -78,7 +78,7 @@ def test_nogd_is_kernel_descent_until_the_budget_and_goes_on_from_there():
     F = model.predict_then_learn(X, y)
     kept, a = [], []
     for i in range(len(X)):
-        f = sum(c * naive.scalar(KERNEL, X[j], X[i]) for j, c in zip(kept, a, strict=True))
+        f = sum(c * reference.scalar(KERNEL, X[j], X[i]) for j, c in zip(kept, a, strict=True))
         assert_allclose(F[i], f, atol=1e-10)
         if y[i] * f < 1:
             kept.append(i)
@@ -86,7 +86,7 @@ def test_nogd_is_kernel_descent_until_the_budget_and_goes_on_from_there():
         if len(kept) == 30:
             break
     # The row after: the function itself, seen through the features of its own support.
-    f = sum(c * naive.scalar(KERNEL, X[j], X[i + 1]) for j, c in zip(kept, a, strict=True))
+    f = sum(c * reference.scalar(KERNEL, X[j], X[i + 1]) for j, c in zip(kept, a, strict=True))
     assert_allclose(F[i + 1], f, atol=1e-4)
 
 
@@ -125,7 +125,7 @@ def test_newton_steps_and_dictionary_by_definition(Method, alpha):
     F = model.predict_then_learn(X, y)
     uniforms = np.concatenate([np.random.default_rng(3).random(150)])
     # Blocks draw their uniforms in turn: the same numbers as all at once.
-    kept = naive.kors(naive.scalar_gram(KERNEL, X), 0.5, 1.0, 0.5, uniforms)
+    kept = reference.kors(reference.scalar_gram(KERNEL, X), 0.5, 1.0, 0.5, uniforms)
     assert model.kept == len(kept) == model.m < 100
     assert_array_equal(model.points[: model.kept], X[kept])
     assert_allclose(F, newton(X, y, kept, Method.restart, alpha), rtol=1e-6, atol=1e-8)

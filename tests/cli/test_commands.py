@@ -6,12 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 import ovk as package
 from household import series
 from ovk import OLOK, save
-from ovk.cli import errors, main
+from ovk.cli import errors
 from ovk.persistence import load
 
 
@@ -19,7 +18,7 @@ def test_version_and_help(ovk):
     assert ovk("--version")[1] == f"ovk {package.__version__}\n"
     code, out, _ = ovk("--help")
     assert code == 0
-    for word in ("demo", "stream", "fit", "predict", "inspect", "datasets", "reproduce", "Exit codes"):
+    for word in ("demo", "stream", "fit", "predict", "inspect", "datasets", "Exit codes"):
         assert word in out
     assert ovk("stream", "--help")[0] == 0
     assert ovk("nonsense")[0] == 2
@@ -34,9 +33,6 @@ def test_without_its_packages_it_says_what_to_install(tmp_path):
 
 def test_shell_completion(ovk):
     assert "--install-completion" in ovk("--help")[1]
-    from ovk.cli.reproduce import _complete
-
-    assert _complete("j") == ["jura"]
 
 
 def test_fit_then_predict(ovk, tmp_path):
@@ -70,8 +66,8 @@ def test_a_stream_predicts_rows_it_has_not_learned(ovk, tmp_path):
     new.write_text("word,x\nred,0.5\nblue,oops\npurple,?\n", encoding="utf-8")
     code, out, err = ovk("predict", model, new)
     assert code == 0
-    assert [row["row"] for row in csv.DictReader(out.splitlines())] == ["1", "3"]
-    assert "1 rows could not be read" in err
+    assert [row["row"] for row in csv.DictReader(out.splitlines())] == ["1", "2", "3"]
+    assert "1 rows could not be read, or only in part" in err
     assert model.read_bytes() == before
     code, _, err = ovk("predict", model, path, "--level", 2)
     assert code == 2
@@ -111,16 +107,6 @@ def test_datasets(ovk, tmp_path):
     assert json.loads(ovk("datasets", "--data", tmp_path, "--json")[1])["wine"]["found"] is False
 
 
-def test_reproduce(ovk, tmp_path, monkeypatch):
-    monkeypatch.delenv("OVK_DATA", raising=False)
-    assert "jura" in ovk("reproduce")[1]
-    assert "jura" in json.loads(ovk("reproduce", "--json")[1])
-    assert ovk("reproduce", "nothing")[0] == 2
-    with pytest.raises(SystemExit) as end:
-        main(["reproduce", "jura", "--data", str(tmp_path)])
-    assert end.value.code == 1
-
-
 def test_demo(ovk, tmp_path):
     code, out, _ = ovk("demo", "--rows", 400, "--out", tmp_path)
     assert code == 0
@@ -147,3 +133,26 @@ def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
     monkeypatch.setenv("OVK_TRACEBACK", "1")
     errors.explain(ValueError("x"))
     assert "ValueError: x" in capsys.readouterr().err
+
+
+def test_wrong_kernels_and_couplings_are_wrong_calls(ovk, tmp_path):
+    path = series(tmp_path / "t.csv", 60)
+    for command in (("stream", path), ("fit", path, "--save", tmp_path / "m.ovk")):
+        for option, value in (("--kernel", "foo"), ("--coupling", 1)):
+            code, _, err = ovk(*command, "--targets", "a,b", option, value)
+            assert code == 2, (command, option)
+            assert option in err
+
+
+def test_a_reader_that_has_seen_enough(ovk, tmp_path):
+    """``ovk ... | head -1`` ends with 0 and without a word."""
+    path, model = series(tmp_path / "t.csv", 20000), tmp_path / "m.ovk"
+    run = [sys.executable, "-m", "ovk.cli"]
+    settings = ["--targets", "a", "--features", "x", "--save", model]
+    assert ovk("stream", series(tmp_path / "short.csv", 1500), *settings)[0] == 0
+    process = subprocess.Popen([*run, "predict", str(model), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline().startswith(b"row,")
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(600) == 0

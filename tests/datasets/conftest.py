@@ -10,7 +10,7 @@ import pytest
 
 from ovk import datasets
 from ovk.datasets import DatasetNotFound
-from ovk.datasets._catalogue import CATALOGUE, DREAM3_NAMES, MTR_NAMES
+from ovk.datasets._catalogue import CATALOGUE, names_in
 
 
 @pytest.fixture
@@ -28,6 +28,6 @@ def load() -> Callable[..., Any]:
 def loaders() -> dict[str, Callable[..., Any]]:
     """The loader of every entry of the catalogue."""
     single = {name: getattr(datasets, f"load_{name}") for name in CATALOGUE if "/" not in name}
-    mtr = {f"mtr/{name}": partial(datasets.load_mtr, name) for name in MTR_NAMES}
-    dream3 = {f"dream3/{name}": partial(datasets.load_dream3, name) for name in DREAM3_NAMES}
+    mtr = {f"mtr/{name}": partial(datasets.load_mtr, name) for name in names_in("mtr")}
+    dream3 = {f"dream3/{name}": partial(datasets.load_dream3, name) for name in names_in("dream3")}
     return {**single, **mtr, **dream3}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import BumpField, make_multitask, make_vector_field
-from ovk.datasets._random import as_generator
+from ovk.datasets._shared import as_generator
 
 
 def jacobian(field, X, step=1e-5):
@@ -139,7 +139,7 @@ def test_arguments_refused(make, wrong, message):
         make(**wrong)
 
 
-def test_mismatches_are_a_share_of_the_vectors_and_leave_the_field_alone():
+def test_outliers_are_a_share_of_the_vectors_and_leave_the_field_alone():
     plain = make_vector_field(100, random_state=0)
     sample = make_vector_field(100, outliers=0.6, random_state=0)
     assert sample.inlier.sum() == 40

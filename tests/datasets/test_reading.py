@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ovk.datasets import load_mtr
-from ovk.datasets._catalogue import CATALOGUE, MTR_NAMES
+from ovk.datasets._catalogue import CATALOGUE, names_in
 from ovk.datasets._home import read_files
 from ovk.datasets._reading import read_relation, read_table
 from ovk.datasets.mtr import read_arff
@@ -37,7 +37,7 @@ def test_arff_nominal_missing_comments_and_quotes():
     np.testing.assert_array_equal(table, expected)
 
 
-@pytest.mark.parametrize("name", [name for name in MTR_NAMES if name != "sf1"])
+@pytest.mark.parametrize("name", [name for name in names_in("mtr") if name != "sf1"])
 def test_numeric_mtr_agrees_with_a_plain_reading(load, name):
     bunch = load(load_mtr, name)
     (content,) = read_files(CATALOGUE[f"mtr/{name}"], None)

@@ -14,7 +14,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from ovk import OLOK, OVKRidge
 from ovk.evaluation import LastValue, RefittedRidge, progressive
-from ovk.evaluation.curves import checkpoints
+from ovk.evaluation.running import checkpoints
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
@@ -63,14 +63,14 @@ SCALES = [(None, 0), (None, 7), ("warm-up", 20), ("running", 0), ("running", 20)
 
 
 @pytest.mark.parametrize(("scale", "warm_up"), SCALES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(cuts=st.lists(st.integers(0, N), max_size=5), seed=st.integers(0, 3))
 def test_a_plain_loop_gives_the_same_however_the_stream_is_cut(scale, warm_up, cuts, seed):
     X, Y = data(seed)
     expected = naive(olok(), X, Y, scale, warm_up)
     parts = zip(np.split(X, sorted(cuts)), np.split(Y, sorted(cuts)), strict=True)
     baselines = ["last", "mean", RefittedRidge(max_rows=30)]
-    result = progressive(olok(), parts, scale=scale, warm_up=warm_up, baselines=baselines, keep="all")
+    result = progressive(olok(), parts, scale=scale, untested=warm_up, baselines=baselines, keep="all")
     np.testing.assert_allclose(result.predictions, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(result.inputs, X)
     np.testing.assert_array_equal(result.targets, Y)
@@ -87,7 +87,7 @@ def test_a_plain_loop_gives_the_same_however_the_stream_is_cut(scale, warm_up, c
                 assert result.model.mae_curve[k, q] == pytest.approx(np.abs(e).mean(), rel=1e-8)
             else:
                 assert np.isnan(result.model.mse_curve[k, q])
-    whole = progressive(olok(), X, Y, scale=scale, warm_up=warm_up, baselines=baselines)
+    whole = progressive(olok(), X, Y, scale=scale, untested=warm_up, baselines=baselines)
     np.testing.assert_array_equal(result.rows, whole.rows)
     for one, other in zip(result.baselines, whole.baselines, strict=True):
         np.testing.assert_allclose(one.mse_curve, other.mse_curve, rtol=1e-9)
@@ -103,7 +103,7 @@ def test_nothing_looks_ahead(scale, warm_up, missing):
     baselines = ["last", "mean", "ridge"]
 
     def run(X, Y):
-        return progressive(olok(), X, Y, scale=scale, warm_up=warm_up, baselines=baselines, chunk_size=32)
+        return progressive(olok(), X, Y, scale=scale, untested=warm_up, baselines=baselines, chunk_size=32)
 
     before = run(X, Y)
     for t in (30, 31, 63, 64, 65):
@@ -129,7 +129,7 @@ def test_all_sources_agree(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet")
     table.to_json(tmp_path / "t.jsonl", orient="records", lines=True, double_precision=15)
-    expected = progressive(olok(), X, Y, scale="running", warm_up=20)
+    expected = progressive(olok(), X, Y, scale="running", untested=20)
     named = {"targets": ["y", "z"]}
     for source, chosen in (
         (table, named),
@@ -140,7 +140,7 @@ def test_all_sources_agree(tmp_path):
         (np.hstack([X, Y]), {"targets": [2, 3]}),
         (iter([(X[:40], Y[:40]), (X[40:], Y[40:])]), {}),
     ):
-        result = progressive(olok(), source, scale="running", warm_up=20, chunk_size=16, **chosen)
+        result = progressive(olok(), source, scale="running", untested=20, chunk_size=16, **chosen)
         np.testing.assert_allclose(result.predictions, expected.predictions, rtol=1e-8)
         np.testing.assert_allclose(result.mse, expected.mse, rtol=1e-8)
         assert result.outputs == (("y", "z") if chosen is named else result.outputs)
@@ -257,7 +257,7 @@ def test_an_output_that_was_never_seen_has_no_error():
 def test_invalid_rows_are_skipped_for_everyone_and_counted():
     X, Y = data(missing=0.0)
     X[10, 0], X[50], Y[60, 1] = np.nan, np.inf, np.inf
-    result = progressive(olok(on_invalid="skip"), X, Y, scale="running", warm_up=20, baselines=["last", "ridge"])
+    result = progressive(olok(on_invalid="skip"), X, Y, scale="running", untested=20, baselines=["last", "ridge"])
     assert result.n_skipped == 3
     assert np.isnan(result.predictions[[50, 60]]).all()
     assert np.isfinite(np.delete(result.predictions[20:], [30, 40], axis=0)).all()
@@ -284,12 +284,13 @@ class Poisoned(BaseEstimator):
 
 def test_a_model_that_predicts_nan_is_not_excused():
     X, Y = data(missing=0.0)
-    assert np.isnan(progressive(Poisoned(), X, Y).mse).all()
+    with pytest.warns(RuntimeWarning, match="Poisoned predicted nan or infinity for 1 rows, first for row 89"):
+        assert np.isnan(progressive(Poisoned(), X, Y).mse).all()
 
 
 def test_huge_outputs_are_no_crash():
     X, Y = data(missing=0.0)
-    result = progressive(olok(), X, 1e300 * Y, scale="running", warm_up=20, baselines=["last", "mean"])
+    result = progressive(olok(), X, 1e300 * Y, scale="running", untested=20, baselines=["last", "mean"])
     assert np.isfinite(result.predictions[20:]).all()
     assert np.isinf(result.mse).all()
 
@@ -343,9 +344,9 @@ def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():
         ({"scale": "minmax"}, "scale must be None, 'warm-up' or 'running'"),
         ({"keep": "some"}, "keep must be 'predictions', 'all' or 'none', got 'some'"),
         ({"baselines": ["median"]}, "baselines must hold"),
-        ({"warm_up": -1}, "warm_up must be a whole number >= 0"),
-        ({"scale": "warm-up", "warm_up": 1}, "warm_up must be a whole number >= 2"),
-        ({"warm_up": N}, f"ended after {N} rows, within the warm-up, so nothing was tested: lower warm_up"),
+        ({"untested": -1}, "untested must be a whole number >= 0"),
+        ({"scale": "warm-up", "untested": 1}, "untested must be a whole number >= 2"),
+        ({"untested": N}, f"ended after {N} rows, before any was tested: lower untested"),
         ({"chunk_size": 0}, "chunk_size must be a whole number >= 1"),
     ],
 )

@@ -1,11 +1,11 @@
-"""Intervals made of the last errors."""
+"""The last rows of a stream, their intervals, and how often intervals held."""
 
 import numpy as np
 import pytest
 
 from ovk import load, save
 from ovk.evaluation import Recent
-from ovk.evaluation.recent import LEVELS
+from ovk.evaluation.conformal.rolling import LEVELS
 
 
 def test_widths_are_quantiles_of_the_last_absolute_errors():
@@ -14,38 +14,53 @@ def test_widths_are_quantiles_of_the_last_absolute_errors():
     Y = rng.standard_normal((120, 2))
     Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
     for part in np.split(Y, 6):
-        recent.take(np.zeros_like(part), part)
+        recent.update(np.zeros_like(part), part)
+    np.testing.assert_array_equal(recent.Y, Y[-50:])
     for level in (0.5, 0.9, 0.99):
         for q in range(2):
-            errors = np.sort(np.abs(Y[-50:, q][~np.isnan(Y[-50:, q])]))
-            rank = min(int(np.ceil((len(errors) + 1) * level)), len(errors))
-            assert recent.widths([level])[0, q] == errors[rank - 1]
+            errors = np.sort(np.abs(Y[~np.isnan(Y[:, q]), q])[-50:])
+            rank = int(np.ceil((len(errors) + 1) * level))
+            assert recent.widths(level)[q] == (errors[rank - 1] if rank <= len(errors) else np.inf)
 
 
 def test_intervals_are_tested_before_they_know():
-    recent = Recent.empty(1, size=10)
-    recent.take(np.zeros((10, 1)), np.ones((10, 1)))
+    recent = Recent.empty(1, size=32)
+    half = recent.update(np.zeros((32, 1)), np.ones((32, 1)))
+    # The first 8 rows have no interval; 8 scores are too few for 0.9, and 16 for 0.95.
+    np.testing.assert_array_equal(recent.tested[:, 0], [24, 24, 16, 0])
+    np.testing.assert_array_equal(recent.inside, recent.tested)
+    np.testing.assert_array_equal(half[:, 0], [np.inf] * 16 + [1.0] * 16)
+    recent.update(np.zeros((5, 1)), np.array([[1.0], [2.0], [np.nan], [0.5], [3.0]]))
+    np.testing.assert_array_equal(recent.tested[:, 0], [28, 28, 20, 4])
+    np.testing.assert_array_equal(recent.inside[:, 0], [26, 26, 18, 2])
+
+
+def test_what_was_not_predicted_does_not_count():
+    recent = Recent.empty(1)
+    recent.update(np.full((50, 1), np.nan), np.ones((50, 1)))
     assert not recent.tested.any()
-    recent.take(np.zeros((4, 1)), np.array([[1.0], [2.0], [np.nan], [0.5]]))
-    assert recent.tested[0] == 3
-    np.testing.assert_array_equal(recent.inside[:, 0], [2] * len(LEVELS))
+    assert np.isinf(recent.widths(0.5)).all()
 
 
 def test_coverage_of_rows_like_the_last_ones():
     rng = np.random.default_rng(1)
     recent = Recent.empty(1, size=400)
     for _ in range(60):
-        recent.take(np.zeros((100, 1)), rng.standard_normal((100, 1)))
+        recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
     np.testing.assert_allclose(recent.coverage[:, 0], LEVELS, atol=0.02)
 
 
 def test_outputs_that_were_never_seen_have_no_width(tmp_path):
     recent = Recent.empty(2)
-    recent.take(np.zeros((5, 2)), np.column_stack([np.ones(5), np.full(5, np.nan)]))
-    recent.take(np.zeros((5, 2)), np.column_stack([np.ones(5), np.full(5, np.nan)]))
-    assert np.isnan(recent.widths([0.9])[0, 1])
+    for _ in range(2):
+        recent.update(np.zeros((15, 2)), np.column_stack([np.ones(15), np.full(15, np.nan)]))
+    np.testing.assert_array_equal(recent.widths(0.9), [1.0, np.inf])
     assert np.isnan(recent.coverage[:, 1]).all()
     save(recent, tmp_path / "r.ovk")
-    np.testing.assert_array_equal(load(tmp_path / "r.ovk").inside, recent.inside)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        recent.widths([1.0])
+    again = load(tmp_path / "r.ovk")
+    np.testing.assert_array_equal(again.inside, recent.inside)
+    for one in (again, recent):
+        one.update(np.zeros((300, 2)), np.random.default_rng(0).standard_normal((300, 2)))
+    np.testing.assert_array_equal(again.half, recent.half)
+    with pytest.raises(ValueError, match="coverage must"):
+        recent.widths(1.0)

@@ -23,7 +23,7 @@ KERNEL = Gaussian(0.2) * MixedEffect(0.3)
 
 def test_definition_with_missing_outputs_and_a_warm_up(rows):
     X, Y = rows
-    result = progressive(OLOK(KERNEL), X, Y, warm_up=15, keep="all")
+    result = progressive(OLOK(KERNEL), X, Y, untested=15, keep="all")
     found = regret(result, OVKRidge(KERNEL, alpha=0.5))
     tested = np.where(np.arange(120)[:, None] >= 15, Y, np.nan)
     best = OVKRidge(KERNEL, alpha=0.5).fit(X[15:], tested[15:])

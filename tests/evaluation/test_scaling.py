@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ovk.evaluation.scaling import RunningMoments, Standardised, as_scaling
+from ovk.evaluation.running import RunningMoments, Standardised, as_scaling
 
 
 def rows(seed=0, n=60, missing=0.2):
@@ -32,7 +32,7 @@ def naive(A):
 def test_moments_before_each_row_in_chunks_of_any_sizes(cuts, seed):
     A = rows(seed)
     moments = RunningMoments(3)
-    found = [moments.before(part) for part in np.split(A, sorted(cuts))]
+    found = [moments.before_then_add(part) for part in np.split(A, sorted(cuts))]
     mean, sd = naive(A)
     np.testing.assert_allclose(np.concatenate([part[0] for part in found]), mean, rtol=1e-12)
     np.testing.assert_allclose(np.concatenate([part[1] for part in found]), sd, rtol=1e-9)
@@ -40,7 +40,7 @@ def test_moments_before_each_row_in_chunks_of_any_sizes(cuts, seed):
     np.testing.assert_allclose(moments.sd, np.nanstd(A, axis=0), rtol=1e-9)
     totals = RunningMoments(3)
     for part in np.split(A, sorted(cuts)):
-        totals.take(part)
+        totals.add(part)
     np.testing.assert_allclose(totals.mean, moments.mean, rtol=1e-12)
     np.testing.assert_allclose(totals.sd, moments.sd, rtol=1e-9)
 
@@ -52,7 +52,7 @@ def test_no_cancellation_far_from_zero_or_after_a_jump(size):
     jump = np.vstack([rng.normal(size=(150, 1)), 1e6 + rng.normal(size=(150, 1))])
     for A in (far, jump):
         moments = RunningMoments(1)
-        parts = [moments.before(A[start : start + size])[1] for start in range(0, 300, size)]
+        parts = [moments.before_then_add(A[start : start + size])[1] for start in range(0, 300, size)]
         np.testing.assert_allclose(np.concatenate(parts)[2:], naive(A)[1][2:], rtol=1e-6)
 
 
@@ -77,7 +77,7 @@ def test_the_warm_up_fixes_the_scale_or_starts_it():
     X, Y = A[:, :2], A[:, 2:]
     fixed, running = Standardised(running=False), Standardised(running=True)
     for scaling in (fixed, running):
-        head = scaling.begin(X[:20], Y[:20])
+        head = scaling.scale_warm_up(X[:20], Y[:20])
         np.testing.assert_allclose(head.X, (X[:20] - X[:20].mean(0)) / X[:20].std(0), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(fixed.scale(X[20:], Y[20:]).X, (X[20:] - X[:20].mean(0)) / X[:20].std(0), rtol=1e-10)
     mean, sd = naive(A)

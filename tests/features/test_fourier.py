@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import market
-import naive
+import instances
 import ovk
+import reference
 from ovk.features import FourierMap, LinearFourier, NystromMap, OperatorFourierMap
 from ovk.features.operator_fourier import complement, root
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, RationalQuadratic
@@ -15,25 +15,25 @@ from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable
 
 STATIONARY = [
     ("gaussian", Gaussian(1.3)),
-    ("gaussian-ard", Gaussian(market.ARD)),
+    ("gaussian-ard", Gaussian(instances.ARD)),
     ("laplacian", Laplacian(2.0)),
     ("matern", Matern(1.5, 1.2)),
     ("rational-quadratic", RationalQuadratic(0.7, 1.1)),
     ("sum", 2.0 * Gaussian(0.7) + Matern(2.5, 2.0)),
     ("product", Gaussian(2.0) * Laplacian(3.0)),
-    ("nested", 0.5 * (Gaussian(market.ARD) + 2.0 * Matern(1.5, 3.0)) * Gaussian(2.0)),
+    ("nested", 0.5 * (Gaussian(instances.ARD) + 2.0 * Matern(1.5, 3.0)) * Gaussian(2.0)),
 ]
 
 FIELDS = [
-    ("separable", Gaussian(1.3) * Dense(market.B)),
+    ("separable", Gaussian(1.3) * Dense(instances.B)),
     ("separable-low-rank", Matern(2.5, 2.0) * LowRank([[1.0], [2.0], [-1.0]])),
     ("diagonal", Diagonal([Gaussian(1.0), 2.0 * Matern(2.5, 1.0), RationalQuadratic(1.0, 2.0)])),
-    ("sum", Gaussian(1.3) * Dense(market.B) + Matern(1.5, 2.0) * MixedEffect(0.6, 3)),
+    ("sum", Gaussian(1.3) * Dense(instances.B) + Matern(1.5, 2.0) * MixedEffect(0.6, 3)),
     ("scaled", 1.5 * (CurlFree(Gaussian(1.3)) + Gaussian(2.0) * Identity(3))),
-    ("hadamard", Hadamard(Gaussian(1.3) * Dense(market.B), Matern(2.5, 2.0) * MixedEffect(0.4, 3))),
+    ("hadamard", Hadamard(Gaussian(1.3) * Dense(instances.B), Matern(2.5, 2.0) * MixedEffect(0.4, 3))),
     ("hadamard-field", Hadamard(CurlFree(Gaussian(1.3)), Matern(2.5, 2.0) * MixedEffect(0.4, 3))),
     ("transformable", Transformable(Gaussian(1.1))),
-    ("transformable-matrices", Transformable(Matern(2.5, 1.5), market._MATRICES)),
+    ("transformable-matrices", Transformable(Matern(2.5, 1.5), instances._MATRICES)),
     ("curl-free", CurlFree(Gaussian(1.4))),
     ("curl-free-matern", CurlFree(Matern(3.5, 1.4))),
     ("div-free", DivFree(Gaussian(1.4))),
@@ -41,25 +41,25 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", market.each(STATIONARY))
+@pytest.mark.parametrize("kernel", instances.each(STATIONARY))
 def test_unbiased_with_the_stated_variance(kernel):
     """The mean of many maps is the kernel, and their spread what the docstring says, both within five deviations."""
-    X = 0.7 * market.inputs(kernel, 4, seed=1)
+    X = 0.7 * instances.inputs(kernel, 4, seed=1)
     n, repeats = 5, 4000
-    features = FourierMap.from_kernel(kernel, n * repeats, market.P, rng=0)
+    features = FourierMap.from_kernel(kernel, n * repeats, instances.P, rng=0)
     phi = features.transform(X).reshape(4, 2, repeats, n)
     grams = np.einsum("icrn,jcrn->rij", phi, phi) * repeats  # each repeat a map of n frequencies
-    exact = naive.scalar_gram(kernel, X)
+    exact = reference.scalar_gram(kernel, X)
     mass = exact[0, 0]
     assert_allclose(features.mass, mass)
-    doubled = naive.scalar_gram(kernel, 2 * X)
+    doubled = reference.scalar_gram(kernel, 2 * X)
     variance = (mass**2 + mass * doubled - 2 * exact**2) / (2 * n)
     assert (np.abs(grams.mean(axis=0) - exact) <= 5 * np.sqrt(variance / repeats) + 1e-12).all()
     assert_allclose(grams.var(axis=0), variance, rtol=0.15, atol=1e-12)
 
 
 def test_large_errors_are_as_rare_as_stated():
-    kernel, X = Gaussian(1.0), market.inputs(None, 2, seed=3)
+    kernel, X = Gaussian(1.0), instances.inputs(None, 2, seed=3)
     n, e = 50, 0.3
     errors = [
         abs(np.prod(FourierMap.from_kernel(kernel, n, 3, rng=seed).transform(X), axis=0).sum() - kernel(X)[0, 1])
@@ -68,17 +68,17 @@ def test_large_errors_are_as_rare_as_stated():
     assert np.mean(np.array(errors) > e) <= 2 * np.exp(-n * e**2 / 2)
 
 
-@pytest.mark.parametrize("kernel", market.each(STATIONARY))
+@pytest.mark.parametrize("kernel", instances.each(STATIONARY))
 def test_the_diagonal_is_exact(kernel):
-    X = market.inputs(kernel, 6)
-    phi = FourierMap.from_kernel(kernel, 10, market.P, rng=0).transform(X)
+    X = instances.inputs(kernel, 6)
+    phi = FourierMap.from_kernel(kernel, 10, instances.P, rng=0).transform(X)
     assert phi.shape == (6, 20)
     assert_allclose((phi**2).sum(axis=1), kernel.diag(X))
 
 
 def test_the_draws_are_stored(tmp_path):
-    X = market.inputs(None, 5)
-    K = CurlFree(Gaussian(1.4)) + Gaussian(1.0) * Dense(market.B)
+    X = instances.inputs(None, 5)
+    K = CurlFree(Gaussian(1.4)) + Gaussian(1.0) * Dense(instances.B)
     for features in (
         FourierMap.from_kernel(Gaussian(1.0), 10, 3, rng=0),
         OperatorFourierMap.from_kernel(K, 10, 3, rng=0),
@@ -89,7 +89,7 @@ def test_the_draws_are_stored(tmp_path):
 
 
 def test_a_seed_and_its_generator_draw_the_same():
-    X = market.inputs(None, 5)
+    X = instances.inputs(None, 5)
     a, b = (FourierMap.from_kernel(Gaussian(1.0), 10, 3, rng=rng) for rng in (3, np.random.default_rng(3)))
     assert np.array_equal(a.transform(X), b.transform(X))
 
@@ -97,35 +97,37 @@ def test_a_seed_and_its_generator_draw_the_same():
 # -------------------------------------------------------------------------------------------- operator-valued
 
 
-@pytest.mark.parametrize("K", market.each(FIELDS))
+@pytest.mark.parametrize("K", instances.each(FIELDS))
 def test_operator_features_are_unbiased(K):
     """Means over batches of frequencies are normal: none of all entries lies beyond five standard errors."""
-    X = 0.7 * market.inputs(K, 3, seed=1)
+    X = 0.7 * instances.inputs(K, 3, seed=1)
     rng = np.random.default_rng(2)
     grams = []
     for _ in range(40):
-        features = OperatorFourierMap.from_kernel(K, 500, market.P, rng)
+        features = OperatorFourierMap.from_kernel(K, 500, instances.P, rng)
         phi = features.transform(X)
         grams.append(phi @ phi.T)
-    assert features.output_dim == market.D
+    assert features.output_dim == instances.D
     assert phi.shape == (9, features.n_features)
-    exact = naive.gram(K, X)
+    exact = reference.gram(K, X)
     error = np.std(grams, axis=0) / np.sqrt(40)
     assert (np.abs(np.mean(grams, axis=0) - exact) <= 5 * error + 1e-10).all()
     assert np.abs(np.mean(grams, axis=0) - exact).max() < 0.1 * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("K", [CurlFree(Gaussian(1.4)), DivFree(Gaussian(1.4)), Gaussian(1.4) * Dense(market.B)])
+@pytest.mark.parametrize("K", [CurlFree(Gaussian(1.4)), DivFree(Gaussian(1.4)), Gaussian(1.4) * Dense(instances.B)])
 def test_each_wave_has_its_amplitude(K):
-    X, Z = market.inputs(K, 3, seed=1), market.inputs(K, 2, seed=2)
-    features = OperatorFourierMap.from_kernel(K, 4, market.P, rng=0)
+    X, Z = instances.inputs(K, 3, seed=1), instances.inputs(K, 2, seed=2)
+    features = OperatorFourierMap.from_kernel(K, 4, instances.P, rng=0)
     W = features.terms[0].frequencies
-    expected = np.block([[sum(np.cos(w @ (x - z)) * naive.wave_amplitude(K, w) for w in W) / 4 for z in Z] for x in X])
+    expected = np.block(
+        [[sum(np.cos(w @ (x - z)) * reference.wave_amplitude(K, w) for w in W) / 4 for z in Z] for x in X]
+    )
     assert_allclose(features.transform(X) @ features.transform(Z).T, expected, atol=1e-12)
 
 
 def test_the_error_falls_like_the_root_of_the_number():
-    K, X = CurlFree(Gaussian(1.4)), market.inputs(None, 4)
+    K, X = CurlFree(Gaussian(1.4)), instances.inputs(None, 4)
     G = K.gram(X).dense()
 
     def error(n):
@@ -138,15 +140,15 @@ def test_the_error_falls_like_the_root_of_the_number():
 @pytest.mark.parametrize(
     ("K", "zero"),
     [
-        (CurlFree(Gaussian(1.4)), naive.curl),
-        (CurlFree(Matern(3.5, 1.4)), naive.curl),
-        (DivFree(Gaussian(1.4)), naive.divergence),
+        (CurlFree(Gaussian(1.4)), reference.curl),
+        (CurlFree(Matern(3.5, 1.4)), reference.curl),
+        (DivFree(Gaussian(1.4)), reference.divergence),
     ],
 )
 def test_functions_of_the_features_are_fields_of_their_kind(K, zero):
     features = OperatorFourierMap.from_kernel(K, 20, 3, rng=0)
     w = np.random.default_rng(1).standard_normal(features.n_features)
-    J = naive.jacobian(lambda X: (features.transform(X) @ w).reshape(-1, 3), market.inputs(None, 5))
+    J = reference.jacobian(lambda X: (features.transform(X) @ w).reshape(-1, 3), instances.inputs(None, 5))
     assert np.abs(J).max() > 0.1
     assert np.abs(zero(J)).max() < 1e-8 * np.abs(J).max()
 
@@ -171,7 +173,7 @@ def test_root_of_singular_operators():
 
 
 def test_scalar_and_operator_maps_agree_for_one_output():
-    X = market.inputs(None, 5)
+    X = instances.inputs(None, 5)
     scalar = FourierMap.from_kernel(Gaussian(1.0), 10, 3, rng=0).transform(X)
     operator = OperatorFourierMap.from_kernel(Gaussian(1.0) * Identity(1), 10, 3, rng=0).transform(X)
     assert_allclose(np.abs(operator), np.abs(scalar))
@@ -207,7 +209,7 @@ def test_a_kernel_of_the_library_that_is_not_stationary_is_refused_by_name():
 
 
 def test_nystrom_of_the_same_kernel_agrees_where_fourier_has_converged():
-    X = market.inputs(None, 6)
+    X = instances.inputs(None, 6)
     a = FourierMap.from_kernel(Gaussian(2.0), 20_000, 3, rng=0).transform(X)
     b = NystromMap.from_points(Gaussian(2.0), X).transform(X)
     assert_allclose(a @ a.T, b @ b.T, atol=0.03)
@@ -215,13 +217,13 @@ def test_nystrom_of_the_same_kernel_agrees_where_fourier_has_converged():
 
 def test_linear_functions_beside_waves_stand_in_for_the_sum_of_kernels():
     X = np.random.default_rng(0).standard_normal((6, 3))
-    features = LinearFourier(4000, weight=2.5).begin(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
+    features = LinearFourier(4000, weight=2.5).build(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
     phi = features.transform(X)
     assert phi.shape == (6, features.m)
     assert_allclose(phi @ phi.T, 2.5 * (1 + X @ X.T) + Gaussian(1.5)(X), atol=0.1)
     assert_allclose(features.prior(X)[:, 0, 0], 2.5 * (1 + (X**2).sum(axis=1)) + 1.0)
-    linear = LinearFourier(0).begin(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
+    linear = LinearFourier(0).build(Gaussian(1.5) * Identity(1), 3, 1, np.random.default_rng(0))
     phi = linear.transform(X)
     assert_allclose(phi @ phi.T, 10 * (1 + X @ X.T))
     with pytest.raises(ValueError, match="scalar kernel or a product"):
-        LinearFourier().begin(CurlFree(Gaussian(1.0)), 2, 2, np.random.default_rng(0))
+        LinearFourier().build(CurlFree(Gaussian(1.0)), 2, 2, np.random.default_rng(0))

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-import market
-import naive
+import instances
 import ovk
+import reference
 from ovk._params import equal
 from ovk.features import NystromMap, OperatorNystromMap
 from ovk.features.nystrom import independent
@@ -15,32 +15,32 @@ from ovk.kernels import Gaussian, Linear, Tanimoto
 from ovk.operators import Dense, LowRank
 from ovk.ovkernels import CurlFree
 
-KERNELS = market.each(market.KERNELS)
-OVKERNELS = market.each(market.OVKERNELS)
+KERNELS = instances.each(instances.KERNELS)
+OVKERNELS = instances.each(instances.OVKERNELS)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_all_points_give_the_kernel(kernel):
-    X = market.inputs(kernel, 8, seed=1)
+    X = instances.inputs(kernel, 8, seed=1)
     phi = NystromMap.from_points(kernel, X).transform(X)
-    G = naive.scalar_gram(kernel, X)
+    G = reference.scalar_gram(kernel, X)
     assert_allclose(phi @ phi.T, G, atol=1e-6 * np.abs(G).max())
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_elsewhere_it_is_the_projection(kernel):
-    points, X = market.inputs(kernel, 4, seed=1), market.inputs(kernel, 6, seed=2)
+    points, X = instances.inputs(kernel, 4, seed=1), instances.inputs(kernel, 6, seed=2)
     phi = NystromMap.from_points(kernel, points).transform(X)
-    k, D = naive.scalar_gram(kernel, X, points), naive.scalar_gram(kernel, points)
+    k, D = reference.scalar_gram(kernel, X, points), reference.scalar_gram(kernel, points)
     assert_allclose(phi @ phi.T, k @ np.linalg.pinv(D, rcond=1e-10) @ k.T, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_coefficients_of_the_expansion(kernel):
-    points, X = market.inputs(kernel, 4, seed=1), market.inputs(kernel, 6, seed=2)
+    points, X = instances.inputs(kernel, 4, seed=1), instances.inputs(kernel, 6, seed=2)
     features = NystromMap.from_points(kernel, points)
     W = np.random.default_rng(0).standard_normal((len(features.L), 2))
-    expected = naive.scalar_gram(kernel, X, features.points) @ features.coefficients(W)
+    expected = reference.scalar_gram(kernel, X, features.points) @ features.coefficients(W)
     assert_allclose(features.transform(X) @ W, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -77,7 +77,7 @@ def test_sparse_points():
     assert_allclose(phi @ phi.T, Tanimoto()(X), atol=1e-12)
 
 
-@pytest.mark.parametrize("K", [0.0 * (Gaussian(1.0) * Dense(market.B)), Linear() * Dense(market.B)])
+@pytest.mark.parametrize("K", [0.0 * (Gaussian(1.0) * Dense(instances.B)), Linear() * Dense(instances.B)])
 def test_a_kernel_that_is_zero_at_every_landmark(K):
     points = np.zeros((3, 2))
     with pytest.raises(ValueError, match="zero at every landmark: choose other landmarks or another kernel"):
@@ -91,23 +91,23 @@ def test_a_kernel_that_is_zero_at_every_landmark(K):
 
 @pytest.mark.parametrize("K", OVKERNELS)
 def test_operator_map_with_all_points_is_the_kernel(K):
-    X = market.inputs(K, 5, seed=1)
+    X = instances.inputs(K, 5, seed=1)
     features = OperatorNystromMap.from_points(K, X)
     phi = features.transform(X)
-    G = naive.gram(K, X)
-    assert features.output_dim == market.D
+    G = reference.gram(K, X)
+    assert features.output_dim == instances.D
     assert phi.shape == (15, len(features.keep))
     assert_allclose(phi @ phi.T, G, atol=1e-6 * np.abs(G).max())
 
 
 @pytest.mark.parametrize("K", OVKERNELS)
 def test_operator_coefficients(K):
-    points, X = market.inputs(K, 4, seed=1), market.inputs(K, 3, seed=2)
+    points, X = instances.inputs(K, 4, seed=1), instances.inputs(K, 3, seed=2)
     features = OperatorNystromMap.from_points(K, points)
     W = np.random.default_rng(0).standard_normal(len(features.keep))
     C = features.coefficients(W)
-    assert C.shape == (4, market.D)
-    assert_allclose(features.transform(X) @ W, naive.gram(K, X, points) @ C.ravel(), rtol=1e-7, atol=1e-7)
+    assert C.shape == (4, instances.D)
+    assert_allclose(features.transform(X) @ W, reference.gram(K, X, points) @ C.ravel(), rtol=1e-7, atol=1e-7)
 
 
 def test_operator_map_of_duplicates_and_of_singular_operators():

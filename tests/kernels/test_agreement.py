@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-import market
-import naive
+import instances
+import reference
 from ovk.kernels import Laplacian, Matern, NotDifferentiable, Precomputed
 from ovk.kernels.base import contract
 from ovk.ovkernels.base import by_entry
 
-EVERY = market.each(market.KERNELS)
+EVERY = instances.each(instances.KERNELS)
 
 #: Continuous hyper-parameters that have a derivative.
 HYPER = {
@@ -31,29 +31,29 @@ HYPER = {
 
 @pytest.mark.parametrize("kernel", EVERY)
 def test_matrix(kernel):
-    X, Z = market.inputs(kernel, 7, seed=1), market.inputs(kernel, 5, seed=2)
-    assert_allclose(kernel(X), naive.scalar_gram(kernel, X), rtol=1e-8, atol=1e-14)
-    assert_allclose(kernel(X, Z), naive.scalar_gram(kernel, X, Z), rtol=1e-8, atol=1e-14)
+    X, Z = instances.inputs(kernel, 7, seed=1), instances.inputs(kernel, 5, seed=2)
+    assert_allclose(kernel(X), reference.scalar_gram(kernel, X), rtol=1e-8, atol=1e-14)
+    assert_allclose(kernel(X, Z), reference.scalar_gram(kernel, X, Z), rtol=1e-8, atol=1e-14)
 
 
 @pytest.mark.parametrize("kernel", EVERY)
 def test_product(kernel):
-    X, Z = market.inputs(kernel, 7, seed=1), market.inputs(kernel, 5, seed=2)
+    X, Z = instances.inputs(kernel, 7, seed=1), instances.inputs(kernel, 5, seed=2)
     W = np.random.default_rng(0).standard_normal((5, 3))
-    assert_allclose(kernel.product(X, Z, W), naive.scalar_gram(kernel, X, Z) @ W, rtol=1e-8, atol=1e-13)
+    assert_allclose(kernel.product(X, Z, W), reference.scalar_gram(kernel, X, Z) @ W, rtol=1e-8, atol=1e-13)
 
 
 @pytest.mark.parametrize("kernel", EVERY)
 def test_diagonal_and_its_bound(kernel):
-    X = market.inputs(kernel, 7, seed=1)
-    expected = [naive.scalar(kernel, x, x) for x in X]
+    X = instances.inputs(kernel, 7, seed=1)
+    expected = [reference.scalar(kernel, x, x) for x in X]
     assert_allclose(kernel.diag(X), expected, rtol=1e-12)
     bound = kernel.norm_bound()
     assert bound is None or max(expected) <= bound * (1 + 1e-12)
 
 
 def test_which_kernels_are_bounded():
-    unbounded = {name for name, kernel in market.KERNELS if kernel.norm_bound() is None}
+    unbounded = {name for name, kernel in instances.KERNELS if kernel.norm_bound() is None}
     assert unbounded == {
         "polynomial",
         "linear",
@@ -69,7 +69,7 @@ def test_which_kernels_are_bounded():
 
 @pytest.mark.parametrize("kernel", EVERY)
 def test_inputs_and_outputs_are_apart(kernel):
-    X = market.inputs(kernel, 4, seed=1)
+    X = instances.inputs(kernel, 4, seed=1)
     before = X.copy()
     first = kernel(X)
     expected = first.copy()
@@ -78,11 +78,11 @@ def test_inputs_and_outputs_are_apart(kernel):
     assert np.array_equal(kernel(X), expected)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without={"precomputed", "function", "sklearn"}))
+@pytest.mark.parametrize("kernel", instances.each(instances.KERNELS, without={"precomputed", "function", "sklearn"}))
 def test_float32_inputs_give_float64(kernel):
     X, Z = (
-        market.inputs(kernel, 6, seed=1).astype(np.float32),
-        market.inputs(kernel, 4, seed=2).astype(np.float32),
+        instances.inputs(kernel, 6, seed=1).astype(np.float32),
+        instances.inputs(kernel, 4, seed=2).astype(np.float32),
     )
     values = kernel(X, Z)
     assert values.dtype == np.float64
@@ -90,24 +90,26 @@ def test_float32_inputs_give_float64(kernel):
 
 
 def test_precomputed_takes_any_integers():
-    kernel = dict(market.KERNELS)["precomputed"]
+    kernel = dict(instances.KERNELS)["precomputed"]
     X = np.array([[3], [0], [3]], dtype=np.uint8)
     assert_allclose(kernel(X), kernel.matrix[np.ix_([3, 0, 3], [3, 0, 3])])
 
 
 @pytest.mark.parametrize(
-    "kernel", market.each(market.KERNELS, without={"laplacian", "precomputed", "function", "sklearn"})
+    "kernel", instances.each(instances.KERNELS, without={"laplacian", "precomputed", "function", "sklearn"})
 )
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix])
 def test_sparse_inputs(kernel, form):
-    X = np.round(market.inputs(kernel, 8, seed=1)) * (np.arange(8)[:, None] % 3 > 0)
-    Z = np.round(market.inputs(kernel, 5, seed=2))
+    X = np.round(instances.inputs(kernel, 8, seed=1)) * (np.arange(8)[:, None] % 3 > 0)
+    Z = np.round(instances.inputs(kernel, 5, seed=2))
     assert_allclose(kernel(form(X)), kernel(X), rtol=1e-7, atol=1e-12)
     assert_allclose(kernel(form(X), form(Z)), kernel(X, Z), rtol=1e-7, atol=1e-12)
     assert_allclose(kernel.diag(form(X)), kernel.diag(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, only={"linear", "tanimoto", "polynomial", "gaussian"}))
+@pytest.mark.parametrize(
+    "kernel", instances.each(instances.KERNELS, only={"linear", "tanimoto", "polynomial", "gaussian"})
+)
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8])
 def test_sparse_inputs_of_narrow_types(kernel, dtype):
     """In their own type the products of such numbers would overflow, or be true and false."""
@@ -121,35 +123,37 @@ def test_sparse_inputs_of_narrow_types(kernel, dtype):
 
 @pytest.mark.parametrize("kernel", EVERY)
 def test_gradient_in_hyper_parameters(kernel):
-    X, Z = market.inputs(kernel, 5, seed=1), market.inputs(kernel, 4, seed=2)
+    X, Z = instances.inputs(kernel, 5, seed=1), instances.inputs(kernel, 4, seed=2)
     for other in (Z, None):
         for name, change in by_entry("", kernel.gradient(X, other)).items():
             name = name.removeprefix("__")
-            expected = naive.derivative(lambda t, name=name, Z=other: naive.moved(kernel, name, t)(X, Z), 0.0, h=1e-2)
+            expected = reference.derivative(
+                lambda t, name=name, Z=other: reference.moved(kernel, name, t)(X, Z), 0.0, h=1e-2
+            )
             assert_allclose(change, expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", HYPER)
 def test_names_of_hyper_parameters(name):
-    kernel = dict(market.KERNELS)[name]
-    gradient = kernel.gradient(market.inputs(kernel, 4))
+    kernel = dict(instances.KERNELS)[name]
+    gradient = kernel.gradient(instances.inputs(kernel, 4))
     assert set(gradient) == HYPER[name]
     for parameter, change in gradient.items():
         assert change.shape == (*np.shape(kernel.get_params()[parameter]), 4, 4)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without=market.ROUGH))
+@pytest.mark.parametrize("kernel", instances.each(instances.KERNELS, without=instances.ROUGH))
 def test_slopes(kernel):
-    X, Z = market.inputs(kernel, 5, seed=1), market.inputs(kernel, 4, seed=2)
+    X, Z = instances.inputs(kernel, 5, seed=1), instances.inputs(kernel, 4, seed=2)
     W = np.random.default_rng(3).standard_normal((4, 2))
     found = contract(kernel.slopes(X, Z), X, Z, W)
-    assert_allclose(found, naive.jacobian(lambda x: kernel(x, Z) @ W, X, h=5e-3), rtol=1e-8, atol=1e-8)
+    assert_allclose(found, reference.jacobian(lambda x: kernel(x, Z) @ W, X, h=5e-3), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without={*market.ROUGH, "tanimoto"}))
+@pytest.mark.parametrize("kernel", instances.each(instances.KERNELS, without={*instances.ROUGH, "tanimoto"}))
 def test_slopes_at_the_points_themselves(kernel):
     """x = z is where distances have no derivative, but their squares do."""
-    X = market.inputs(kernel, 3, seed=1)
+    X = instances.inputs(kernel, 3, seed=1)
     found = contract(kernel.slopes(X, X), X, X, np.eye(3))
     assert np.isfinite(found).all()
     direction = np.array([0.6, 0.0, 0.8])
@@ -158,9 +162,9 @@ def test_slopes_at_the_points_themselves(kernel):
         assert_allclose(found[i, i] @ direction, (up - down) / 2e-6, rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, only=market.ROUGH))
+@pytest.mark.parametrize("kernel", instances.each(instances.KERNELS, only=instances.ROUGH))
 def test_rough_kernels_say_so(kernel):
-    X = market.inputs(kernel, 3)
+    X = instances.inputs(kernel, 3)
     with pytest.raises(NotDifferentiable, match="Jacobian"):
         kernel.slopes(X, X)
 
@@ -179,7 +183,7 @@ def test_gradient_is_finite_at_duplicates():
 
 def test_precomputed_without_a_matrix_leaves_the_given_one_alone():
     G = np.array([[2.0, 1.0], [1.0, 3.0]])
-    K = Precomputed() * dict(market.OPERATORS)["dense"]
+    K = Precomputed() * dict(instances.OPERATORS)["dense"]
     before = G.copy()
     K.gram(G).dense()
     K.pairs(G, np.array([0, 1]))

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
-import market
+import instances
 from ovk.kernels import Gaussian, Linear, Matern, Precomputed, Product, Scaled, Sum
 
-KERNELS = st.sampled_from([kernel for _, kernel in market.KERNELS])
+KERNELS = st.sampled_from([kernel for _, kernel in instances.KERNELS])
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)
 
 
@@ -18,8 +18,8 @@ def points(draw, kernel, most=8):
     """Inputs with repetitions, for quarters repeat easily."""
     n = draw(st.integers(1, most))
     if isinstance(kernel, Precomputed):
-        return draw(hnp.arrays(np.int64, (n, 1), elements=st.integers(0, market.OBJECTS - 1))).astype(float)
-    return draw(hnp.arrays(np.int64, (n, market.P), elements=st.integers(-12, 12))) / 4.0
+        return draw(hnp.arrays(np.int64, (n, 1), elements=st.integers(0, instances.OBJECTS - 1))).astype(float)
+    return draw(hnp.arrays(np.int64, (n, instances.P), elements=st.integers(-12, 12))) / 4.0
 
 
 @SETTINGS
@@ -55,7 +55,7 @@ def test_rows_permuted(data, kernel):
 def test_a_part_of_the_matrix_is_the_matrix_of_a_part(data, kernel):
     X = data.draw(points(kernel))
     G = kernel(X)
-    assert_allclose(kernel(X[::2], X[1:]), G[::2, 1:], atol=1e-7 * max(np.abs(G).max(), 1e-300))
+    assert_allclose(kernel(X[::2], X[-2:]), G[::2, -2:], atol=1e-7 * max(np.abs(G).max(), 1e-300))
 
 
 @SETTINGS

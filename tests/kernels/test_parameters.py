@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import market
+import instances
 import ovk
 from ovk._params import equal
 from ovk.kernels import Function, Gaussian, Linear
 from ovk.persistence import NotSavable
 
-EVERY = market.each(market.KERNELS)
+EVERY = instances.each(instances.KERNELS)
 
 
 @pytest.mark.parametrize("kernel", EVERY)
@@ -27,7 +27,7 @@ def test_parameters_build_the_same_kernel(kernel):
     assert equal(type(kernel)(**kernel.get_params(deep=False)), kernel)
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS, without={"function"}))
+@pytest.mark.parametrize("kernel", instances.each(instances.KERNELS, without={"function"}))
 def test_pickle(kernel):
     assert equal(pickle.loads(pickle.dumps(kernel)), kernel)
 
@@ -43,7 +43,7 @@ def test_save_and_load(kernel, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kernel", market.each(market.KERNELS, only={"gaussian", "matern-3/2", "sum", "nested", "scaled"})
+    "kernel", instances.each(instances.KERNELS, only={"gaussian", "matern-3/2", "sum", "nested", "scaled"})
 )
 def test_repr_builds_the_kernel(kernel):
     names = {name: getattr(ovk.kernels, name) for name in ovk.kernels.__all__}
@@ -53,7 +53,7 @@ def test_repr_builds_the_kernel(kernel):
 @pytest.mark.parametrize("kernel", EVERY)
 def test_resolve_never_changes_a_kernel(kernel):
     before = clone(kernel)
-    assert kernel.resolve(market.inputs(kernel, 6)) is kernel
+    assert kernel.resolve(instances.inputs(kernel, 6)) is kernel
     assert equal(kernel, before)
 
 
@@ -73,9 +73,9 @@ def test_replace_leaves_the_original():
     assert changed.left.length_scale == 2.0
 
 
-@pytest.mark.parametrize("kernel", market.each(market.KERNELS))
+@pytest.mark.parametrize("kernel", instances.each(instances.KERNELS))
 def test_gradient_products(kernel):
-    X = market.inputs(kernel, 7)
+    X = instances.inputs(kernel, 7)
     weights = np.random.default_rng(3).standard_normal((7, 7))
     weights += weights.T
     found = kernel.gradient_product(weights, X)

@@ -1,8 +1,11 @@
 """Small streams, and learners to run over them."""
 
-import numpy as np
+from contextlib import contextmanager
 
-from market import PATH, B
+import numpy as np
+import pytest
+
+from instances import PATH, B
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.losses import (
     EpsilonInsensitive,
@@ -14,6 +17,8 @@ from ovk.losses import (
     Squared,
     simplex_code,
 )
+from ovk.online.first_order import olok
+from ovk.online.second_order import arrow, block_ridge, kawv
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Hadamard, Transformable
 from ovk.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt
@@ -68,3 +73,21 @@ def in_chunks(model, X, Y, cuts):
     """Progressive predictions when the rows arrive in pieces."""
     parts = np.split(np.arange(len(X)), sorted(cuts))
     return np.concatenate([model.predict_then_learn(X[part], Y[part]) for part in parts if len(part)])
+
+
+#: Sizes of blocks for tests: of one row, of a few, and of so many that streams of 150 rows still have several.
+BLOCKS = (1, 7, 32)
+
+
+@contextmanager
+def blocks_of(size):
+    """Every online learner computes blocks of that many rows; None for the sizes that they choose themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        if size is not None:
+            for name in ("BLOCK", "SMALLEST"):
+                patch.setattr(olok, name, size)
+            for name in ("SMALLEST_BLOCK", "LARGEST_BLOCK"):
+                patch.setattr(block_ridge, name, size)
+            patch.setattr(arrow, "POINTS", size)
+            patch.setattr(kawv, "PANEL", size)
+        yield

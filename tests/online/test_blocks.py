@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk.grams import Kronecker
-from ovk.online.blocks import Task, squared_loss
+from ovk.online.first_order.blocks import BlockInputs, squared_loss
 from ovk.operators import MixedEffect
 
 
@@ -25,7 +25,7 @@ def test_layouts(layout):
     T = MixedEffect(0.5, output_dim=2)
 
     gram = layout(values.copy())
-    task = Task(Kronecker(gram, T), base, None, None, np.full(40, True))
+    task = BlockInputs(Kronecker(gram, T), base, None, None, np.full(40, True))
     found = squared_loss(task, Y, eta, rho)
     assert_array_equal(gram, values)
 

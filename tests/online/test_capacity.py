@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-import market
-import naive
+import instances
+import reference
 from ovk.kernels import Function, Gaussian, Linear, Matern
 from ovk.online import effective_dimension, log_determinant, online_dimension, sketched_effective_dimension
 from ovk.operators import Dense, Identity
 from ovk.ovkernels import CurlFree
 from ovk.solvers import SingularSystem
 
-KERNELS = market.each(market.KERNELS)
-OVKERNELS = market.each(market.OVKERNELS)
+KERNELS = instances.each(instances.KERNELS)
+OVKERNELS = instances.each(instances.OVKERNELS)
 
 
 def definitions(G, alpha):
@@ -25,16 +25,16 @@ def definitions(G, alpha):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_scalar_kernels_by_definition(kernel):
-    X = market.inputs(kernel, 8)
-    expected = definitions(naive.scalar_gram(kernel, X), 0.3)
+    X = instances.inputs(kernel, 8)
+    expected = definitions(reference.scalar_gram(kernel, X), 0.3)
     found = effective_dimension(kernel, X, 0.3), log_determinant(kernel, X, 0.3)
     assert_allclose(found, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("K", OVKERNELS)
 def test_operator_valued_kernels_by_definition(K):
-    X = market.inputs(K, 6)
-    expected = definitions(naive.gram(K, X), 0.3)
+    X = instances.inputs(K, 6)
+    expected = definitions(reference.gram(K, X), 0.3)
     found = effective_dimension(K, X, 0.3), log_determinant(K, X, 0.3)
     assert_allclose(found, expected, rtol=1e-8)
 
@@ -57,16 +57,16 @@ def test_order_of_the_quantities(seed, alpha, rank):
 
 @pytest.mark.parametrize("K", OVKERNELS)
 def test_the_sketch_of_all_columns_is_exact(K):
-    X = market.inputs(K, 6)
+    X = instances.inputs(K, 6)
     exact = effective_dimension(K, X, np.array([0.1, 1.0]))
     found = sketched_effective_dimension(K, X, np.array([0.1, 1.0]), rank=100)
     assert_allclose(found.lower, exact, rtol=1e-7)
     assert_allclose(found.upper, exact, rtol=1e-7)
 
 
-@pytest.mark.parametrize("K", [CurlFree(Gaussian(1.4)), Gaussian(1.4) * Dense(market.B), Matern(1.5, 1.0)])
+@pytest.mark.parametrize("K", [CurlFree(Gaussian(1.4)), Gaussian(1.4) * Dense(instances.B), Matern(1.5, 1.0)])
 def test_a_partial_sketch_brackets(K):
-    X = market.inputs(K, 40)
+    X = instances.inputs(K, 40)
     exact = effective_dimension(K, X, 0.5)
     found = sketched_effective_dimension(K, X, 0.5, rank=20)
     assert found.lower <= exact <= found.upper
@@ -77,13 +77,13 @@ def test_many_alphas_cost_one_decomposition(monkeypatch):
     calls = []
     eigvalsh = np.linalg.eigvalsh
     monkeypatch.setattr(np.linalg, "eigvalsh", lambda G: calls.append(len(G)) or eigvalsh(G))
-    effective_dimension(Gaussian(1.0) * Dense(market.B), market.inputs(None, 10), np.logspace(-3, 3, 7))
+    effective_dimension(Gaussian(1.0) * Dense(instances.B), instances.inputs(None, 10), np.logspace(-3, 3, 7))
     assert calls.count(10) == 1
     assert 30 not in calls
 
 
 def test_extremes():
-    X = market.inputs(None, 10)
+    X = instances.inputs(None, 10)
     assert_allclose(effective_dimension(Gaussian(0.01), X, 1e-12), 10.0)
     assert_allclose(effective_dimension(Linear(), X, 1e-8), 3.0, atol=1e-6)
     assert effective_dimension(Linear(), X, 1e12) < 1e-9
@@ -98,7 +98,7 @@ def test_large_sketch_needs_no_square_matrix():
 
 
 def test_bad_input():
-    X = market.inputs(None, 5)
+    X = instances.inputs(None, 5)
     with pytest.raises(ValueError, match="alpha must hold finite numbers > 0"):
         effective_dimension(Gaussian(1.0), X, 0.0)
     with pytest.raises(ValueError, match="rank must be a whole number"):

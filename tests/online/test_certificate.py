@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from online.streams import KERNELS, LOSSES, stream
+from online.streams import KERNELS, LOSSES, blocks_of, stream
 from ovk import OLOK
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian, Linear
 from ovk.losses import Novelty
-from ovk.online import PaperWindow, Tolerance, Window
+from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window
 from ovk.operators import Identity
 from ovk.schedules import Constant, Inverse, InverseSqrt
 
@@ -29,6 +29,11 @@ def distance(model, full):
     return Expansion(kernel, points, together).norm()
 
 
+def free(s):
+    """A window without held steps: the learner that drops nothing takes the same ones."""
+    return Window(s, hold_steps=False)
+
+
 def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=70, seed=0):
     """Run with and without truncation, compare along the way; the learner at the end."""
     X, Y = stream(n, loss, seed, missing=0.1)
@@ -41,7 +46,9 @@ def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=7
         found = distance(model, full)
         assert np.isfinite(found)
         assert found <= model.truncation_error_ * (1 + 1e-9) + ROUNDING
-        if isinstance(truncation, Tolerance) and model._rows % model.block_size_ == 0:
+        # At a kink of the loss the bound may jump; then nothing is dropped until it has come down.
+        smooth = loss.smoothness is not None
+        if isinstance(truncation, Tolerance) and smooth and model._rows % model.block_size_ == 0:
             assert model.truncation_error_ <= truncation.tol * (1 + 1e-9)
         reach = model.kappa2_**0.5 * model.truncation_error_
         assert np.linalg.norm(model.predict(X[:20]) - full.predict(X[:20]), axis=1).max() <= reach + ROUNDING
@@ -49,17 +56,23 @@ def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=7
     return model, full
 
 
+@pytest.mark.parametrize("size", [1, 35, None])
 @pytest.mark.parametrize("tol", [1e-12, 1e-6, 1e-3])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_tolerance(loss, tol):
-    model, full = check(KERNELS["separable"], LOSSES[loss], InverseSqrt(0.9), 1.0, Tolerance(tol))
+def test_tolerance(loss, tol, size):
+    with blocks_of(size):
+        model, full = check(KERNELS["separable"], LOSSES[loss], InverseSqrt(0.9), 1.0, Tolerance(tol))
     if tol > 1e-12:
-        assert len(model.support_) < 0.9 * len(full.support_)
+        # Points are dropped; after a kink that the two learners see differently, no more of them for a while.
+        share = 0.9 if size is None or LOSSES[loss].smoothness is not None else 1.0
+        assert len(model.support_) < share * len(full.support_)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_tolerance_with_every_kernel(kernel):
-    check(KERNELS[kernel], LOSSES["squared"], InverseSqrt(0.3), 3.0, Tolerance(1e-5), n=280)
+    with blocks_of(35):
+        model, full = check(KERNELS[kernel], LOSSES["squared"], InverseSqrt(0.3), 3.0, Tolerance(1e-5), n=280)
+    assert len(model.support_) < len(full.support_)
 
 
 @pytest.mark.parametrize("tol", [1e-12, 1e-3])
@@ -74,12 +87,14 @@ def test_heavy_decay(loss, tol):
 def test_heavy_decay_over_long_blocks():
     X, Y = stream(1000)
     one = OLOK(KERNELS["sum"], 0.999, Constant(1.0), "huber", Tolerance(1e-12), discount=0.5)
-    Z = one.predict_then_learn(X, Y)
+    # Steps this large can drive two learners apart: no tolerance can be kept.
+    with pytest.warns(TruncationWarning, match="steps are too large for the kernel"):
+        Z = one.predict_then_learn(X, Y)
     assert np.isfinite(Z).all()
     assert np.isfinite(one.norm_)
 
 
-@pytest.mark.parametrize("truncation", [Window(5), Window(60), Window(200), PaperWindow(0.3)], ids=str)
+@pytest.mark.parametrize("truncation", [free(5), free(60), free(200), PaperWindow(0.3)], ids=str)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_windows(loss, truncation):
     model, _ = check(KERNELS["separable"], LOSSES[loss], InverseSqrt(0.9), 1.0, truncation, step=37, n=370)
@@ -96,13 +111,13 @@ def test_windows(loss, truncation):
     st.integers(0, 1000),
 )
 def test_any_window(loss, schedule, alpha, discount, size, seed):
-    check(KERNELS["hadamard"], LOSSES[loss], schedule, alpha, Window(size), 200, discount, 33, seed)
+    check(KERNELS["hadamard"], LOSSES[loss], schedule, alpha, free(size), 200, discount, 33, seed)
 
 
 def test_steps_too_large_for_the_kernel_let_the_certificate_grow():
     # eta kappa^2 = 3.2: a difference between two learners can grow at every step.
     K = 4.0 * Gaussian(0.3) * Identity(3)
-    model, _ = check(K, LOSSES["squared"], Constant(0.8), 0.05, Window(30), n=210, step=30)
+    model, _ = check(K, LOSSES["squared"], Constant(0.8), 0.05, free(30), n=210, step=30)
     assert model.truncation_error_ > 100
 
 
@@ -116,7 +131,7 @@ def test_kernel_without_a_bound(loss):
 
 def test_novelty():
     X, _ = stream(700)
-    for truncation in (Window(80), Tolerance(1e-6)):
+    for truncation in (free(80), Tolerance(1e-6)):
         model = OLOK(Gaussian(1.0), 1.0, 0.9, Novelty(0.2), truncation)
         full = OLOK(Gaussian(1.0), 1.0, 0.9, Novelty(0.2))
         for start in range(0, 700, 100):
@@ -142,7 +157,7 @@ def test_points_of_a_start_count_too():
     X, Y = stream(60)
     start = Expansion(K, 10.0 * X[:40], 0.01 * Y[:40])
     params = {"alpha": 0.1, "schedule": Constant(0.01), "init": start}
-    model, full = OLOK(K, truncation=Window(30), **params), OLOK(K, **params)
+    model, full = OLOK(K, truncation=free(30), **params), OLOK(K, **params)
     for start in range(0, 60, 10):
         model.partial_fit(X[start : start + 10], Y[start : start + 10])
         full.partial_fit(X[start : start + 10], Y[start : start + 10])

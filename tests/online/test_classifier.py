@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ovk import OLOK, OLOKClassifier, load, save
+from ovk import OLOK, OLOKClassifier, PKAWVClassifier, load, save
+from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
 from ovk.losses import simplex_code
 
@@ -103,3 +104,53 @@ def test_messages():
     with pytest.raises(ValueError):
         begun.partial_fit(X[:, :1], y)
     assert_array_equal(begun.decision_function(X), before)
+
+
+def test_probabilities_come_from_scores_made_before_learning_and_do_not_depend_on_chunks(tmp_path):
+    X, y = three_classes(400)
+    for fresh in (model, lambda: OLOKClassifier(Gaussian(0.5), schedule=1.0)):
+        whole, parts = fresh().fit(X, y), fresh()
+        for start in range(0, 400, 130):
+            parts.partial_fit(X[start : start + 130], y[start : start + 130], classes=["a", "b", "c"])
+        P = whole.predict_proba(X)
+        assert_allclose(P, parts.predict_proba(X), atol=1e-8)
+        assert_allclose(P.sum(axis=1), 1.0)
+        assert_array_equal(whole.classes_[P.argmax(axis=1)], whole.predict(X))
+        save(whole, tmp_path / "m.ovk")
+        assert_allclose(load(tmp_path / "m.ovk").predict_proba(X), P)
+    binary = model().fit(X, np.where(y == "a", "a", "b"))
+    assert_array_equal(binary.classes_[binary.predict_proba(X).argmax(axis=1)], binary.predict(X))
+    binary.counts_ = None
+    with pytest.raises(ValueError, match="learn further rows"):
+        binary.predict_proba(X)
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [0, 1, 2], [False, True]], ids=str)
+@pytest.mark.parametrize("kind", [OLOKClassifier, PKAWVClassifier])
+def test_a_row_that_is_skipped_has_no_label(kind, labels):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = np.array(labels)[rng.integers(0, len(labels), 60)]
+    holes = X.copy()
+    holes[[3, 40], 1] = np.nan, np.inf
+    fine = np.delete(np.arange(60), [3, 40])
+    model = kind(Gaussian(1.0), on_invalid="skip")
+    found = model.predict_then_learn(holes, y, labels)
+    assert found[3] is None
+    assert found[40] is None
+    expected = kind(Gaussian(1.0)).predict_then_learn(X[fine], y[fine], labels)
+    assert found[fine].tolist() == expected.tolist()
+    assert model.learner_.n_skipped_ == 2
+    # Without such rows labels have the type of the classes.
+    assert model.predict_then_learn(X, y).dtype == np.asarray(labels).dtype
+    assert np.isnan(model.predict_proba_then_learn(holes, y)[[3, 40]]).all()
+
+
+def test_rows_that_are_skipped_do_not_count_in_the_evaluation():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    X[::10] = np.nan
+    result = progressive_classes(OLOKClassifier(Gaussian(1.0), on_invalid="skip"), X, y)
+    assert all(label is None for label in result.predictions[::10])
+    assert result.model.confusion.sum() == 180

@@ -37,7 +37,7 @@ def test_proposition_1(kernel, loss, schedule, alpha, product, truncation, seed)
     for start in range(1, 100, 9):
         model.partial_fit(X[start : start + 9], Y[start : start + 9])
         assert model.norm_ <= C * kappa / alpha * (1 + 1e-12)
-        rates = steps.rate(model.support_.time)
+        rates = steps.rate(model._clock(model.support_.time))
         assert (np.linalg.norm(model.support_.A[:, 0], axis=1) <= rates * C * (1 + 1e-12)).all()
 
 
@@ -92,14 +92,14 @@ def test_memory_is_flat():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60_000, 3)), rng.choice([-1.0, 1.0], 60_000)
     model = OLOK(Gaussian(1.0), 0.1, 0.5, "hinge", Window(100)).partial_fit(X[:1000], y[:1000])
-    room = [array.shape for array in model.support_._room]
+    room = [array.shape for array in model.support_._space]
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for start in range(1000, 60_000, 1000):
         model.partial_fit(X[start : start + 1000], y[start : start + 1000])
     after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [array.shape for array in model.support_._room] == room
+    assert [array.shape for array in model.support_._space] == room
     assert len(model.support_) <= 100
     assert after - before < 100_000
     assert peak - before < 5_000_000
@@ -117,7 +117,7 @@ def test_the_untruncated_learner_says_what_it_needs():
     model.partial_fit(X[60:100], Y[60:100])
     with pytest.raises(ValueError, match="give truncation=Tolerance"):
         model.partial_fit(X[:1], Y[:1])
-    new = OLOK(max_support=10)
+    new = OLOK(max_support=10, warm_up=0)
     with pytest.raises(ValueError, match="150 support points"):
         new.partial_fit(X, Y)
     assert set(vars(new)) == set(vars(OLOK()))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ovk
@@ -27,9 +28,10 @@ def test_sklearn_checks(estimator, check):
 
 def in_chunks(model, sizes, y=Y):
     start, parts = 0, []
-    while start < len(X):
+    while start < len(y):
         size = sizes[len(parts) % len(sizes)]
-        parts.append(model.predict_then_learn(X[start : start + size], y[start : start + size]))
+        stop = min(start + size, len(y))
+        parts.append(model.predict_then_learn(X[start:stop], y[start:stop]))
         start += size
     return np.concatenate(parts)
 
@@ -41,7 +43,7 @@ def test_rows_equal_chunks(bound, holes):
     if holes:
         y[RNG.random(Y.shape) < 0.2] = np.nan
     models = [OnlineMovKL(KERNELS, OLOK(alpha=1e-3, truncation=60), bound=bound, grid=T) for _ in range(3)]
-    found = [in_chunks(model, sizes, y) for model, sizes in zip(models, ([1], [7, 50], [300]), strict=True)]
+    found = [in_chunks(model, sizes, y[:120]) for model, sizes in zip(models, ([1], [7, 50], [120]), strict=True)]
     assert_allclose(found[1], found[0], atol=1e-11)
     assert_allclose(found[2], found[0], atol=1e-11)
     assert_allclose(models[1].weights_, models[0].weights_, atol=1e-11)
@@ -53,7 +55,7 @@ def test_written_out():
     B = 3.0
     model = OnlineMovKL(KERNELS, bound=B, grid=T, even=False)
     found = in_chunks(model, [40])
-    from ovk.batch.curve_outputs import bind_grid
+    from ovk.batch.curves.curve_outputs import bind_grid
 
     roots = model.grid_.roots()
     learners = [OLOK(bind_grid(k, model.grid_), alpha=1e-3, schedule="auto") for k in KERNELS]
@@ -78,6 +80,41 @@ def test_the_guarantee_holds_on_any_stream(seed):
     model = OnlineMovKL([Gaussian(s) * Identity() for s in (0.05, 0.5, 5.0)], bound=1.0)
     found = model.predict_then_learn(X[:200], y)
     assert ((found - y) ** 2).sum() <= model.losses_.min() + 8 * np.log(4) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_guarantee_against_combinations(seed):
+    """Exponentiated gradient written out, and its bound against the best combination in hindsight."""
+    rng = np.random.default_rng(seed)
+    y = (
+        0.5 * np.sin(9 * X[:200, :1])
+        + 0.4 * X[:200, :1] / np.abs(X[:200, :1]).max()
+        + 0.05 * rng.standard_normal((200, 1))
+    )
+    given, B = [Gaussian(0.1) * Identity(), Linear() * Identity(), Gaussian(5.0) * Identity()], 1.2
+    y = np.clip(y, -B, B)
+    model = OnlineMovKL(given, bound=B, even=False, against="combinations")
+    found = model.predict_then_learn(X[:200], y)
+    pattern = OLOK(alpha=1e-3, schedule="auto")
+    each = np.stack([clone(pattern).set_params(kernel=k).predict_then_learn(X[:200], y)[:, 0] for k in given])
+    each = np.clip(each, -B, B)
+    slopes = np.zeros(3)
+    for t in range(200):
+        p = np.exp(-np.sqrt(4 * np.log(3) / (t + 1)) / (8 * B**2) * slopes)
+        z = p @ each[:, t] / p.sum()
+        assert_allclose(found[t, 0], z, atol=1e-9)
+        slopes += 2 * (z - y[t, 0]) * each[:, t]
+    best = min(
+        float(((np.array([a, b, 1 - a - b]) @ each - y[:, 0]) ** 2).sum())
+        for a in np.linspace(0, 1, 21)
+        for b in np.linspace(0, 1 - a, 21)
+    )
+    assert best < model.losses_.min()
+    assert ((found - y) ** 2).sum() <= best + 8 * B**2 * np.sqrt(200 * np.log(3))
+    parts = OnlineMovKL(given, bound=B, even=False, against="combinations")
+    rows = np.concatenate([parts.predict_then_learn(X[k : k + 40], y[k : k + 40]) for k in range(0, 200, 40)])
+    assert_allclose(rows, found, atol=1e-9)
+    assert_allclose(parts.weights_.sum(), 1.0)
 
 
 def test_the_weights_find_the_kernel_that_the_data_need():
@@ -118,6 +155,7 @@ def test_saving_and_going_on(tmp_path):
     ("model", "message"),
     [
         (OnlineMovKL([]), "sequence of at least one kernel"),
+        (OnlineMovKL(against="all"), "against must be 'learners' or 'combinations', got 'all'"),
         (OnlineMovKL(bound=0.0), "bound must be a finite number > 0"),
         (OnlineMovKL(grid=[0.0, 1.0]), "grid has 2 points but y has 6 columns"),
         (OnlineMovKL(grid=T[::-1]), "points of a grid must increase"),

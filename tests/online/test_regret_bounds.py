@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import market
-import naive
+import instances
+import reference
 from ovk.features import NystromMap, OperatorNystromMap, TaylorMap
 from ovk.kernels import Gaussian
 from ovk.online import (
@@ -56,7 +56,7 @@ def test_the_exact_forecaster(kind, alpha):
     K = k(X)
 
     def forecast(Y):
-        return naive.feature_forecasts(phi, Y, alpha)
+        return reference.feature_forecasts(phi, Y, alpha)
 
     Y = against(forecast, N) if kind == "adversarial" else labels(kind, X, rng)
     # Against the regularised best function, and against one that fits the labels closely.
@@ -76,8 +76,10 @@ def test_several_outputs(K):
     phi = OperatorNystromMap.from_points(K, X).transform(X).reshape(30, 2, -1)
     Y = rng.standard_normal((30, 2))
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
-    loss, norm = best_in_hindsight(naive.gram(K, X), Y, alpha)
-    assert regret(naive.feature_forecasts(phi, Y, alpha), Y, loss) <= regret_bound(K, X, alpha, norm=norm, largest=1.0)
+    loss, norm = best_in_hindsight(reference.gram(K, X), Y, alpha)
+    assert regret(reference.feature_forecasts(phi, Y, alpha), Y, loss) <= regret_bound(
+        K, X, alpha, norm=norm, largest=1.0
+    )
 
 
 def dictionaries(K, kept):
@@ -105,11 +107,11 @@ def test_the_projected_forecaster(kind, mu):
     alpha, k = 0.5, Gaussian(0.5)
     X = rng.uniform(-1, 1, (N, 2))
     K = k(X)
-    kept = naive.kors(K, mu, 1.0, 0.5, rng.random(N))
+    kept = reference.kors(K, mu, 1.0, 0.5, rng.random(N))
     L, basis = dictionaries(K, kept)
 
     def forecast(Y):
-        return naive.feature_forecasts(L[:, None], Y, alpha, basis)
+        return reference.feature_forecasts(L[:, None], Y, alpha, basis)
 
     Y = against(forecast, N) if kind == "adversarial" else labels(kind, X, rng)
     loss, norm = best_in_hindsight(K, Y, alpha)
@@ -128,7 +130,7 @@ def test_a_dictionary_known_beforehand_pays_once():
     worst = np.linalg.eigvalsh(K - phi @ phi.T)[-1]
     loss, norm = best_in_hindsight(K, Y, alpha)
     bounds = [projected_regret_bound(k, X, alpha, norm=norm, largest=1.0, gap=worst, growths=g) for g in (0, 15)]
-    assert regret(naive.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bounds[0] < bounds[1]
+    assert regret(reference.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bounds[0] < bounds[1]
 
 
 @pytest.mark.parametrize("kind", ["random", "smooth"])
@@ -137,14 +139,14 @@ def test_features_left_as_they_were_projected(kind):
     alpha, k = 0.5, Gaussian(0.5)
     X = rng.uniform(-1, 1, (N, 2))
     K, Y = k(X), labels(kind, X, rng)
-    kept = naive.kors(K, 0.3, 1.0, 0.5, rng.random(N))
+    kept = reference.kors(K, 0.3, 1.0, 0.5, rng.random(N))
     L, basis = dictionaries(K, kept)
     phi = np.array([L[t] @ basis(t) @ basis(t).T for t in range(N)])
     spill = np.sum(np.diagonal(K) - np.sum(phi**2, axis=1))
     loss, norm = best_in_hindsight(K, Y, alpha)
     bound = spilled_regret_bound(phi, alpha, norm=norm, largest=1.0, spill=spill, loss=loss)
     assert spill > 0.1
-    assert regret(naive.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bound
+    assert regret(reference.feature_forecasts(phi[:, None], Y, alpha), Y, loss) <= bound
 
 
 def test_a_taylor_map_spills_what_it_says():
@@ -171,7 +173,7 @@ def draws(beta, eps, mu, repeats):
     rng = np.random.default_rng(7)
     X = rng.uniform(-1, 1, (200, 1))
     K = Gaussian(0.3)(X)
-    return X, K, [naive.kors(K, mu, beta, eps, rng.random(len(X))) for _ in range(repeats)]
+    return X, K, [reference.kors(K, mu, beta, eps, rng.random(len(X))) for _ in range(repeats)]
 
 
 def test_the_size_and_the_gap_of_kors_with_the_constants_of_the_proof():
@@ -214,7 +216,7 @@ def test_estimated_leverages_are_never_below_the_true_ones_when_accurate():
 
 
 def test_bad_input():
-    X = market.inputs(None, 5)
+    X = instances.inputs(None, 5)
     with pytest.raises(ValueError, match="largest must be a finite number >= 0"):
         regret_bound(Gaussian(1.0), X, 1.0, norm=1.0, largest=-1.0)
     with pytest.raises(ValueError, match="growths must be a whole number >= 0"):

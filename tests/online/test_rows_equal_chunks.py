@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-import naive
 import ovk
-from online.streams import KERNELS, LOSSES, SCHEDULES, in_chunks, stream
+import reference
+from online.streams import BLOCKS, KERNELS, LOSSES, SCHEDULES, blocks_of, in_chunks, stream
 from ovk import OLOK
 from ovk.kernels import Gaussian
 from ovk.losses import Novelty
@@ -20,7 +20,7 @@ from ovk.online import PaperWindow, Tolerance, Window
 from ovk.operators import MixedEffect
 from ovk.schedules import InverseSqrt
 
-N = 150  # more than a block
+N = 120  # several blocks of each size in BLOCKS
 
 TRUNCATIONS = {
     "none": None,
@@ -45,7 +45,7 @@ def same_state(one, other, atol=1e-10):
     assert_allclose(one.support_.A, other.support_.A, rtol=0, atol=atol)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     names(list(KERNELS)),
     names(list(LOSSES)),
@@ -57,8 +57,9 @@ def same_state(one, other, atol=1e-10):
     st.sampled_from([0.0, 0.1, 1.1]),
     st.lists(st.integers(1, N - 1), max_size=6),
     st.integers(0, 99),
+    st.sampled_from(BLOCKS),
 )
-def test_chunks(kernel, loss, truncation, schedule, missing, average, discount, alpha, cuts, seed):
+def test_chunks(kernel, loss, truncation, schedule, missing, average, discount, alpha, cuts, seed, size):
     X, Y = stream(N, LOSSES[loss], seed, missing)
     average = average and not isinstance(TRUNCATIONS[truncation], Tolerance)
     model = OLOK(
@@ -71,23 +72,32 @@ def test_chunks(kernel, loss, truncation, schedule, missing, average, discount, 
         discount=discount,
     )
     whole, parts = clone(model), clone(model)
-    Z = whole.predict_then_learn(X, Y)
-    assert np.isfinite(Z).all()
-    assert_allclose(in_chunks(parts, X, Y, cuts), Z, rtol=0, atol=1e-10)
+    with blocks_of(size):
+        Z = whole.predict_then_learn(X, Y)
+        assert np.isfinite(Z).all()
+        assert_allclose(in_chunks(parts, X, Y, cuts), Z, rtol=0, atol=1e-10)
+    assert whole.block_size_ == size
     same_state(parts, whole)
+    if isinstance(TRUNCATIONS[truncation], Window):
+        assert len(whole.support_) <= TRUNCATIONS[truncation].s < N
     assert_allclose(parts.predict(X[:9]), whole.predict(X[:9]), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("size", BLOCKS)
 @pytest.mark.parametrize("schedule", ["inverse sqrt", "auto"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_one_row_at_a_time(loss, schedule):
+def test_one_row_at_a_time(loss, schedule, size):
     X, Y = stream(N, LOSSES[loss], missing=0.2)
     model = OLOK(KERNELS["sum"], 0.5, SCHEDULES[schedule], LOSSES[loss], Window(60))
     whole, rows = clone(model), clone(model)
-    Z = whole.predict_then_learn(X, Y)
-    assert_allclose(in_chunks(rows, X, Y, range(1, N)), Z, rtol=0, atol=1e-10)
+    with blocks_of(size):
+        Z = whole.predict_then_learn(X, Y)
+        assert_allclose(in_chunks(rows, X, Y, range(1, N)), Z, rtol=0, atol=1e-10)
+        assert_array_equal(clone(model).fit(X, Y).predict(X), whole.predict(X))
     same_state(rows, whole)
-    assert_array_equal(clone(model).fit(X, Y).predict(X), whole.predict(X))
+    # Points were dropped: the window is shorter than the stream.
+    assert len(whole.support_) <= 60 < whole.t_
+    assert whole.truncation_error_ > 0
 
 
 def agrees(Z, model, found, kept):
@@ -109,27 +119,32 @@ SIZES = {
 }
 
 
+@pytest.mark.parametrize("size", [7, None])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_naive_loop(kernel, loss):
+def test_naive_loop(kernel, loss, size):
     X, Y = stream(40, LOSSES[loss], missing=0.2)
     model = OLOK(KERNELS[kernel], 0.2, InverseSqrt(0.5), LOSSES[loss])
-    Z = model.predict_then_learn(X, Y)
-    found = naive.olok(KERNELS[kernel], X, Y, gradient_of(LOSSES[loss]), 0.2, lambda t, *_: 0.5 / t**0.5)
+    with blocks_of(size):
+        Z = model.predict_then_learn(X, Y)
+    found = reference.olok(KERNELS[kernel], X, Y, gradient_of(LOSSES[loss]), 0.2, lambda t, *_: 0.5 / t**0.5)
     agrees(Z, model, *found)
 
 
+@pytest.mark.parametrize("block", [1, 7, None])
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("truncation", SIZES)
 @pytest.mark.parametrize("loss", ["squared", "hinge"])
-def test_naive_loop_with_a_window_and_means(loss, truncation, average):
+def test_naive_loop_with_a_window_and_means(loss, truncation, average, block):
     X, Y = stream(60, LOSSES[loss], missing=0.3)
     K, size = KERNELS["separable"], SIZES[truncation]
     params = {"average": average, "discount": 0.95}
     model = OLOK(K, 0.2, InverseSqrt(0.5), LOSSES[loss], TRUNCATIONS[truncation], **params)
-    Z = model.predict_then_learn(X, Y)
-    rate = lambda t, *_: 0.5 / t**0.5  # noqa: E731
-    found, kept = naive.olok(K, X, Y, gradient_of(LOSSES[loss]), 0.2, rate, size, 0.95, average)
+    with blocks_of(block):
+        Z = model.predict_then_learn(X, Y)
+    # A window of 7 holds the step size from step 7 on.
+    rate = lambda t, *_: 0.5 / (min(t, 7) if truncation == "window 7" else t) ** 0.5  # noqa: E731
+    found, kept = reference.olok(K, X, Y, gradient_of(LOSSES[loss]), 0.2, rate, size, 0.95, average)
     agrees(Z, model, found, kept)
     if average:
         sums = np.array([s for _, a, s, _ in kept if a.any()])
@@ -143,17 +158,36 @@ def test_naive_loop_with_adaptive_steps(loss):
     past = {"gradients": 0.0, "distance": 0.0, "scale": 0.0}
 
     def rate(t, kept, x, z, g, y):
-        size = g @ naive.block(K, x, x) @ g
+        size = g @ reference.block(K, x, x) @ g
         if size == 0:
             return 0.0
         past["gradients"] += size
-        past["distance"] = max(past["distance"], naive.squared_norm(K, kept) ** 0.5)
+        past["distance"] = max(past["distance"], reference.squared_norm(K, kept) ** 0.5)
         past["scale"] = max(past["scale"], LOSSES[loss].value(y[None], z[None])[0] / size**0.5)
         return min(max(first * past["scale"], past["distance"]) / past["gradients"] ** 0.5, 0.5 / alpha)
 
     model = OLOK(K, alpha, "auto", LOSSES[loss])
     Z = model.predict_then_learn(X, Y)
-    agrees(Z, model, *naive.olok(K, X, Y, gradient_of(LOSSES[loss]), alpha, rate))
+    agrees(Z, model, *reference.olok(K, X, Y, gradient_of(LOSSES[loss]), alpha, rate))
+
+
+@pytest.mark.parametrize("truncation", [None, Window(100), Tolerance(1e-3)], ids=str)
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_streams_longer_than_the_blocks_that_are_used(loss, truncation):
+    X, Y = stream(900, LOSSES[loss], missing=0.05)
+    model = OLOK(KERNELS["separable"], 1.0, InverseSqrt(0.9), LOSSES[loss], truncation)
+    whole, parts, small = clone(model), clone(model), clone(model)
+    Z = whole.predict_then_learn(X, Y)
+    assert len(X) > 2 * whole.block_size_ >= 128
+    assert_allclose(in_chunks(parts, X, Y, [1, 200, 384, 500, 899]), Z, rtol=0, atol=1e-10)
+    same_state(parts, whole)
+    assert truncation is None or len(whole.support_) < whole.t_ - 200
+    with blocks_of(32):
+        small.fit(X, Y)
+    # What is dropped by weight depends on where blocks end, by no more than the certificates say.
+    reach = whole.kappa2_**0.5 * (whole.truncation_error_ + small.truncation_error_)
+    exact = truncation is None or isinstance(truncation, Window)
+    assert np.abs(small.predict(X) - whole.predict(X)).max() <= (0 if exact else reach) + 1e-10
 
 
 def test_norma_is_olok_with_one_output():
@@ -162,7 +196,7 @@ def test_norma_is_olok_with_one_output():
     model = OLOK(Gaussian(1.0), 0.2, 0.5, "epsilon-insensitive")
     Z = model.predict_then_learn(X, Y[:, 0])
     assert Z.shape == (50,)
-    found, _ = naive.olok(K, X, Y[:, :1], gradient_of(LOSSES["epsilon"]), 0.2, lambda t, *_: 0.5 / t**0.5)
+    found, _ = reference.olok(K, X, Y[:, :1], gradient_of(LOSSES["epsilon"]), 0.2, lambda t, *_: 0.5 / t**0.5)
     assert_allclose(Z, found[:, 0], rtol=0, atol=1e-10)
 
 

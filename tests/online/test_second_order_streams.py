@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import ovk
-from online.streams import KERNELS, in_chunks, stream
+from online.streams import BLOCKS, KERNELS, blocks_of, in_chunks, stream
 from ovk import KAWV, PKAWV, OVKRidge
 from ovk.features import ALD, KORS, Fourier, Given, Nystrom, OperatorFourier, Taylor, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, Identity, MixedEffect
 
-N = 150  # more than a block
+N = 150  # several blocks of each size in BLOCKS
 
 POINTS = stream(30, seed=5)[0]
 
@@ -38,7 +38,7 @@ SCALAR_ONLY = ("taylor", "fourier")
 names = st.sampled_from
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=14, deadline=None, derandomize=True)
 @given(
     names(["separable", "commuting sum", "sum", "diagonal", "curl-free", "transformable"]),
     names(list(FEATURES)),
@@ -47,8 +47,9 @@ names = st.sampled_from
     names([0.0, 0.3]),
     st.lists(st.integers(1, N - 1), max_size=6),
     st.integers(0, 99),
+    st.sampled_from((*BLOCKS, None)),
 )
-def test_chunks(kernel, features, forget, forecaster, missing, cuts, seed):
+def test_chunks(kernel, features, forget, forecaster, missing, cuts, seed, size):
     X, Y = stream(N, seed=seed, missing=missing)
     K = KERNELS["separable"] if features in SCALAR_ONLY else KERNELS[kernel]
     if features == "operator" and kernel == "commuting sum":
@@ -58,39 +59,63 @@ def test_chunks(kernel, features, forget, forecaster, missing, cuts, seed):
         forget = {}
     model = PKAWV(K, 0.3, FEATURES[features], forecaster=forecaster, random_state=1, **forget)
     whole, parts = clone(model), clone(model)
-    Z = whole.predict_then_learn(X, Y)
-    assert np.isfinite(Z).all()
-    assert_allclose(in_chunks(parts, X, Y, cuts), Z, rtol=0, atol=1e-8)
+    with blocks_of(size):
+        Z = whole.predict_then_learn(X, Y)
+        assert np.isfinite(Z).all()
+        assert_allclose(in_chunks(parts, X, Y, cuts), Z, rtol=0, atol=1e-8)
     assert_allclose(parts.predict(X[:9]), whole.predict(X[:9]), rtol=0, atol=1e-8)
     assert_allclose(parts.cumulative_loss_, whole.cumulative_loss_, rtol=1e-8)
     assert parts.t_ == whole.t_
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=7, deadline=None, derandomize=True)
 @given(
     names(list(KERNELS)),
     names(["awv", "ridge"]),
     names([0.0, 0.3]),
     st.lists(st.integers(1, 99), max_size=6),
     st.integers(0, 99),
+    st.sampled_from(BLOCKS),
 )
-def test_chunks_of_the_exact_forecaster(kernel, forecaster, missing, cuts, seed):
+def test_chunks_of_the_exact_forecaster(kernel, forecaster, missing, cuts, seed, size):
     X, Y = stream(100, seed=seed, missing=missing)
     model = KAWV(KERNELS[kernel], 0.3, forecaster=forecaster)
     whole, parts = clone(model), clone(model)
-    Z = whole.predict_then_learn(X, Y)
-    assert_allclose(in_chunks(parts, X, Y, cuts), Z, rtol=0, atol=1e-10)
+    with blocks_of(size):
+        Z = whole.predict_then_learn(X, Y)
+        assert_allclose(in_chunks(parts, X, Y, cuts), Z, rtol=0, atol=1e-10)
     assert_allclose(parts.predict(X[:9]), whole.predict(X[:9]), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("size", [1, 32, None])
 @pytest.mark.parametrize("features", ["first", "kors", "exact", "taylor"])
-def test_one_row_at_a_time(features):
+def test_one_row_at_a_time(features, size):
     X, Y = stream(N, missing=0.1)
     model = PKAWV(KERNELS["separable"], 0.3, FEATURES[features], random_state=1)
     whole, rows = clone(model), clone(model)
-    Z = whole.predict_then_learn(X, Y)
-    assert_allclose(in_chunks(rows, X, Y, range(1, N)), Z, rtol=0, atol=1e-8)
-    assert_array_equal(clone(model).fit(X, Y).predict(X), whole.predict(X))
+    with blocks_of(size):
+        Z = whole.predict_then_learn(X, Y)
+        assert_allclose(in_chunks(rows, X, Y, range(1, N)), Z, rtol=0, atol=1e-8)
+        assert_array_equal(clone(model).fit(X, Y).predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("params", [{}, {"discount": 0.98}, {"window": 100}], ids=str)
+def test_block_sizes_make_no_difference(params):
+    X, Y = stream(700, missing=0.02)
+    model = PKAWV(KERNELS["separable"], 0.3, Nystrom(Given(POINTS)), **params)
+    Z = clone(model).predict_then_learn(X, Y)
+    for size in BLOCKS:
+        with blocks_of(size):
+            assert_allclose(clone(model).predict_then_learn(X, Y), Z, rtol=0, atol=1e-8)
+
+
+def test_block_sizes_make_no_difference_to_the_exact_forecaster():
+    X, Y = stream(300)
+    model = KAWV(KERNELS["separable"], 0.3)
+    Z = clone(model).predict_then_learn(X, Y)
+    for size in BLOCKS:
+        with blocks_of(size):
+            assert_allclose(clone(model).predict_then_learn(X, Y), Z, rtol=0, atol=1e-10)
 
 
 # Known answers -------------------------------------------------------------------------------------------------------
@@ -107,12 +132,12 @@ def test_ridge_is_the_batch_solution_on_the_rows_before(kernel, learner):
         model = PKAWV(K, 0.3, Nystrom(Given(X)), forecaster="ridge")
     Z = model.predict_then_learn(X, Y)
     for t in (2, 17, 39):
-        batch = OVKRidge(K, 0.3).fit(X[:t], Y[:t])
+        batch = OVKRidge(K, 0.3, fit_intercept=False).fit(X[:t], Y[:t])
         assert_allclose(Z[t], batch.predict(X[t : t + 1])[0], rtol=0, atol=1e-7)
-    batch = OVKRidge(K, 0.3).fit(X, Y)
+    batch = OVKRidge(K, 0.3, fit_intercept=False).fit(X, Y)
     new = stream(9, seed=1)[0]
     mean, cov = model.predict(new, return_cov=True)
-    expected, expected_cov = batch.predict(new, return_cov=True)
+    expected, expected_cov = batch.predict(new, return_cov=True, of="posterior")
     assert_allclose(mean, expected, rtol=0, atol=1e-6)
     assert_allclose(cov, expected_cov, rtol=0, atol=1e-6)
     assert_allclose(model.predict(new, return_std=True)[1] ** 2, np.einsum("nqq->nq", cov), rtol=0, atol=1e-9)
@@ -124,8 +149,10 @@ def test_standard_deviation_beyond_the_dictionary_is_that_of_batch_landmarks():
     X, Y = stream(60)
     K = KERNELS["separable"]
     model = PKAWV(K, 0.3, Nystrom(Given(POINTS)), forecaster="ridge").fit(X, Y)
-    batch = OVKRidge(K, 0.3, landmarks=POINTS).fit(X, Y)
-    for got, expected in zip(model.predict(X, return_std=True), batch.predict(X, return_std=True), strict=True):
+    batch = OVKRidge(K, 0.3, fit_intercept=False, landmarks=POINTS).fit(X, Y)
+    for got, expected in zip(
+        model.predict(X, return_std=True), batch.predict(X, return_std=True, of="posterior"), strict=True
+    ):
         assert_allclose(got, expected, rtol=0, atol=1e-8)
 
 
@@ -238,16 +265,18 @@ LEARNERS = {
 }
 
 
+@pytest.mark.parametrize("size", [7, None])
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_go_on_after_a_copy(learner, how, tmp_path):
+def test_go_on_after_a_copy(learner, how, size, tmp_path):
     X, Y = stream(2 * 130, missing=0.1)
     model = clone(LEARNERS[learner])
-    model.predict_then_learn(X[:130], Y[:130])
-    other = HOWS[how](model, tmp_path)
-    assert_array_equal(other.predict(X), model.predict(X))
-    for rows in (slice(130, 160), slice(160, 260)):
-        assert_array_equal(other.predict_then_learn(X[rows], Y[rows]), model.predict_then_learn(X[rows], Y[rows]))
+    with blocks_of(size):
+        model.predict_then_learn(X[:130], Y[:130])
+        other = HOWS[how](model, tmp_path)
+        assert_array_equal(other.predict(X), model.predict(X))
+        for rows in (slice(130, 160), slice(160, 260)):
+            assert_array_equal(other.predict_then_learn(X[rows], Y[rows]), model.predict_then_learn(X[rows], Y[rows]))
     assert_array_equal(other.predict(X), model.predict(X))
     assert other.cumulative_loss_ == model.cumulative_loss_
 

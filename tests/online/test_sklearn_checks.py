@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ovk import KAWV, OLOK, PKAWV, PKAWVClassifier
+from ovk import KAWV, OLOK, PKAWV, AutoStream, AutoStreamClassifier, PKAWVClassifier
 from ovk.features import KORS, Nystrom, Uniform
 from ovk.online import Tolerance
 
@@ -21,6 +21,8 @@ from ovk.online import Tolerance
         PKAWV(),
         PKAWV(features=Nystrom(KORS(0.1)), discount=0.999, random_state=0),
         PKAWVClassifier(features=Nystrom(Uniform(size=30))),
+        AutoStream(),
+        AutoStreamClassifier(),
     ]
 )
 def test_sklearn_checks(estimator, check):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import market
+import instances
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Laplacian, Matern, Periodic
 from ovk.operators import Identity, Integral, MixedEffect, Multiplication
@@ -13,7 +13,7 @@ from ovk.operators.eigenfunctions import exponential, gaussian_on_circle
 
 UNEVEN = Grid(np.sort(np.random.default_rng(3).uniform(0, 2, 60)))
 CIRCLE = Grid((np.arange(80) + 0.5) / 80, period=1.0)
-CURVES = market.each([(name, T) for name, T in market.OPERATORS if isinstance(T, CurveOperator)])
+CURVES = instances.each([(name, T) for name, T in instances.OPERATORS if isinstance(T, CurveOperator)])
 
 
 @pytest.mark.parametrize("kernel", [None, Laplacian(0.3), Matern(0.5, 0.8)])

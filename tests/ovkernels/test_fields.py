@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import naive
+import reference
 from ovk.kernels import Gaussian, Matern, RationalQuadratic
 from ovk.ovkernels import CurlFree, DivFree
 
@@ -23,10 +23,10 @@ def field(kind, kernel, p):
 def test_gradient_fields_have_no_curl(kernel, p):
     K, X, Z, C = field(CurlFree, kernel, p)
     closed = K.jacobian(X, Z, C)
-    numerical = naive.jacobian(lambda x: K.gram(x, Z).matmat(C), X, h=5e-3)
-    assert_allclose(naive.curl(closed), 0.0, atol=1e-12)
-    assert_allclose(naive.curl(numerical), 0.0, atol=1e-8)
-    assert np.abs(naive.divergence(closed)).max() > 0.1
+    numerical = reference.jacobian(lambda x: K.gram(x, Z).matmat(C), X, h=5e-3)
+    assert_allclose(reference.curl(closed), 0.0, atol=1e-12)
+    assert_allclose(reference.curl(numerical), 0.0, atol=1e-8)
+    assert np.abs(reference.divergence(closed)).max() > 0.1
 
 
 @pytest.mark.parametrize("p", [2, 3])
@@ -34,10 +34,10 @@ def test_gradient_fields_have_no_curl(kernel, p):
 def test_source_free_fields_have_no_divergence(kernel, p):
     K, X, Z, C = field(DivFree, kernel, p)
     closed = K.jacobian(X, Z, C)
-    numerical = naive.jacobian(lambda x: K.gram(x, Z).matmat(C), X, h=5e-3)
-    assert_allclose(naive.divergence(closed), 0.0, atol=1e-12)
-    assert_allclose(naive.divergence(numerical), 0.0, atol=1e-8)
-    assert np.abs(naive.curl(closed)).max() > 0.1
+    numerical = reference.jacobian(lambda x: K.gram(x, Z).matmat(C), X, h=5e-3)
+    assert_allclose(reference.divergence(closed), 0.0, atol=1e-12)
+    assert_allclose(reference.divergence(numerical), 0.0, atol=1e-8)
+    assert np.abs(reference.curl(closed)).max() > 0.1
 
 
 @pytest.mark.parametrize("p", [2, 3])
@@ -48,7 +48,7 @@ def test_second_differences_of_the_scalar_kernel(kernel, p):
     z = np.zeros((1, p))
     for _ in range(3):
         x = rng.standard_normal((1, p)) + 1.0
-        H = naive.jacobian(lambda a: naive.jacobian(lambda b: kernel(b, z), a, h=2e-2)[:, 0], x, h=2e-2)[0]
+        H = reference.jacobian(lambda a: reference.jacobian(lambda b: kernel(b, z), a, h=2e-2)[:, 0], x, h=2e-2)[0]
         H *= kernel.length_scale**2
         assert_allclose(CurlFree(kernel)(x[0], z[0]), -H, atol=1e-8)
         assert_allclose(DivFree(kernel)(x[0], z[0]), H - np.trace(H) * np.eye(p), atol=1e-8)

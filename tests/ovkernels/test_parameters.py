@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-import market
+import instances
 import ovk
 from ovk._params import equal
 from ovk.kernels import Gaussian, Linear, Matern
@@ -14,8 +14,8 @@ from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Separable, Transformable, as_operator_kernel
 from ovk.persistence import NotSavable
 
-EVERY = market.each(market.OVKERNELS)
-X = market.inputs(None, 6)
+EVERY = instances.each(instances.OVKERNELS)
+X = instances.inputs(None, 6)
 MEDIAN = float(np.median(pdist(X)))
 
 
@@ -42,8 +42,8 @@ def test_save_and_load(K, tmp_path):
 @pytest.mark.parametrize("K", EVERY)
 def test_resolve_keeps_what_is_known(K):
     before = clone(K)
-    resolved = K.resolve(X, market.D)
-    assert resolved.output_dim in (market.D, None)
+    resolved = K.resolve(X, instances.D)
+    assert resolved.output_dim in (instances.D, None)
     assert np.array_equal(resolved.gram(X).dense(), K.gram(X).dense())
     assert equal(K, before)
 
@@ -160,7 +160,7 @@ def test_diagonal_of_nothing():
 
 
 def test_negative_factors():
-    with pytest.raises(ValueError, match="factor must be a finite number >= 0, got -2"):
+    with pytest.raises(ValueError, match=r"weights must be finite and >= 0, got \[-2.0\]"):
         (-2.0 * CurlFree(Gaussian(1.0))).gram(X)
 
 

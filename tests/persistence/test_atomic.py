@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 import ovk.persistence
 from ovk.persistence import NotSavable, load, save
+from ovk.persistence.atomic import replacing
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_a_failure_leaves_the_old_file(call, error, path, monkeypatch):
 def test_a_failure_between_two_arrays(path, monkeypatch):
     save("old", path)
     calls = []
-    raw = ovk.persistence.storage.Spec.raw
+    raw = ovk.persistence.storage.Spec.to_bytes
 
     def fail(self, array):
         calls.append(array)
@@ -59,7 +61,7 @@ def test_a_failure_between_two_arrays(path, monkeypatch):
             raise MemoryError
         return raw(self, array)
 
-    monkeypatch.setattr("ovk.persistence.storage.Spec.raw", fail)
+    monkeypatch.setattr("ovk.persistence.storage.Spec.to_bytes", fail)
     with pytest.raises(MemoryError):
         save([np.zeros(10_000), np.ones(10_000)], path)
     assert load(path) == "old"
@@ -170,11 +172,14 @@ KILL = """
     import numpy as np
     from ovk.persistence import load, save
 
+    def leftovers():
+        return [name for name in os.listdir(os.path.dirname(path)) if name.endswith(".tmp")]
+
     path, random = sys.argv[1], random.Random(0)
     started = time.perf_counter()
     save([0, np.zeros(100_000)], path)
     took = time.perf_counter() - started
-    values, turn = set(), 0
+    values, turn, interrupted = set(), 0, 0
     while turn < 25 and time.perf_counter() - started < 5:
         turn += 1
         child = os.fork()
@@ -187,8 +192,9 @@ KILL = """
         number, array = load(path)
         assert (array == number).all()
         values.add(number)
-    leftovers = [name for name in os.listdir(os.path.dirname(path)) if name.endswith(".tmp")]
-    print(len(values), len(leftovers))
+        interrupted += len(leftovers())
+    save([0, np.zeros(1)], path)
+    print(len(values), interrupted, len(leftovers()))
 """
 
 
@@ -199,9 +205,62 @@ def test_a_killed_process_leaves_a_whole_file(path):
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": source}
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILL), str(path)],
-        env=environment, capture_output=True, text=True, timeout=60,
+        env=environment, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    values, leftovers = map(int, result.stdout.split())
+    values, interrupted, leftovers = map(int, result.stdout.split())
     assert values > 1  # saving did happen
-    assert leftovers > 0  # and was interrupted half way
+    assert interrupted > 0  # and was interrupted half way
+    assert leftovers == 0  # and what was left of it has been removed
+
+
+def test_what_another_save_is_writing_is_not_taken_for_a_leftover(path):
+    with replacing(str(path)) as first:
+        first.write(b"first")
+        first.flush()
+        writing = {name.name for name in path.parent.iterdir()}
+        save("second", path)
+        assert {name.name for name in path.parent.iterdir()} == writing | {path.name}
+        assert load(path) == "second"
+    assert path.read_bytes() == b"first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_only_leftovers_of_ours_are_removed(tmp_path):
+    (tmp_path / ".ovk-0123.tmp").write_bytes(b"left behind")
+    (tmp_path / "notes.tmp").write_bytes(b"")
+    (tmp_path / ".ovk-folder.tmp").mkdir()
+    (tmp_path / ".ovk-link.tmp").symlink_to(tmp_path / "notes.tmp")
+    os.mkfifo(tmp_path / ".ovk-pipe.tmp")
+    save(1, tmp_path / "model.ovk")
+    names = {name.name for name in tmp_path.iterdir()}
+    assert names == {"model.ovk", "notes.tmp", ".ovk-folder.tmp", ".ovk-link.tmp", ".ovk-pipe.tmp"}
+
+
+def test_a_new_file_that_was_taken_for_a_leftover_before_it_was_locked(path, monkeypatch):
+    lock, calls = fcntl.flock, []
+
+    def late(descriptor, how):
+        if not calls:  # somebody removes it between its creation and its lock
+            calls.append(descriptor)
+            (name,) = path.parent.iterdir()
+            name.unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    save(1, path)
+    assert calls
+    assert load(path) == 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_system_without_locks(path, monkeypatch):
+    def no_locks(descriptor, how):
+        raise OSError("no locks available")
+
+    leftover = path.parent / ".ovk-0123.tmp"
+    leftover.write_bytes(b"left behind")
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    save(1, path)
+    assert load(path) == 1
+    assert leftover.exists()

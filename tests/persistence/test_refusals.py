@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import itertools
 import pathlib
+import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +37,7 @@ REFUSED = {
     "method": ([].append, "is a function, and loading"),
     "partial": (functools.partial(max, 1), "is a function, and loading"),
     "class": (Kernel, "pass an object of it"),
-    "numpy scalar type": (np.float32, r"use np.dtype\(np.float32\)"),
+    "numpy scalar type": (np.float32, "keep its name"),
     "object": (object(), "Parameters subclass"),
     "path": (pathlib.Path("x"), "plain value"),
     "estimator": (LinearRegression(), r"register\(LinearRegression\)"),
@@ -49,7 +51,19 @@ REFUSED = {
     "long double": (np.zeros(2, np.longdouble), "float64"),
     "long double scalar": (np.longdouble(1), "float64"),
     "record array": (np.zeros(2, [("a", "f8")]), "float64"),
-    "record dtype": (np.dtype([("a", "f8")]), "float64"),
+    "dtype": (np.dtype("f8"), "keep its name"),
+    "complex": (1j, "plain value"),
+    "complex array": (np.ones(2, complex), "float64"),
+    "complex scalar": (np.complex64(1), "float64"),
+    "range": (range(3), r"convert it with list\("),
+    "deque": (collections.deque([1]), r"convert it with list\("),
+    "mapping": (types.MappingProxyType({}), r"convert it with dict\("),
+    "slice": (slice(3), "plain value"),
+    "long integer": (10**1000, "more than 1,000 digits"),
+    "negative long integer": (-(10**1000), "more than 1,000 digits"),
+    "key of a long integer": ({(1, 10**5000): 1}, "more than 1,000 digits"),
+    "keys of one hash": ({i * (2**61 - 1): i for i in range(101)}, "same hash"),
+    "elements of one hash": (set(itertools.product((-1, -2), repeat=7)), "same hash"),
     "string dtype": (np.array(["a"], dtype=np.dtypes.StringDType()), "str"),
     "object array": (np.array([object()]), "plain value"),
     "key": ({Plain: 1}, "key"),
@@ -129,3 +143,12 @@ def test_parameters_beyond_the_header_limit(tmp_path, monkeypatch):
     with pytest.raises(NotSavable, match="numpy arrays"):
         save(list(range(10_000)), tmp_path / "model.ovk")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_lists_than_can_be_read_quickly(tmp_path):
+    save([[]] * 150_000, tmp_path / "model.ovk")
+    assert len(load(tmp_path / "model.ovk")) == 150_000
+    with pytest.raises(NotSavable, match="100,000 lists"):
+        save([[]] * 210_000, tmp_path / "other.ovk")
+    save([np.zeros(100_000), [[]] * 210_000, "[" * 1_000_000], tmp_path / "model.ovk")
+    load(tmp_path / "model.ovk")

@@ -27,7 +27,7 @@ def test_curves_with_bands():
     np.testing.assert_allclose(display.mean, mean)
     np.testing.assert_allclose(display.std, std)
     assert [axes.get_title() for axes in display.axes_[:5]] == list("abcde")
-    assert not display.axes_[5].get_visible()
+    assert not display.figure_.axes[5].get_visible()
     assert len(display.axes_[0].lines) == 2
     assert len(display.axes_[0].collections) == 1
     bare = FunctionalPredictionDisplay.from_estimator(model, X[:2], band=False)

@@ -22,7 +22,7 @@ def result(n=600, d=3, **options):
     X = rng.uniform(-2, 2, (n, 2))
     Y = np.sin(X @ rng.standard_normal((2, d))) + 0.1 * rng.standard_normal((n, d))
     Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
-    return progressive(OLOK(truncation=200), X, Y, warm_up=50, keep="all", **options)
+    return progressive(OLOK(truncation=200), X, Y, untested=50, keep="all", **options)
 
 
 class Page(HTMLParser):
@@ -61,8 +61,18 @@ def test_everything_is_in_it_and_nothing_outside(page):
     text = page.read_text(encoding="utf-8")
     found = Page(text)
     assert not found.open
-    assert found.ids == ["summary", "errors", "recent", "calibration", "structure", "growth", "data", "settings"]
-    assert found.tags.count("img") == 3 + 3 + 2 + 3 + 1
+    assert found.ids == [
+        "summary",
+        "errors",
+        "drift",
+        "recent",
+        "calibration",
+        "structure",
+        "growth",
+        "data",
+        "settings",
+    ]
+    assert found.tags.count("img") == 3 + 1 + 3 + 2 + 3 + 1
     assert "script" not in found.tags
     assert all(source.startswith("data:") for source in found.sources)
     assert "&lt;script&gt;" in text
@@ -104,7 +114,7 @@ def visit(page, folder, width):
         f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", f"--log-net-log={net}",
         "--net-log-capture-mode=Default", "--enable-logging=stderr", "--v=0", f"--screenshot={shot}", page.as_uri(),
     ]  # fmt: skip
-    found = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert struct.unpack(">II", shot.read_bytes()[16:24]) == (width, 900)
     text = net.read_text(encoding="utf-8").rstrip()
     text = text if text.endswith("}") else text.rstrip(",") + "]}"
@@ -146,8 +156,8 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
         BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=390,900",
         f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", copy.as_uri(),
     ]  # fmt: skip
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=180).stdout
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=600).stdout
     found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&amp;", "&"))
     assert found["scroll"] <= found["inner"]
-    assert found["images"] == 12
+    assert found["images"] == 13
     assert "Which outputs go together" in found["headings"]

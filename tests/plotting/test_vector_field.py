@@ -35,7 +35,7 @@ def test_parts_add_up_on_the_grid(fitted):
     np.testing.assert_allclose(sum(parts), whole, atol=1e-10)
 
 
-def test_mismatches_are_crossed_out(fitted):
+def test_outliers_are_crossed_out(fitted):
     sample, model = fitted
     model.inliers_ = np.arange(40) % 4 > 0
     display = VectorFieldDisplay.from_estimator(model, sample.data, sample.target)

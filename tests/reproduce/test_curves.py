@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ovk import reproduce
+import reproduce
 from ovk.curves import Grid
 from ovk.datasets import load_canadian_weather, make_bci
 from ovk.metrics import rsse
-from ovk.reproduce import functional_rivals, movkl, weather
+from reproduce import functional_rivals, movkl, weather
 
 
 def test_the_movkl_tables_have_all_rows(monkeypatch, tmp_path):

@@ -4,12 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from reproduce.dream3 import areas, least_aupr, masked_by_the_truth, permutation_spread
+from reproduce.dream3_rivals import RIVALS, random_forest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ovk.datasets import available, load_dream3
-from ovk.reproduce import dream3_recipe
-from ovk.reproduce.dream3 import areas, least_aupr, masked_by_the_truth, permutation_spread
-from ovk.reproduce.dream3_rivals import RIVALS, random_forest
+from reproduce import dream3_recipe
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ovk import reproduce
+import reproduce
 from ovk.datasets import load_california_gps, load_glad, load_pharma
-from ovk.reproduce import california_gps, drug_activity, glad
+from reproduce import california_gps, drug_activity, glad
 
 
 def test_gps_blocks_are_held_out_whole_and_the_field_is_predicted(need):

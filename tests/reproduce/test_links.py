@@ -4,17 +4,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from reproduce.drug_retrieval import ranks, windows
+from reproduce.few_links import PUBLISHED, one_split, pairs
+from reproduce.few_links import published_rows as few_published
+from reproduce.label_ranking import by_iokr, by_scores, ranked, tau
+from reproduce.label_sets import best_of, measures
+from reproduce.link_methods import (
+    EM,
+    METHODS,
+    PKMR,
+    LinkProblem,
+    cosines,
+    iokr,
+    local,
+    metric_learning,
+    pairwise,
+    spectral_em,
+)
+from reproduce.links import KINDS, InputsAndGraph, borrowed, cross_validated, gaussian, kegg, rare, standing
+from reproduce.links import published_rows as links_published
 
 from ovk.datasets import load_pharma, load_yeast_kegg
 from ovk.kernels import Precomputed
-from ovk.reproduce import entry
-from ovk.reproduce.drug_retrieval import ranks, windows
-from ovk.reproduce.few_links import PUBLISHED, one_split, pairs
-from ovk.reproduce.label_ranking import by_iokr, by_scores, ranked, tau
-from ovk.reproduce.label_sets import best_of, measures
-from ovk.reproduce.link_methods import METHODS, PKMR, Problem, cosines, iokr, local, metric_learning, pairwise
-from ovk.reproduce.links import KINDS, Network, borrowed, cross_validated, gaussian, kegg, rare, standing
 from ovk.structured import LinkPredictor
+from reproduce import entry
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.standard_normal((14, 3)) * 0.5 + centre for centre in np.eye(3) * 3])
@@ -32,10 +45,10 @@ FEWER = replace(
 
 
 def problem():
-    return Problem(gaussian(X), X, A, KNOWN)
+    return LinkProblem(gaussian(X), X, A, KNOWN)
 
 
-@pytest.mark.parametrize("method", [*METHODS, PKMR], ids=lambda method: method.name)
+@pytest.mark.parametrize("method", [*METHODS, PKMR, EM], ids=lambda method: method.name)
 def test_every_method_finds_links(method):
     toy = problem()
     found = toy.aucs(method.scores(toy, **method.choose(toy), **method.quick))
@@ -67,21 +80,59 @@ def test_metric_learning_puts_linked_nodes_near():
 
 
 def test_kernel_matrix_regression_is_the_minimiser():
-    p = Problem(gaussian(X[:8]) + np.eye(8), X[:8], A[:8, :8], np.arange(6))
+    p = LinkProblem(gaussian(X[:8]) + np.eye(8), X[:8], A[:8, :8], np.arange(6))
     K, G, ridge = p.K[:6, :6], p.graph_kernel(1.0, False), 0.01
     found = PKMR.scores(p, ridge=ridge, diffusion=(1.0, False))[:6, :6]
     np.testing.assert_allclose(found, G - ridge * np.linalg.inv(K), atol=1e-8)
 
 
+def em_by_steps(V, mu, known, G, steps):
+    """Completion, model and divergence after each e- and m-step, as the paper writes them, with dense matrices."""
+    new = np.setdiff1d(np.arange(len(V)), known)
+    divergences = []
+    for _ in range(steps):
+        M = (V * mu) @ V.T
+        D = np.empty_like(M)
+        W = M[np.ix_(new, known)] @ np.linalg.inv(M[np.ix_(known, known)])
+        D[np.ix_(known, known)] = G
+        D[np.ix_(new, known)] = W @ G
+        D[np.ix_(known, new)] = (W @ G).T
+        D[np.ix_(new, new)] = M[np.ix_(new, new)] - W @ M[np.ix_(known, new)] + W @ G @ W.T
+        ratio = np.linalg.solve(M, D)
+        divergences.append(np.trace(ratio) - np.linalg.slogdet(ratio)[1] - len(M))
+        mu = np.array([v @ D @ v for v in V.T])
+    return D, mu, divergences
+
+
+def test_em_is_what_the_paper_does_in_turn():
+    K = gaussian(X[:12]) + 0.1 * np.eye(12)
+    p, known = LinkProblem(K, X[:12], A[:12, :12], np.arange(7)), np.arange(7)
+    G = p.graph_kernel(1.0, False)
+    e, V = np.linalg.eigh(K)
+    _, mu, divergences = em_by_steps(V, e, known, G, 6)
+    np.testing.assert_allclose(spectral_em(V, e, known, G, 6), mu, rtol=1e-8)
+    assert (np.diff(divergences) < 1e-10).all()
+    start = e * np.trace(G) / np.trace(K[:7, :7])
+    D = em_by_steps(V, start, known, G, 7)[0]
+    found = EM.scores(p, diffusion=(1.0, False), steps=6)
+    np.testing.assert_allclose(found, D, atol=1e-8)
+    np.testing.assert_allclose(found[:7, :7], G, atol=1e-8)
+
+
+def test_all_published_numbers_are_quoted():
+    assert len(links_published()) == 48
+    assert len(few_published()) == 24
+
+
 def test_a_setting_is_chosen_on_known_nodes_alone():
     p = problem()
-    hidden = Problem(p.K, p.X, np.where(p.new[:, None] | p.new, 7.0, A), KNOWN)
+    hidden = LinkProblem(p.K, p.X, np.where(p.new[:, None] | p.new, 7.0, A), KNOWN)
     for method in (FEWER, *METHODS[2:5]):
         assert method.choose(p) == method.choose(hidden)
 
 
 def test_folds_and_kinds():
-    found = cross_validated(Network("toy", {"Gaussian": gaussian(X)}, X, A), [FEWER, METHODS[1]], folds=3)
+    found = cross_validated(InputsAndGraph("toy", {"Gaussian": gaussian(X)}, X, A), [FEWER, METHODS[1]], folds=3)
     assert {name: part.values.shape for name, part in found.items()} == dict.fromkeys(
         ("IOKR-ridge", "naive similarity"), (3, len(KINDS))
     )
@@ -91,7 +142,7 @@ def test_folds_and_kinds():
 
 def test_the_kernel_is_one_of_the_settings():
     noise = gaussian(np.random.default_rng(3).standard_normal((42, 3)))
-    network = Network("toy", {"noise": noise, "inputs": gaussian(X)}, X, A)
+    network = InputsAndGraph("toy", {"noise": noise, "inputs": gaussian(X)}, X, A)
     found = cross_validated(network, [FEWER, *METHODS[1:]], folds=3)
     chosen = {name: part.kernel for name, part in found.items()}
     # Trees look at inputs and not at kernels.
@@ -117,7 +168,7 @@ def test_scores_are_those_of_the_estimator():
 
 
 def test_few_labelled_nodes():
-    found = one_split(Network("toy", {"Gaussian": gaussian(X)}, X, A), 0.5, seed=0)
+    found = one_split(InputsAndGraph("toy", {"Gaussian": gaussian(X)}, X, A), 0.5, seed=0)
     assert set(found) == {*PUBLISHED, "supervised, IOKR"}
     assert all(pairs(areas, "roc") > 0.6 for areas in found.values())
 

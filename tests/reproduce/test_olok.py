@@ -1,6 +1,6 @@
 """The OLOK paper's table, on a small part of its made data."""
 
-from ovk import reproduce
+import reproduce
 
 
 def test_settings_that_learn_beat_the_stated_ones():

@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from reproduce.__main__ import main
 
-from ovk import reproduce
-from ovk.reproduce import registry
-from ovk.reproduce.__main__ import main
+import reproduce
+from reproduce import registry
 
 
 @pytest.fixture

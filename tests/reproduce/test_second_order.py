@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from reproduce.regret_rates import CASES, best_in_ball
 from scipy.optimize import minimize
 
-from ovk import reproduce
+import reproduce
 from ovk.datasets import DatasetNotFound, available
 from ovk.kernels import Matern
 from ovk.online import suggest_from_capacity
-from ovk.reproduce.regret_rates import CASES, best_in_ball
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -12,7 +12,7 @@ from ovk.streams import open_records
 
 def run(path, **settings):
     with open_records(path) as records:
-        session, learning = Session.begin(records, Settings(["a", "b"], **settings))
+        session, learning = Session.start(records, Settings(["a", "b"], **settings))
         found = list(learning)
     return session, np.concatenate([predictions.F for predictions in found])
 
@@ -44,8 +44,8 @@ def test_blocks_make_no_difference_but_to_rounding(tmp_path, model):
 
 def test_a_short_file_keeps_most_rows_for_the_test(tmp_path):
     session, _ = run(series(tmp_path / "t.csv", 60), lags=[1], warm_up=1000)
-    assert session.race.warm_up == 15
-    assert session.race.n_rows == 60
+    assert session.evaluator.warm_up == 15
+    assert session.evaluator.n_rows == 60
 
 
 def test_too_few_rows(tmp_path):
@@ -96,10 +96,43 @@ def test_a_batch_fit_knows_its_error_and_its_intervals(tmp_path):
     with open_records(path) as records:
         fitted = fit_table(records, Settings(["a", "b"]))
     assert (fitted.errors[0] < 0.1 * fitted.errors[1]).all()
-    assert 0.1 < fitted.recent.widths([0.9])[0, 0] < 0.3
+    assert 0.1 < fitted.recent.widths(0.9)[0] < 0.3
 
 
 def test_models_by_name():
     assert type(make_model("auto", n_features=3)).__name__ == "PKAWV"
     assert type(make_model("auto", n_features=3000)).__name__ == "OLOK"
     assert make_model("pkawv", "linear").features.n == 0
+
+
+@pytest.mark.parametrize("how", ["stream", "table"])
+def test_predicting_changes_nothing(tmp_path, how):
+    path = series(tmp_path / "t.csv", 300)
+    with open_records(path) as records:
+        settings = Settings(["a", "b"], lags=[1, 2], warm_up=100)
+        learned = learn(records, settings) if how == "stream" else fit_table(records, settings)
+    with open_records(path) as records:
+        learned.preparation.bind(records.names, records.label)
+        batch = next(records.batches(50))
+    before = learned.state()
+    first, again = learned.predict(batch), learned.predict(batch)
+    np.testing.assert_array_equal(first.F, again.F)
+    np.testing.assert_equal(learned.preparation.lags_.past_, before["preparation"].lags_.past_)
+    # A predictor goes on: the lags of the second batch are the outputs of the first.
+    predictor = learned.predictor()
+    np.testing.assert_array_equal(predictor.predict(batch).F, first.F)
+    assert np.abs(predictor.predict(batch).F[:2] - first.F[:2]).max() > 1e-6
+
+
+def test_a_column_that_turns_to_text_is_an_error(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{i % 7},{'oops' if i >= 300 else (3 * i) % 7}" for i in range(600)]
+    path.write_text("x,y\n" + "\n".join(rows), encoding="utf-8")
+
+    def run(**settings):
+        with open_records(path) as records:
+            return learn(records, Settings(["y"], warm_up=100, block=50, **settings))
+
+    with pytest.raises(ValueError, match=r"'oops' in column 'y'.*more than the 20% of max_bad"):
+        run()
+    assert run(max_bad=0.6).n_bad == 300

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-import naive
+import reference
 from ovk.kernels import Gaussian
 from ovk.solvers.criteria import (
     dense_evidence,
@@ -37,7 +37,7 @@ def test_derivatives_of_the_structured_evidence():
     found = separable_evidence(G, T, Y, NOISE)
 
     def slope(f):
-        return naive.derivative(lambda s: f(s).value, 0.0, h=1e-3)
+        return reference.derivative(lambda s: f(s).value, 0.0, h=1e-3)
 
     assert_allclose(
         np.vdot(found.grams[0], dG), slope(lambda s: separable_evidence(G + s * dG, T, Y, NOISE)), rtol=1e-7
@@ -76,7 +76,7 @@ def test_derivatives_of_the_dense_criteria(name):
     def criterion(A):
         return dense_evidence(A, Y.ravel()) if name == "evidence" else dense_leave_one_out(A, Y.ravel(), TOGETHER[name])
 
-    slope = naive.derivative(lambda s: criterion(A + s * change).value, 0.0, h=1e-4)
+    slope = reference.derivative(lambda s: criterion(A + s * change).value, 0.0, h=1e-4)
     assert_allclose(np.vdot(criterion(A).omega, change), slope, rtol=1e-6)
 
 

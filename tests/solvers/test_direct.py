@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import market
-import naive
-from ovk.grams import DenseBlocks, Kronecker, KroneckerSum
+import instances
+import reference
+from ovk.grams import DenseBlocks, Kronecker
 from ovk.kernels import Gaussian, Linear, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.solvers import Cholesky, Eigen, SingularSystem
-from ovk.solvers.cholesky import triangle
+from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs
 
 INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -37,7 +37,7 @@ def test_rounding_is_repaired_and_reported():
 
 def test_jitter_grows_until_it_is_enough():
     G = np.diag([1.0, 1.0, -4e-15])
-    found = triangle(lambda: G.copy(), 0.0)
+    found = cholesky_factor(lambda: G.copy(), 0.0)
     assert found.jitter == pytest.approx(10 * 3 * np.finfo(float).eps)
     assert_allclose(np.tril(found.L) @ np.tril(found.L).T, G, atol=1e-14)
     assert found.condition > 1e14
@@ -45,7 +45,7 @@ def test_jitter_grows_until_it_is_enough():
 
 def test_no_jitter_when_none_is_needed():
     G = wide(10, 0.3)
-    found = triangle(lambda: G.copy(), 1e-3)
+    found = cholesky_factor(lambda: G.copy(), 1e-3)
     assert found.jitter == 0.0
     A = G + 1e-3 * np.eye(10)
     assert_allclose(np.tril(found.L) @ np.tril(found.L).T, A, atol=1e-13)
@@ -86,18 +86,18 @@ def test_an_indefinite_part_behind_the_pivots_is_refused():
 
 
 def test_sums_that_do_not_commute_are_refused():
-    gram = dict(market.GRAMS)["kronecker-sum"]
+    gram = dict(instances.GRAMS)["kronecker-sum"]
     for solver in (Cholesky(), Eigen()):
         with pytest.raises(ValueError, match=r"do not commute.*use solver='auto' or ConjugateGradient\(\)"):
             solver.factor(gram)
 
 
 def test_no_ridge():
-    G, T = wide(8, 0.4), Dense(market.B)
+    G, T = wide(8, 0.4), Dense(instances.B)
     Y = np.random.default_rng(0).standard_normal((8, 3))
     for solver in (Cholesky(), Eigen()):
         C, _ = solver.solve(solver.factor(Kronecker(G, T)), Y, 0.0)
-        assert_allclose(G @ C @ market.B, Y, atol=1e-8)
+        assert_allclose(G @ C @ instances.B, Y, atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", [Cholesky(), Eigen(), Eigen(1e-10)])
@@ -128,7 +128,7 @@ def test_low_rank_eigenpairs(tol):
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("tol", [1e-6, 1e-9])
-@pytest.mark.parametrize("operator", market.each(market.OPERATORS))
+@pytest.mark.parametrize("operator", instances.each(instances.OPERATORS))
 def test_truncation_within_the_stated_tolerance(operator, tol, alpha):
     gram = Kronecker(wide(60), operator)
     Y = np.random.default_rng(0).standard_normal((60, 3))
@@ -136,10 +136,10 @@ def test_truncation_within_the_stated_tolerance(operator, tol, alpha):
     state = solver.factor(gram)
     assert all(pairs.full is False for pairs, _ in state.pairs)
     C, info = solver.solve(state, Y, alpha)
-    exact = naive.solve(gram.dense(), Y, alpha)
-    largest = np.linalg.norm(naive.operator(operator), 2)
+    exact = reference.solve(gram.dense(), Y, alpha)
+    largest = np.linalg.norm(reference.operator(operator), 2)
     assert np.linalg.norm(C - exact) <= (largest * tol / alpha + 1e-8) * np.linalg.norm(exact)
-    assert info.condition == pytest.approx((largest * np.linalg.norm(gram.G, 2) + alpha) / alpha)
+    assert info.condition == pytest.approx((largest * np.linalg.norm(gram.grams[0], 2) + alpha) / alpha)
 
 
 def test_truncation_of_commuting_sums():
@@ -150,7 +150,7 @@ def test_truncation_of_commuting_sums():
     state = solver.factor(gram)
     assert len(state.pairs) == 2
     assert all(pairs.full is False for pairs, _ in state.pairs)
-    exact = naive.solve(gram.dense(), Y, 0.1)
+    exact = reference.solve(gram.dense(), Y, 0.1)
     assert np.linalg.norm(solver.solve(state, Y, 0.1).C - exact) <= 1e-7 * np.linalg.norm(exact)
 
 
@@ -172,11 +172,11 @@ def test_the_zero_matrix(tol):
 def test_sums_with_a_problem_that_vanishes(tol):
     """Outputs that no kernel of the sum reaches: their problem is the zero matrix."""
     G = wide(20)
-    gram = KroneckerSum([(G, Dense(np.diag([1.0, 0.0, 2.0]))), (G, Dense(np.diag([0.5, 0.0, 1.0])))])
+    gram = Kronecker([G, G], [Dense(np.diag([1.0, 0.0, 2.0])), Dense(np.diag([0.5, 0.0, 1.0]))])
     Y = np.random.default_rng(0).standard_normal((20, 3))
     solver = Eigen(tol)
     C, _ = solver.solve(solver.factor(gram), Y, 0.1)
-    assert_allclose(C, naive.solve(gram.dense(), Y, 0.1), rtol=1e-5, atol=1e-6)
+    assert_allclose(C, reference.solve(gram.dense(), Y, 0.1), rtol=1e-5, atol=1e-6)
     assert_allclose(C[:, 1], Y[:, 1] / 0.1)
 
 
@@ -184,3 +184,13 @@ def test_sums_with_a_problem_that_vanishes(tol):
 def test_bad_tolerance(tol):
     with pytest.raises(ValueError, match="tol must be a finite number >= 0, got"):
         Eigen(tol).factor(Kronecker(np.eye(2), Identity(1)))
+
+
+def test_without_alpha_a_singular_gram_has_the_pseudoinverse():
+    """Eigenvalues that are rounding must not be divided by."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((12, 4))
+    Y = rng.standard_normal((12, 3))
+    G = A @ A.T
+    C = Eigen().solve(Eigen().factor(Kronecker(G, Identity(3))), Y, 0.0).C
+    np.testing.assert_allclose(C, np.linalg.pinv(G, rcond=1e-10) @ Y, atol=1e-8)

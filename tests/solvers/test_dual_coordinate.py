@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
+import reference
 from ovk.grams import DenseBlocks, Kronecker, Observed
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
@@ -14,6 +14,7 @@ from ovk.solvers import task_bias
 from ovk.solvers.box_newton import box_newton
 from ovk.solvers.dual_coordinate import BoxDual, dual_coordinate
 from ovk.solvers.interior_point import BoxProgramme, interior_point
+from ovk.solvers.smoothed_newton import smoothed_newton
 from ovk.solvers.task_bias import balanced, best_biases, dual_with_biases
 
 
@@ -31,7 +32,7 @@ def problem(seed, n=40, rank=40, epsilon=0.0, C=1.0):
 def test_the_solution_is_that_of_single_coordinates(epsilon, C):
     K, q, lower, upper = problem(0, epsilon=epsilon, C=C)
     b, info = dual_coordinate(BoxDual(DenseBlocks(K, 1), q, lower, upper, epsilon), tol=1e-10)
-    slow = naive.box_dual(K, q, lower, upper, epsilon)
+    slow = reference.box_dual(K, q, lower, upper, epsilon)
     np.testing.assert_allclose(K @ b, K @ slow, atol=1e-6)
     assert info.converged
     assert (b >= lower).all()
@@ -75,7 +76,7 @@ def test_shrinking_sets_coordinates_aside_and_a_kronecker_gram_is_never_multipli
     b, info = dual_coordinate(BoxDual(gram, y, np.minimum(0, y), np.maximum(0, y), 0.0), tol=1e-10)
     assert info.converged
     assert min(active) < 0.8 * n * T
-    np.testing.assert_allclose(K @ b, K @ naive.box_dual(K, y, np.minimum(0, y), np.maximum(0, y)), atol=1e-6)
+    np.testing.assert_allclose(K @ b, K @ reference.box_dual(K, y, np.minimum(0, y), np.maximum(0, y)), atol=1e-6)
 
 
 def test_a_start_at_the_solution_is_kept():
@@ -187,3 +188,23 @@ def test_many_free_coefficients_take_few_steps(monkeypatch):
     _, without = dual_coordinate(dual, tol=1e-6, max_iter=5 * info.iterations)
     assert without.iterations > 2 * info.iterations
     np.testing.assert_allclose(dual.info(b, q - K @ b, K @ b, 1, 1e-6).gap, info.gap, atol=1e-9 * info.primal)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), rank=st.sampled_from([1, 3, 60]), C=st.sampled_from([0.01, 1.0, 1e3]))
+def test_a_smoothed_loss_leads_to_the_same_function(seed, rank, C):
+    K, q, lower, upper = problem(seed, n=40, rank=rank, C=C)
+    diagonal = float(np.diagonal(K).mean())
+    b = smoothed_newton(lambda rows: K[np.ix_(rows, rows)], lambda b: K @ b, diagonal, q, lower, upper, tol=1e-6)
+    assert (b >= lower).all()
+    assert (b <= upper).all()
+    dual = BoxDual(DenseBlocks(K, 1), q, lower, upper, 0.0)
+    exact, _ = interior_point(BoxProgramme(K, q, lower, upper, 0.0), tol=1e-12)
+    # Rounding in K b limits how far a singular kernel and a large box let the gap fall.
+    assert dual.info(b, q - K @ b, K @ b, 1, 1e-3).converged
+    np.testing.assert_allclose(K @ b, K @ exact, atol=0.1 * max(1.0, float(np.abs(K @ exact).max())))
+
+
+def test_a_smoothed_loss_gives_up_when_the_work_is_spent():
+    K, q, lower, upper = problem(0, C=100.0)
+    assert smoothed_newton(lambda rows: K[np.ix_(rows, rows)], lambda b: K @ b, 1.0, q, lower, upper, work=1.0) is None

@@ -5,17 +5,17 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-import market
-import naive
+import instances
+import reference
 from ovk.grams import DenseBlocks, Gram, Kronecker, Observed
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree
 from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.conjugate_gradient import conjugate_gradient
-from ovk.solvers.low_rank import LowRankPreconditioner, pivoted_cholesky
+from ovk.solvers.preconditioners import LowRankPreconditioner, pivoted_cholesky
 
-GRAMS = dict(market.GRAMS)
+GRAMS = dict(instances.GRAMS)
 ITERATIVE = [
     pytest.param(solver, GRAMS[gram], id=type(solver).__name__)
     for solver, gram in [
@@ -96,7 +96,7 @@ def test_one_operator_needs_one_iteration():
 
 def test_the_preconditioner_of_a_sum_helps():
     X = np.random.default_rng(0).standard_normal((60, 3))
-    gram = (Gaussian(2.0) * Dense(market.B) + Matern(1.5, 3.0) * MixedEffect(0.9, 3)).gram(X)
+    gram = (Gaussian(2.0) * Dense(instances.B) + Matern(1.5, 3.0) * MixedEffect(0.9, 3)).gram(X)
     Y, alpha = outputs(gram), 1e-3
     solver = ConjugateGradient(tol=1e-9)
     _, info = solver.solve(solver.factor(gram), Y, alpha)
@@ -115,14 +115,12 @@ def test_unknown_grams_are_refused():
     Own.__abstractmethods__ = frozenset()
     with pytest.raises(TypeError, match="ConjugateGradient has no preconditioner for a Own"):
         ConjugateGradient().factor(Own())
-    with pytest.raises(TypeError, match="GaussSeidel does not know the rows of a Own"):
-        GaussSeidel().solve(GaussSeidel().factor(Own()), np.ones((2, 1)), 1.0)
 
 
 # --------------------------------------------------------------------------------------------------- low rank
 
 
-@pytest.mark.parametrize("gram", market.each(market.GRAMS))
+@pytest.mark.parametrize("gram", instances.each(instances.GRAMS))
 def test_pivoted_cholesky_of_full_rank_is_exact(gram):
     F = pivoted_cholesky(gram, 1000, tol=1e-14)
     assert_allclose(F @ F.T, gram.dense(), atol=1e-10)
@@ -147,8 +145,8 @@ def test_the_low_rank_preconditioner_is_its_formula(rank):
     gram = GRAMS["dense-blocks"]
     F = pivoted_cholesky(gram, rank)
     R = outputs(gram)
-    expected = naive.solve(F @ F.T, R, 0.3)
-    assert_allclose(LowRankPreconditioner(gram, rank)(0.3)(R), expected, rtol=1e-9, atol=1e-11)
+    expected = reference.solve(F @ F.T, R, 0.3)
+    assert_allclose(LowRankPreconditioner(F)(0.3)(R), expected, rtol=1e-9, atol=1e-11)
 
 
 def test_rank_saves_iterations():
@@ -165,7 +163,7 @@ def test_rank_saves_iterations():
 # -------------------------------------------------------------------------------------------- missing outputs
 
 
-@pytest.mark.parametrize("operator", market.each(market.OPERATORS))
+@pytest.mark.parametrize("operator", instances.each(instances.OPERATORS))
 @pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0])
 def test_missing_outputs(operator, share, alpha):
@@ -177,7 +175,7 @@ def test_missing_outputs(operator, share, alpha):
     solver = MissingOutputs()
     C, info = solver.solve(solver.factor(gram), Y[seen][:, None], alpha)
     assert info.residual <= solver.tol
-    expected, _ = naive.ridge(base.dense(), Y, alpha)
+    expected, _ = reference.ridge(base.dense(), Y, alpha)
     assert np.linalg.norm(gram.spread(C) - expected) <= 1e-7 * np.linalg.norm(expected)
 
 

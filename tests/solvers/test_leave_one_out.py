@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import market
-import naive
+import instances
+import reference
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
@@ -36,23 +36,23 @@ def kronecker(G, operator, alpha, intercept, weighted, entry, tol=0.0):
 
 
 @pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)
-@pytest.mark.parametrize("operator", market.each(market.OPERATORS))
+@pytest.mark.parametrize("operator", instances.each(instances.OPERATORS))
 def test_separable(operator, intercept, weighted, entry):
     G = Gaussian(1.5)(X)
     for alpha in (1e-2, 1.0):
         _, _, v, found = kronecker(G, operator, alpha, intercept, weighted, entry)
-        K = np.kron(G, naive.operator(operator))
-        expected = naive.leave_one_out(K, Y, alpha, v**2, intercept, entry)
+        K = np.kron(G, reference.operator(operator))
+        expected = reference.leave_one_out(K, Y, alpha, v**2, intercept, entry)
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)
 def test_separable_with_low_rank_eigenpairs(intercept, weighted, entry):
     G = Gaussian(8.0)(np.random.default_rng(3).standard_normal((20, 1)))
-    operator = Dense(market.B)
+    operator = Dense(instances.B)
     pairs, outputs, v, found = kronecker(G, operator, 0.1, intercept, weighted, entry, tol=1e-11)
     assert pairs.full is False
-    expected = naive.leave_one_out(np.kron(G, market.B), outputs, 0.1, v**2, intercept, entry)
+    expected = reference.leave_one_out(np.kron(G, instances.B), outputs, 0.1, v**2, intercept, entry)
     assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -61,7 +61,7 @@ def test_separable_with_low_rank_eigenpairs(intercept, weighted, entry):
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
 def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
     G = Gaussian(8.0)(np.random.default_rng(3).standard_normal((20, 1)))
-    alphas, spectrum = np.array([1e-2, 0.1, 1.0, 3.0, 10.0]), Dense(market.B).eigh()
+    alphas, spectrum = np.array([1e-2, 0.1, 1.0, 3.0, 10.0]), Dense(instances.B).eigh()
     closed = KroneckerLeaveOneOut(eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None)
     one_by_one = [closed.residuals(spectrum, alpha, entry=entry) for alpha in alphas]
     for batch in (1, 2 * 60, 1 << 22):  # one alpha, two alphas, all of them at once
@@ -72,7 +72,7 @@ def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
 
 
 def test_subtracting_the_mean_beforehand_is_not_the_same():
-    G, operator = Gaussian(1.5)(X), Dense(market.B)
+    G, operator = Gaussian(1.5)(X), Dense(instances.B)
     _, _, _, exact = kronecker(G, operator, 0.1, True, False, False)
     centred = KroneckerLeaveOneOut(eigenpairs(G), Y - Y.mean(axis=0)).residuals(operator.eigh(), 0.1)
     assert np.abs(exact - centred).max() > 1e-2
@@ -93,7 +93,7 @@ def test_dense(entry, intercept, holes, alpha):
     E = np.eye(3)[outputs] if intercept else None
     together = np.arange(len(points)) if entry else points
     closed = DenseLeaveOneOut(K[np.ix_(kept, kept)], Y[seen], together, E)
-    expected = naive.leave_one_out(K, np.where(seen, Y, np.nan), alpha, None, intercept, entry)
+    expected = reference.leave_one_out(K, np.where(seen, Y, np.nan), alpha, None, intercept, entry)
     assert_allclose(closed.residuals(alpha), expected[seen], rtol=1e-9, atol=1e-9)
 
 
@@ -103,7 +103,7 @@ def test_any_groups_of_pairs():
     found = DenseLeaveOneOut(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3)).residuals(0.1).reshape(N, 3)
     for group in range(5):
         left = np.arange(N) // 2 == group
-        C, _ = naive.ridge(K, np.where(left[:, None], np.nan, Y), 0.1)
+        C, _ = reference.ridge(K, np.where(left[:, None], np.nan, Y), 0.1)
         assert_allclose(found[left], (Y - (K @ C.ravel()).reshape(N, 3))[left], rtol=1e-9, atol=1e-9)
 
 
@@ -120,6 +120,6 @@ def test_dense_in_any_order():
 def test_dense_and_separable_agree():
     G = Gaussian(1.5)(X)
     for entry, together in ((False, np.repeat(np.arange(N), 3)), (True, np.arange(3 * N))):
-        closed = DenseLeaveOneOut(np.kron(G, market.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
-        _, _, _, found = kronecker(G, Dense(market.B), 0.3, True, False, entry)
+        closed = DenseLeaveOneOut(np.kron(G, instances.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
+        _, _, _, found = kronecker(G, Dense(instances.B), 0.3, True, False, entry)
         assert_allclose(closed.residuals(0.3).reshape(N, 3), found, rtol=1e-9)

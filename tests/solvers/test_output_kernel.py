@@ -7,13 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-import naive
+import reference
 from ovk.kernels import Gaussian, Polynomial
 from ovk.penalties import L1, Frobenius, PSDCone, Trace
 from ovk.solvers import PenaltySum
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.output_kernel import learn_low_rank, learn_operator
 from ovk.solvers.profile import CompleteProfile, PairProfile
+from ovk.targets import Targets
 
 rng = np.random.default_rng(0)
 N, D = 25, 4
@@ -28,9 +29,7 @@ SPARSE = PenaltySum([L1(0.5), Trace()], tol=1e-8, max_iter=200)
 
 
 def pair_profile(Y, G=G, intercept=False):
-    points, outputs = np.nonzero(~np.isnan(Y))
-    E = np.eye(D)[outputs] if intercept else None
-    return PairProfile(G, points, outputs, Y[points, outputs], np.ones(len(points)), D, E)
+    return PairProfile(G, Targets(Y, D, False, None, None).pairs(), intercept=intercept)
 
 
 @pytest.mark.parametrize("columns", [None, u])
@@ -41,7 +40,7 @@ def test_complete_profile(columns, tol):
     pairs = eigenpairs(smooth, tol)
     assert pairs.full == (tol == 0.0)
     found = CompleteProfile(pairs, Y, columns).evaluate(T, 0.3)
-    value, moment = naive.profile(smooth, Y, T, 0.3, columns)
+    value, moment = reference.profile(smooth, Y, T, 0.3, columns)
     assert_allclose(found.value, value, rtol=1e-8)
     assert_allclose(found.moment, moment, rtol=1e-6, atol=1e-7)
 
@@ -49,7 +48,7 @@ def test_complete_profile(columns, tol):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_pair_profile(intercept):
     found = pair_profile(HOLES, intercept=intercept).evaluate(T, 0.3)
-    value, moment = naive.profile(G, HOLES, T, 0.3, np.ones(N) if intercept else None)
+    value, moment = reference.profile(G, HOLES, T, 0.3, np.ones(N) if intercept else None)
     assert_allclose(found.value, value, rtol=1e-10)
     assert_allclose(found.moment, moment, rtol=1e-8, atol=1e-10)
 
@@ -58,7 +57,7 @@ def test_pair_profile(intercept):
 def test_the_moment_is_the_derivative(profile):
     direction = rng.standard_normal((D, D))
     direction += direction.T
-    slope = naive.derivative(lambda s: profile.evaluate(T + s * direction, 0.3).value, 0.0, h=1e-3)
+    slope = reference.derivative(lambda s: profile.evaluate(T + s * direction, 0.3).value, 0.0, h=1e-3)
     assert_allclose(-0.3 * np.vdot(profile.evaluate(T, 0.3).moment, direction), slope, rtol=1e-7)
 
 
@@ -76,7 +75,7 @@ def test_descends_in_the_cone_to_the_minimum(name, alpha, start):
     log = np.array(learned.objective)
     assert (np.diff(log) <= 1e-10 * log[:-1]).all()
     assert np.linalg.eigvalsh(learned.T)[0] >= -1e-10 * np.trace(learned.T)
-    assert_allclose(log[-1], naive.profile(G, Y, learned.T, alpha)[0] + alpha * penalty.value(learned.T), rtol=1e-8)
+    assert_allclose(log[-1], reference.profile(G, Y, learned.T, alpha)[0] + alpha * penalty.value(learned.T), rtol=1e-8)
     # The problem is convex, so there is nothing better: neither on the way to other matrices,
     for seed in range(10):
         R = np.random.default_rng(seed).standard_normal((D, D))
@@ -94,7 +93,7 @@ def slow_minimum(name, alpha):
 
     def objective(r):
         R = r.reshape(D, D)
-        value = naive.profile(G, Y, R @ R.T, alpha)[0]
+        value = reference.profile(G, Y, R @ R.T, alpha)[0]
         return value + alpha * penalty.value(R @ R.T)
 
     return minimize(objective, np.eye(D).ravel(), method="BFGS", options={"maxiter": 40}).fun
@@ -134,3 +133,31 @@ def test_a_large_alpha_leaves_nothing_of_the_trace():
     limit = float(np.sqrt(np.linalg.eigvalsh(Y.T @ G @ Y)[-1]))
     assert learn_operator(profile, Trace(), 1.05 * limit, np.eye(D), tol=1e-8).T.max() < 1e-8
     assert learn_operator(profile, Trace(), 0.95 * limit, np.eye(D), tol=1e-8).T.max() > 1e-3
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_a_low_rank_minimum_is_told_by_where_it_is_not_by_the_start(size):
+    """The gradient at the end, by finite differences, is small beside what it is made of."""
+    profile, penalty, alpha, tol = CompleteProfile(eigenpairs(G), Y), Trace(), 0.3, 1e-6
+    start = size * np.random.default_rng(1).standard_normal((D, 2))
+    learned = learn_low_rank(profile, penalty, alpha, start, tol=tol, max_iter=5000)
+    assert learned.converged
+    values, vectors = np.linalg.eigh(learned.T)
+    root = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
+
+    def objective(B):
+        return profile.evaluate(B @ B.T, alpha).value + alpha * penalty.value(B @ B.T)
+
+    # The derivative of the objective, entry by entry: independent of the gradient that the solver uses.
+    slopes = [
+        reference.derivative(lambda s, E=E: objective(root + s * E.reshape(D, 2)), 0.0, h=1e-3) for E in np.eye(2 * D)
+    ]
+    natural = alpha * np.linalg.norm(profile.evaluate(learned.T, alpha).moment) * np.linalg.norm(root, 2)
+    assert np.linalg.norm(slopes) <= 1e-4 * natural
+    # The same derivative away from the minimum is that of the formula 2 alpha (Omega' - moment) W.
+    B = np.random.default_rng(2).standard_normal((D, 2))
+    gradient = 2 * alpha * (penalty.gradient(B @ B.T) - profile.evaluate(B @ B.T, alpha).moment) @ B
+    found = [
+        reference.derivative(lambda s, E=E: objective(B + s * E.reshape(D, 2)), 0.0, h=1e-3) for E in np.eye(2 * D)
+    ]
+    assert_allclose(found, gradient.ravel(), rtol=1e-5, atol=1e-7)

@@ -4,30 +4,30 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import market
-import naive
-from ovk.grams import Observed, decouple
+import instances
+import reference
+from ovk.grams import Observed
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense
 from ovk.ovkernels import Diagonal
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, MissingOutputs, select
 from ovk.solvers.posterior import explained_by_pairs, explained_covariance
 
-X, NEW = market.inputs(None, 7, seed=1), market.inputs(None, 4, seed=2)
+X, NEW = instances.inputs(None, 7, seed=1), instances.inputs(None, 4, seed=2)
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1.0])
-@pytest.mark.parametrize("K", market.each(market.OVKERNELS))
+@pytest.mark.parametrize("K", instances.each(instances.OVKERNELS))
 def test_complete_outputs(K, alpha):
     gram, cross = K.gram(X), K.gram(NEW, X)
-    expected = naive.explained(gram.dense(), cross.dense(), alpha, market.D)
-    solvers = {select(gram), ConjugateGradient(tol=1e-13)} | ({Eigen()} if decouple(gram) else set())
+    expected = reference.explained(gram.dense(), cross.dense(), alpha, instances.D)
+    solvers = {select(gram), ConjugateGradient(tol=1e-13)} | ({Eigen()} if gram.decouple() else set())
     for solver in solvers:
         found = explained_covariance(solver, solver.factor(gram), cross, alpha)
         assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("K", market.each(market.OVKERNELS))
+@pytest.mark.parametrize("K", instances.each(instances.OVKERNELS))
 def test_data_only_take_away(K):
     """0 <= K(x, X) A^-1 K(X, x) <= K(x, x)."""
     gram, cross = K.gram(X), K.gram(NEW, X)
@@ -39,10 +39,10 @@ def test_data_only_take_away(K):
 
 
 KERNELS = [
-    Gaussian(1.3) * Dense(market.B),
+    Gaussian(1.3) * Dense(instances.B),
     Diagonal([Gaussian(1.0), Linear(), Gaussian(2.0)]),
-    dict(market.OVKERNELS)["sum-not-commuting"],
-    dict(market.OVKERNELS)["curl-free"],
+    dict(instances.OVKERNELS)["sum-not-commuting"],
+    dict(instances.OVKERNELS)["curl-free"],
 ]
 
 
@@ -53,9 +53,9 @@ def test_observed_pairs(K, alpha):
     gram = Observed(K.gram(X), points, outputs)
     every, each = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
     cross = K.pairs(NEW[every], each, X[points], outputs)
-    expected = naive.explained(gram.dense(), cross, alpha, 3)
+    expected = reference.explained(gram.dense(), cross, alpha, 3)
     solvers = [Cholesky(), Eigen(), ConjugateGradient(tol=1e-13)]
-    if type(gram.base).__name__ == "Kronecker":
+    if gram.base.terms() is not None and len(gram.base.terms()) == 1:
         solvers.append(MissingOutputs(tol=1e-13))
     for solver in solvers:
         found = explained_by_pairs(solver, solver.factor(gram), cross.T, alpha, 3)

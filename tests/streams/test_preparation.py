@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from ovk import load, save
 from ovk.streams import Batch, Lags, Preparation
-from ovk.streams.calendar import NAMES, calendar
 from ovk.streams.cells import read_numbers
 from ovk.streams.columns import Category, Instant, Number, guess
-from ovk.streams.instants import Clock
+from ovk.streams.instants import CALENDAR_NAMES, Clock, calendar
 
 
 def batch(*columns):
@@ -98,7 +97,7 @@ def test_what_is_no_instant(text):
 def test_the_calendar_repeats():
     day = 86400.0
     A = calendar(np.array([0.0, day, 7 * day]))
-    assert A.shape == (3, len(NAMES))
+    assert A.shape == (3, len(CALENDAR_NAMES))
     np.testing.assert_allclose(A[0, :6], A[1, :6], atol=1e-12)
     np.testing.assert_allclose(A[0, 6:10], A[2, 6:10], atol=1e-12)
     assert not calendar(np.array([np.nan])).any()
@@ -109,8 +108,8 @@ def test_lags_do_not_care_where_chunks_end(seed, sizes):
     rng = np.random.default_rng(seed)
     Y = rng.standard_normal((sum(sizes), 2))
     Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
-    whole, parts = Lags((1, 3, 7)).take(Y), Lags((1, 3, 7))
-    pieces = [parts.take(part) for part in np.split(Y, np.cumsum(sizes)[:-1])]
+    whole, parts = Lags((1, 3, 7)).inputs_then_update(Y), Lags((1, 3, 7))
+    pieces = [parts.inputs_then_update(part) for part in np.split(Y, np.cumsum(sizes)[:-1])]
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
     for t in range(len(Y)):
         for k, lag in enumerate((1, 3, 7)):
@@ -124,20 +123,44 @@ def test_lags_do_not_care_where_chunks_end(seed, sizes):
 @pytest.mark.parametrize("lags", [(0,), (1, 1), (-1,), (1.5,)])
 def test_lags_that_make_no_sense(lags):
     with pytest.raises(ValueError, match="lags must be"):
-        Lags(lags).take(np.zeros((3, 1)))
+        Lags(lags).inputs_then_update(np.zeros((3, 1)))
 
 
-def test_rows_with_faults_are_left_out_and_lags_pass_over_them():
+def test_cells_that_cannot_be_read_are_missing():
     first = batch(["1", "2", "3", "4"], ["10", "20", "30", "40"])
     preparation = Preparation(["y"], lags=[1]).bind(["x", "y"], "t.csv").fit(first)
-    rows = preparation.take(batch(["1", "oops", "3", ""], ["10", "20", "bad", "40"]))
-    assert rows.rows == [1, 4]
+    rows = preparation.prepare(batch(["1", "oops", "3", ""], ["10", "20", "bad", "40"]))
+    assert rows.rows == [1, 2, 3, 4]
     assert rows.bad == [
-        (2, "'oops' in column 'x' cannot be read"),
-        (3, "'bad' in column 'y' cannot be read"),
+        (2, "'oops' in column 'x' cannot be read and is missing"),
+        (3, "'bad' in column 'y' cannot be read and is missing"),
     ]
-    np.testing.assert_array_equal(rows.chunk.X, [[1, np.nan], [np.nan, 10]])
-    np.testing.assert_array_equal(rows.chunk.Y, [[10], [40]])
+    np.testing.assert_array_equal(rows.chunk.X, [[1, np.nan], [np.nan, 10], [3, 20], [np.nan, 20]])
+    np.testing.assert_array_equal(rows.chunk.Y, [[10], [20], [np.nan], [40]])
+
+
+def test_lags_count_rows_that_cannot_be_read():
+    preparation = Preparation(["y"], lags=[1, 2]).bind(["x", "y"]).fit(batch(["1", "2"], ["1", "2"]))
+    torn = Batch([["1", "2", "4"], ["10", "20", "40"]], [1, 2, 4], [(3, "1 fields where the first line names 2")])
+    X = preparation.prepare(torn).chunk.X
+    # Row 3 has no outputs, so that row 4 finds the last known value at lag 1 and that of row 2 at lag 2.
+    np.testing.assert_array_equal(X[:, 1:], [[np.nan, np.nan], [10, np.nan], [20, 20]])
+
+
+@pytest.mark.parametrize(
+    ("cells", "column", "values"),
+    [
+        (["1,234.50", "7", "1,000,000"], Number("x", ".", True), [1234.5, 7.0, 1e6]),
+        (["1.234,50", "7,5", "1.000"], Number("x", ",", True), [1234.5, 7.5, 1000.0]),
+        (["12%", "7.5 %", "?"], Number("x"), [12.0, 7.5, np.nan]),
+        (["1,234", "2,5", "3,75"], Number("x", ","), [1.234, 2.5, 3.75]),
+    ],
+)
+def test_numbers_as_people_write_them(cells, column, values):
+    assert guess("x", cells, 5) == column
+    read = column.encode([cells])
+    np.testing.assert_array_equal(read.values.ravel(), values)
+    assert not read.bad.any()
 
 
 def test_columns_of_another_file_may_stand_in_another_order(tmp_path):
@@ -145,7 +168,7 @@ def test_columns_of_another_file_may_stand_in_another_order(tmp_path):
     preparation = Preparation(["y"]).bind(["x", "w", "y"]).fit(first)
     save(preparation, tmp_path / "p.ovk")
     again = load(tmp_path / "p.ovk").bind(["w", "new", "x"], predict=True)
-    rows = again.take(batch(["a", "b"], ["?", "?"], ["7", "8"]))
+    rows = again.prepare(batch(["a", "b"], ["?", "?"], ["7", "8"]))
     np.testing.assert_array_equal(rows.chunk.X, [[7, 1], [8, 0]])
     assert np.isnan(rows.chunk.Y).all()
 

@@ -39,9 +39,14 @@ def test_compressions(tmp_path, ending, pack):
     path.write_bytes(pack(b"name,x\n" + b"abcdefgh,1234\n" * 20000)[:-40])
     with pytest.raises(ValueError, match="damaged, cut short, or not what its name says"):
         read(path)
-    path.write_bytes(b"not packed at all")
-    with pytest.raises(ValueError, match="damaged"):
-        read(path)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_first_bytes_tell_the_compression_whatever_the_name(tmp_path, pack):
+    (tmp_path / "packed.csv").write_bytes(pack(TEXT.encode()))
+    assert read(tmp_path / "packed.csv")[1] == ROWS
+    (tmp_path / "plain.csv.gz").write_text(TEXT, encoding="utf-8")
+    assert read(tmp_path / "plain.csv.gz")[1] == ROWS
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

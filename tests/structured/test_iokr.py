@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.kernel_ridge import KernelRidge
 
-import naive
 import ovk
+import reference
 from ovk import IOKR, OVKRidge
 from ovk.kernels import Gaussian, Linear, Polynomial, Precomputed, Tanimoto
 from ovk.operators import Dense, MixedEffect
@@ -54,7 +54,8 @@ def test_more_outputs_than_rows_is_ridge_regression_too():
     wide = rng.standard_normal((30, 40))
     model = IOKR(K, Linear(), 0.1).fit(X, wide)
     assert len(model.anchors_) == 30
-    np.testing.assert_allclose(model.predict(X_new), OVKRidge(K, 0.1).fit(X, wide).predict(X_new), atol=1e-10)
+    ridge = OVKRidge(K, 0.1, fit_intercept=False).fit(X, wide)
+    np.testing.assert_allclose(model.predict(X_new), ridge.predict(X_new), atol=1e-10)
 
 
 def test_a_delta_kernel_is_kernel_ridge_classification():
@@ -89,7 +90,7 @@ def test_pre_images_are_those_of_brute_force_with_norms_that_vary(kernel, y, can
     new = X_new[4:]
     W = model.weights(new)
     assert np.ptp(kernel.diag(candidates)) > 0.5
-    orders = [naive.nearest(kernel, model.anchors_, w, candidates) for w in W]
+    orders = [reference.nearest(kernel, model.anchors_, w, candidates) for w in W]
     best = [candidates[order[0]] for order in orders]
     without = (model.decision_function(new, candidates) + 0.5 * kernel.diag(candidates)).argmax(axis=1)
     assert [order[0] for order in orders] != without.tolist()
@@ -172,6 +173,49 @@ def test_semi_supervised_is_the_minimiser(alpha_graph, intercept):
     np.testing.assert_allclose(sketched.predict(every)[:, 0], values, atol=1e-5)
 
 
+@pytest.mark.parametrize("operator", [MixedEffect(0.6), Dense(np.diag([2.0, 1.0, 0.0]))])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_semi_supervised_with_an_operator_is_the_minimiser(operator, intercept):
+    """The normal equations of the criterion, written out with Kronecker products, all coefficients as unknowns."""
+    labelled, alpha, alpha_graph = 12, 0.5, 0.7
+    every = np.concatenate([X[:labelled], X_new])
+    n, G, B = len(every), K(every), operator.resolve(3).dense()
+    L = laplacian(neighbour_graph(K, every, 3), normalised=False).toarray()
+    J = np.diag((np.arange(n) < labelled).astype(float))
+    A, E = np.kron(G, B), np.kron(np.ones((n, 1)), np.eye(3)) if intercept else np.zeros((3 * n, 0))
+    M, J3 = np.kron(J + 2 * alpha_graph * L, np.eye(3)), np.kron(J, np.eye(3))
+    T = np.zeros((n, 3))
+    T[:labelled] = Y[:labelled]
+    # |J(A c + E b - t)|^2 + alpha c'A c + 2 alpha_graph h'L h; L does not see constants.
+    both = np.hstack([A, E])
+    penalty = np.zeros((both.shape[1],) * 2)
+    penalty[: 3 * n, : 3 * n] = alpha * A
+    found = np.linalg.lstsq(both.T @ M @ both + penalty, both.T @ J3 @ T.ravel(), rcond=1e-13)[0]
+    values = (both @ found).reshape(n, 3)
+    model = IOKR(K, alpha=alpha, alpha_graph=alpha_graph, n_neighbors=3, operator=operator, fit_intercept=intercept)
+    model.fit(X[:labelled], Y[:labelled], unlabelled=X_new)
+    np.testing.assert_allclose(model.predict(every), values, atol=1e-7)
+    sketched = model.set_params(landmarks=every).fit(X[:labelled], Y[:labelled], unlabelled=X_new)
+    np.testing.assert_allclose(sketched.predict(every), values, atol=1e-5)
+
+
+def test_a_list_of_kernels_is_weighed_by_what_the_outputs_say(tmp_path):
+    kernels = [Gaussian(0.05), Gaussian(1.0), Linear()]
+    model = IOKR(kernels, alpha=0.1).fit(X, Y)
+    weights, C, *_ = reference.movkl([np.kron(k(X), np.eye(3)) for k in kernels], Y, 0.1, 2.0, 400)
+    np.testing.assert_allclose(model.kernel_weights_, weights, atol=1e-3)
+    K_new = sum(w * k(X_new, X) for w, k in zip(weights, kernels, strict=True))
+    np.testing.assert_allclose(model.predict(X_new), K_new @ C, atol=2e-3)
+    chosen = IOKR(kernels, KSpectrum(2), [0.01, 1.0, 100.0]).fit(X, WORDS)
+    assert chosen.loo_errors_.shape == (3,)
+    alone = IOKR(chosen.kernel_, KSpectrum(2), chosen.alpha_).fit(X, WORDS)
+    np.testing.assert_allclose(chosen.decision_function(X_new), alone.decision_function(X_new), atol=1e-8)
+    ovk.save(chosen, tmp_path / "m.ovk")
+    assert ovk.load(tmp_path / "m.ovk").predict(X_new) == chosen.predict(X_new)
+    with pytest.raises(ValueError, match="at least one kernel"):
+        IOKR([]).fit(X, Y)
+
+
 def test_no_graph_penalty_is_supervised():
     alone = IOKR(K, KSpectrum(2), 0.1).fit(X, WORDS)
     beside = IOKR(K, KSpectrum(2), 0.1, alpha_graph=0.0).fit(X, WORDS, unlabelled=X_new)
@@ -211,7 +255,7 @@ def test_an_operator_on_the_features_shrinks_directions_in_which_outputs_vary_li
     np.testing.assert_allclose(same.decision_function(X_new), identity.decision_function(X_new), atol=1e-6)
     coupled = IOKR(K, alpha=0.1, operator="covariance").fit(X, Y)
     moments = Y.T @ Y
-    ridge = OVKRidge(K * Dense(moments / np.linalg.norm(moments, 2)), 0.1).fit(X, Y)
+    ridge = OVKRidge(K * Dense(moments / np.linalg.norm(moments, 2)), 0.1, fit_intercept=False).fit(X, Y)
     np.testing.assert_allclose(coupled.predict(X_new), ridge.predict(X_new), atol=1e-9)
 
 
@@ -288,7 +332,7 @@ def test_thresholds_are_the_pre_image_among_all_label_sets():
 
 def test_score_is_r2_for_vectors_and_one_for_right_answers():
     model = IOKR(K, alpha=1e-6).fit(X, Y[:, 0])
-    ridge = OVKRidge(K, 1e-6).fit(X, Y[:, 0])
+    ridge = OVKRidge(K, 1e-6, fit_intercept=False).fit(X, Y[:, 0])
     truth = np.sin(X_new[:, 0])
     assert model.score(X_new, truth) == pytest.approx(ridge.score(X_new, truth))
     labels = IOKR(K, Delta(), 1e-6).fit(X, LABELS)
@@ -318,7 +362,7 @@ def test_saved_and_loaded(kernel, tmp_path):
         ({"kernel": CurlFree(Gaussian(1.0))}, Y, "scalar kernel or k"),
         ({"kernel": K * MixedEffect(0.5), "operator": MixedEffect(0.5)}, Y, "not both"),
         ({"operator": "both"}, Y, "operator must be"),
-        ({"operator": MixedEffect(0.5), "alpha_graph": 1.0}, Y, "leave one of them out"),
+        ({"operator": MixedEffect(0.5), "alpha_graph": 1.0, "alpha": [1.0, 2.0]}, Y, "one alpha"),
         ({"operator": MixedEffect(0.5), "alpha": [1.0, 2.0], "landmarks": 5}, Y, "one alpha"),
         ({"fit_intercept": True, "alpha": [1.0, 2.0], "landmarks": 5}, Y, "one alpha"),
         ({"decoder": "best"}, Y, "decoder must be"),

@@ -12,8 +12,8 @@ from scipy.linalg import expm
 from scipy.stats import kendalltau
 from sklearn.base import clone
 
-import naive
 import ovk
+import reference
 from ovk.kernels import Gaussian, Linear
 from ovk.structured import (
     Delta,
@@ -93,7 +93,7 @@ words = st.text(alphabet="abc", max_size=6)
 @settings(max_examples=25, deadline=None)
 @given(words, words, st.integers(1, 3), st.integers(0, 2))
 def test_mismatch_is_its_definition(y, z, k, m):
-    assert Mismatch(k, m, alphabet="abc")([y], [z])[0, 0] == naive.mismatch(y, z, k, min(m, k), "abc")
+    assert Mismatch(k, m, alphabet="abc")([y], [z])[0, 0] == reference.mismatch(y, z, k, min(m, k), "abc")
 
 
 @settings(max_examples=25, deadline=None)
@@ -108,8 +108,8 @@ weighted = st.dictionaries(st.sampled_from("abcd"), st.floats(0.125, 4.0))
 @settings(max_examples=25, deadline=None)
 @given(weighted, weighted)
 def test_min_max_is_its_definition(y, z):
-    assert Jaccard()([y], [z])[0, 0] == pytest.approx(naive.min_max(y, z))
-    assert Jaccard()([set(y)], [set(z)])[0, 0] == pytest.approx(naive.min_max(Counter(set(y)), Counter(set(z))))
+    assert Jaccard()([y], [z])[0, 0] == pytest.approx(reference.min_max(y, z))
+    assert Jaccard()([set(y)], [set(z)])[0, 0] == pytest.approx(reference.min_max(Counter(set(y)), Counter(set(z))))
 
 
 def test_kendall_is_kendalls_tau():

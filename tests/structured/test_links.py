@@ -226,3 +226,19 @@ def test_bad_names_are_refused():
         model.predict_graph(X[:2], names=["a", "a"])
     with pytest.raises(ValueError, match="differ from"):
         model.predict_graph(X[:2], names=[0, 1], with_known=True)
+
+
+def test_a_graph_of_inputs_is_that_of_the_model_behind():
+    known = np.flatnonzero(np.arange(len(X)) % 3 > 0)
+    others = np.setdiff1d(np.arange(len(X)), known)
+    W = (np.linalg.norm(X[:, None] - X, axis=2) < 1.0).astype(float)
+    np.fill_diagonal(W, 0.0)
+    model = LinkPredictor(K, alpha=0.1, alpha_graph=0.5).fit(X, A, known=known, input_graph=W)
+    order = np.concatenate([known, others])
+    plain = IOKR(K, alpha=0.1, alpha_graph=0.5, fit_intercept=True)
+    plain.fit(X[known], model.embedding_, unlabelled=X[others], graph=W[np.ix_(order, order)])
+    np.testing.assert_allclose(model.embed(X), plain.predict(X), atol=1e-10)
+    default = LinkPredictor(K, alpha=0.1, alpha_graph=0.5).fit(X, A, known=known)
+    assert np.abs(default.embed(X) - model.embed(X)).max() > 1e-6
+    with pytest.raises(ValueError, match="input_graph must have a row for each of the 36 nodes, got 3"):
+        LinkPredictor(K, alpha_graph=0.5).fit(X, A, known=known, input_graph=np.ones((3, 3)) - np.eye(3))

@@ -1,11 +1,9 @@
-"""Learning from a batch."""
+"""Estimators that see all the data at once."""
 
-from ovk.batch.functional import FunctionalRidge, FunctionalRidgeCV
-from ovk.batch.gradient_metric import GradientMetric
-from ovk.batch.kernel_grid import kernel_grid, unit_variance
-from ovk.batch.movkl import MovKL, MovKLCV
-from ovk.batch.movkl_classifier import MovKLClassifier
-from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
+from ovk.batch.curves.functional import FunctionalRidge, FunctionalRidgeCV
+from ovk.batch.fields.vector_field import VectorField
+from ovk.batch.movkl.classifier import MovKLClassifier
+from ovk.batch.movkl.movkl import MovKL, MovKLCV
 from ovk.batch.okvar import (
     OKVAR,
     Network,
@@ -17,14 +15,20 @@ from ovk.batch.okvar import (
     rank_average,
     stability_selection,
 )
-from ovk.batch.output_kernel import OutputKernelRidge
-from ovk.batch.ridge import OVKRidge
-from ovk.batch.ridge_cv import OVKRidgeCV
-from ovk.batch.tuning import TuningInfo, tune
-from ovk.batch.vector_field import VectorField
+from ovk.batch.operator_learning.operator_ridge import OperatorRidge
+from ovk.batch.ridge.classifier import OVKClassifier, OVKClassifierCV
+from ovk.batch.ridge.output_kernel import OutputKernelRidge
+from ovk.batch.ridge.ridge import OVKRidge
+from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.batch.svm.multitask_svm import MultiTaskSVC, MultiTaskSVR
+from ovk.batch.tuning.automatic import AutomaticChoice
+from ovk.batch.tuning.gradient_metric import GradientMetric
+from ovk.batch.tuning.kernel_grid import kernel_grid, unit_variance
+from ovk.batch.tuning.tune import TuningInfo, tune
 
 __all__ = [
     "OKVAR",
+    "AutomaticChoice",
     "FunctionalRidge",
     "FunctionalRidgeCV",
     "GradientMetric",
@@ -34,8 +38,11 @@ __all__ = [
     "MultiTaskSVC",
     "MultiTaskSVR",
     "Network",
+    "OVKClassifier",
+    "OVKClassifierCV",
     "OVKRidge",
     "OVKRidgeCV",
+    "OperatorRidge",
     "OutputKernelRidge",
     "TuningInfo",
     "VectorField",

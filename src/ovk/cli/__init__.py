@@ -8,7 +8,8 @@ Exit codes
     3    the data cannot be used: no such file or column, not a table, too few rows
     4    the model file cannot be used: damaged, of another kind, of a later release
     5    a package is missing: the message says which to install
-    130  interrupted
+    130  interrupted (Ctrl-C)
+    143  terminated (SIGTERM)
 """
 
 from __future__ import annotations

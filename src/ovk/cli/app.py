@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from ovk import __version__
-from ovk.cli import datasets, demo, fit, inspect, predict, reproduce, stream
+from ovk import __version__, _startup
+from ovk.cli import datasets, demo, fit, forecast, inspect, merge, plot, predict, serve, stream
 from ovk.cli.errors import explain
 from ovk.cli.output import err
 
@@ -21,10 +22,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn functions with several outputs, with operator-valued kernels, from a file or a stream.",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 unusable data, 4 unusable model file, 5 missing package, "
-    "130 interrupted. Set OVK_TRACEBACK to see where an error came from.",
+    "130 interrupted, 143 terminated. Set OVK_TRACEBACK to see where an error came from.",
 )
 
-for command in (demo, stream, fit, predict, inspect, datasets, reproduce):
+for command in (demo, stream, fit, predict, forecast, plot, merge, serve, inspect, datasets):
     app.command(command.NAME)(command.command)
 
 
@@ -46,12 +47,17 @@ def options(
 def run(arguments: list[str] | None = None) -> None:
     """Run a command, and leave with its exit code."""
     try:
+        _startup.imported()
         # Absurd numbers in a file make infinite errors: that is the right answer, and no reason to warn.
         with np.errstate(over="ignore", invalid="ignore"):
             app(arguments, prog_name="ovk")
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        sys.stderr.close()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as end:
+        # Whoever read our output has seen enough; typer turns that into a failure.
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # What is left in the buffer must not raise once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:
         message, code = explain(error)

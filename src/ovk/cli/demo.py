@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from threadpoolctl import threadpool_limits
 
 from ovk import OLOK, PKAWV, load, progressive, save
+from ovk._threads import one_blas_thread
 from ovk.cli.errors import Exit, blaming
 from ovk.cli.options import Json
 from ovk.cli.output import err, number, out, print_json, table
@@ -59,8 +59,8 @@ def command(
             "missing,\nand in the second third of the stream the shape moves. "
             "Every row is predicted before it is learned.\n"
         )
-    with threadpool_limits(limits=1):
-        results, models = _race(stream)
+    with one_blas_thread(tiles=1):
+        results, models = _evaluate(stream)
     found = _together(results, stream.target_names)
     seconds = time.perf_counter() - start
     model_file, page = folder / "demo.ovk", folder / "report.html"
@@ -89,7 +89,7 @@ def command(
     out.print(f"{seconds:.0f} s" + (f"; the report is in {page}" if drawn else ""), markup=False)
 
 
-def _race(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]]:
+def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]]:
     """All learners over the stream, with progress on standard error."""
     models = contestants()
     results: dict[str, ProgressiveResult] = {}
@@ -106,7 +106,7 @@ def _race(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]]:
             # The baselines are the same beside every learner: once is enough.
             beside: list[Any] = ["mean", RefittedRidge(max_rows=600)] if number_ == 0 else []
             results[name] = progressive(
-                model, chunks(), warm_up=CHUNK, baselines=beside, chunk_size=CHUNK, keep="all", progress=False
+                model, chunks(), untested=CHUNK, baselines=beside, chunk_size=CHUNK, keep="all", progress=False
             )
     return results, models
 

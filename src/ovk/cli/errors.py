@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass
+from ovk.sessions import OtherSession
+from ovk.streams import BrokerError, StreamLost
 
 #: Set this variable to see where an error came from.
 VARIABLE = "OVK_TRACEBACK"
@@ -24,6 +26,7 @@ class Exit(IntEnum):
     MODEL = 4
     PACKAGE = 5
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 class Failure(Exception):
@@ -46,6 +49,8 @@ def blaming(code: Exit) -> Iterator[None]:
 
 
 def _code(error: BaseException, code: Exit) -> Exit:
+    if isinstance(error, OtherSession) or (isinstance(error, BrokerError) and not isinstance(error, StreamLost)):
+        return Exit.USAGE
     return Exit.MODEL if isinstance(error, (ChangedClass, CorruptFile, NewerFormat, UnknownClass)) else code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,12 +42,16 @@ def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")]
 
 
 def _show(name: str, value: Any, depth: int) -> None:
-    """A line for each value, objects with their parts below them."""
+    """A line for each value, objects and dicts with their parts below them."""
     pad = "  " * depth
-    if isinstance(value, StoredObject) and depth < 4:
-        out.print(f"{pad}{name}: {value.class_name}", markup=False)
-        for key, part in {**value.parameters, **value.state}.items():
-            _show(key, part, depth + 1)
+    parts: Mapping[Any, Any] = value if isinstance(value, dict) else {}
+    label = ""
+    if isinstance(value, StoredObject):
+        label, parts = f" {value.class_name}", {**value.parameters, **value.state}
+    if (parts or label) and depth < 4:
+        out.print(f"{pad}{name}:{label}", markup=False)
+        for key, part in parts.items():
+            _show(str(key), part, depth + 1)
         return
     text = repr(value)
     out.print(f"{pad}{name} = {text if len(text) <= 100 else text[:97] + '...'}", markup=False)

@@ -8,14 +8,55 @@ from typing import Annotated
 import typer
 
 from ovk.cli.errors import Exit, Failure
+from ovk.sessions.models import KERNELS
 
-File = Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet (.gz, .xz, .bz2 too); - is standard input.")]
+File = Annotated[
+    str, typer.Argument(help="CSV, JSON lines or Parquet (.gz, .xz, .bz2, .zst too); - is standard input.")
+]
+Source = Annotated[
+    str, typer.Argument(help=f"{File.__metadata__[0].help} Or nats://host:4222/STREAM, kafka://host:9092/TOPIC.")
+]
 Targets = Annotated[str, typer.Option(help="Output columns, separated by commas.")]
-Features = Annotated[str, typer.Option(help="Input columns, separated by commas. [default: all others]")]
+Features = Annotated[
+    str | None, typer.Option(help='Input columns, separated by commas; "" for none. [default: all others]')
+]
 Time = Annotated[str, typer.Option(help="Columns with the time of a row (Date,Time): calendar inputs.")]
 Format = Annotated[str, typer.Option("--format", help="csv, jsonl or parquet. [default: by the name of the file]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Write to this file instead of standard output; Parquet if it ends in .parquet."),
+]
+Level = Annotated[float, typer.Option(help="How often an interval should hold the outcome.")]
 Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets. [default: the variable OVK_DATA]")]
+
+
+Classify = Annotated[
+    bool, typer.Option("--classify", help="The target holds classes: words, or whole numbers of few values.")
+]
+MaxBad = Annotated[
+    float, typer.Option(help="Share of rows that cannot be read, or only in part, that is an error.", min=0, max=1)
+]
+Horizon = Annotated[
+    int, typer.Option(help="With --lags: rows ahead for which forecasts are tested (`ovk forecast`).", min=0)
+]
+WarnBad = Annotated[float, typer.Option(help="Share of such rows that is worth a warning.", min=0, max=1)]
+
+
+def check_kernel(kernel: str, coupling: float | None) -> None:
+    """Refuse a kernel or a coupling that no model takes."""
+    if kernel not in KERNELS:
+        raise Failure(f"--kernel must be one of {', '.join(KERNELS)}, got {kernel!r}", Exit.USAGE)
+    if coupling is not None and not 0 <= coupling < 1:
+        raise Failure(
+            f"--coupling must be from 0 to below 1, got {coupling:g}: at 1 all outputs would agree", Exit.USAGE
+        )
+
+
+def check_level(level: float) -> None:
+    """Refuse a level of intervals that is no probability."""
+    if not 0 < level < 1:
+        raise Failure(f"--level must lie between 0 and 1, got {level:g}", Exit.USAGE)
 
 
 def listed(text: str) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 #: Results.
 out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -24,10 +25,42 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
     """Print a table; the first `words` columns hold words, the others numbers."""
     shown = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for k, name in enumerate(columns):
-        shown.add_column(name, justify="left" if k < words else "right", overflow="fold")
+        shown.add_column(_text(name), justify="left" if k < words else "right", overflow="fold")
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*map(_text, row))
     out.print(shown)
+
+
+def _text(cell: str) -> Text:
+    """A cell as data: square brackets are no markup, and control characters do not reach the terminal.
+
+    >>> _text("y [kg]\\x1b[2J").plain
+    'y [kg][2J'
+    """
+    return Text("".join(letter for letter in cell if letter.isprintable()))
+
+
+def print_columns(readings: Mapping[str, str]) -> None:
+    """Say how the columns of a table are read, those that are read alike in one line."""
+    alike: dict[str, list[str]] = {}
+    for name, reading in readings.items():
+        alike.setdefault(reading, []).append(name)
+    for reading, names in alike.items():
+        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        out.print(_text(f"{shown}: {reading}"))
+
+
+def print_bad_rows(bad: int, rows: int, faults: Sequence[tuple[int, str]], warn: float) -> None:
+    """Say how many rows could not be read, and how; as a warning on standard error if they are many."""
+    if not bad:
+        return
+    console = err if bad > warn * rows else out
+    share = f"{bad / max(rows, 1):.1%} of {rows:,} rows" if bad > warn * rows else f"{bad:,} of {rows:,} rows"
+    style = "yellow" if console is err else ""
+    lead = "warning: " if console is err else ""
+    console.print(_text(f"{lead}{share} could not be read, or only in part:"), style=style)
+    for row, fault in faults:
+        console.print(_text(f"  row {row}: {fault}"), style=style)
 
 
 def number(value: float) -> str:

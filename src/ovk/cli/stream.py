@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from ovk.cli.errors import Exit, Failure, blaming
-from ovk.cli.memory import peak_memory
-from ovk.cli.options import Features, File, Format, Json, Targets, Time, listed, whole_numbers
-from ovk.cli.output import err, number, out, print_json, table
+from ovk.cli.options import (
+    Classify,
+    Features,
+    Format,
+    Horizon,
+    Json,
+    MaxBad,
+    Source,
+    Targets,
+    Time,
+    WarnBad,
+    check_kernel,
+    listed,
+    whole_numbers,
+)
+from ovk.cli.output import err, out, print_json
+from ovk.cli.progress import ProgressDisplay
+from ovk.cli.session_summary import peak_memory, print_session, summary
 from ovk.persistence import CorruptFile, load
-from ovk.sessions import MODELS, Session, Settings, learn
-from ovk.sessions import Progress as Reached
-from ovk.streams import open_records
+from ovk.sessions import MODELS, Interrupted, Settings, StopSignals, learn
+from ovk.sessions.learn import load_session
+from ovk.streams import Records, is_address, open_broker, open_records
 
 NAME = "stream"
 
@@ -24,9 +41,10 @@ _MODELS = ", ".join(["auto", *MODELS])
 
 
 def command(
-    file: File,
+    context: typer.Context,
+    file: Source,
     targets: Targets = "",
-    features: Features = "",
+    features: Features = None,
     time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
     lags: Annotated[str, typer.Option(help="Outputs of so many rows before become inputs, such as 1,2,60.")] = "",
     model: Annotated[str, typer.Option(help=f"{_MODELS}.")] = "auto",
@@ -41,74 +59,47 @@ def command(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with this model, behind the rows that it has learned.")
     ] = None,
+    continue_with: Annotated[
+        Path | None, typer.Option(help="Go on with this model at the first row of another file with the same columns.")
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="Begin with the columns, scaling and features of this model, to be merged with it later."),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (HTML) to this file.")] = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write all predictions into this folder, in parts.")] = None,
+    predictions: Annotated[
+        str,
+        typer.Option(help="Folder for all predictions, in parts; - prints them; nats://host/SUBJECT publishes them."),
+    ] = "",
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for new rows of a broker, until Ctrl-C.")] = False,
+    id_column: Annotated[
+        str, typer.Option(help="Column of a broker's rows that tells them apart: a row that comes again is dropped.")
+    ] = "",
+    id_memory: Annotated[int, typer.Option(help="How many ids are remembered.", min=1)] = 100_000,
+    columns: Annotated[str, typer.Option(help="Names of the columns of a broker's CSV lines.")] = "",
+    accept_gap: Annotated[
+        bool, typer.Option("--accept-gap", help="Go on where a broker no longer has messages that were not learned.")
+    ] = False,
+    classify: Classify = False,
+    horizon: Horizon = 24,
+    max_bad: MaxBad = 0.2,
+    warn_bad: WarnBad = 0.01,
     form: Format = "",
     as_json: Json = False,
 ) -> None:
     """Predict every row of a file before learning from it: any length, bounded memory, no look-ahead.
 
-    Rows that cannot be read are counted and left out; missing outputs are learned around. Words and dates become
+    Cells that cannot be read are counted and taken as missing, rows that cannot be read are counted and left out;
+    missing outputs are learned around. Words and dates become
     inputs by themselves. With --save the run can be killed at any moment and goes on with --resume: no row is learned
-    twice or lost.
+    twice or lost. Ctrl-C and SIGTERM save what was learned; a second one gives up at once.
     """
-    with blaming(Exit.USAGE):
-        settings = _settings(
-            targets, features, time_columns, lags, model, kernel, coupling, warm_up, block, checkpoint, resume
-        )
-    _check_places(save, resume, report, predictions)
-    if resume is not None and not resume.exists():
-        if settings is None:
-            raise Failure(f"there is no model {resume} yet: to begin one, give --targets", Exit.USAGE)
-        err.print(f"there is no {resume} yet: beginning at the first row")
-    start = time.perf_counter()
-    place = save or resume
-    try:
-        with blaming(Exit.DATA), open_records(file, form or None) as records, _Display(records.n_rows) as display:
-            session = learn(
-                records, settings, save_to=place, resume=resume, predictions=predictions, watch=display.show
-            )
-    except KeyboardInterrupt:
-        cure = f"what is safe is in {place}: go on with --resume {place}" if place else "with --save it could go on"
-        raise Failure(f"interrupted; {cure}", Exit.INTERRUPTED) from None
-    seconds = time.perf_counter() - start
-    found = {"rows_this_run": display.rows, "seconds": seconds, "peak_memory_mb": peak_memory()}
-    if report is not None:
-        from ovk.plotting import report as write
-
-        write(session.result(), report, **session.for_report(str(file)), seconds=seconds)
-    if as_json:
-        print_json({**_summary(session), **found, "model_file": place, "report": report})
-    else:
-        _print(session, found)
-        for what, path in (("model", place), ("predictions", predictions), ("report", report)):
-            if path is not None:
-                out.print(f"{what}: {path}", markup=False)
-
-
-def _settings(
-    targets: str,
-    features: str,
-    time_columns: str,
-    lags: str,
-    model: str,
-    kernel: str,
-    coupling: float | None,
-    warm_up: int,
-    block: int,
-    every: int,
-    resume: Path | None,
-) -> Settings | None:
-    """What was asked for; None if that is left to the model that is resumed."""
-    if not targets:
-        if resume is None:
-            raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
-        return None
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
-    return Settings(
+    check_kernel(kernel, coupling)
+    asked = Settings(
         targets=listed(targets),
-        features=listed(features) if features else None,
+        features=None if features is None else listed(features),
         time=listed(time_columns),
         lags=whole_numbers(lags, "--lags") if lags else [],
         model=model,
@@ -116,24 +107,163 @@ def _settings(
         coupling=coupling,
         warm_up=warm_up,
         block=block,
-        every=every,
+        every=checkpoint,
+        max_bad=max_bad,
+        horizon=horizon,
+        classify=classify,
     )
+    _check_places(save, resume, continue_with, like, report, predictions)
+    settings = _settings_to_start_with(asked, context, resume, continue_with, like)
+    start = time.perf_counter()
+    place = save or resume or continue_with
+    with StopSignals() as stop:
+        try:
+            broker: dict[str, Any] = {"follow": follow, "id_column": id_column or None, "id_memory": id_memory}
+            broker |= {"columns": listed(columns) or None, "accept_gap": accept_gap}
+            opened = _opened(file, form or None, broker, context)
+            # Blocks are full, and the model the same whenever rows come, unless somebody waits for the predictions.
+            opened.live = predictions == "-"
+            with blaming(Exit.DATA), opened as records, ProgressDisplay(records) as display:
+                session = learn(
+                    records,
+                    settings,
+                    save_to=place,
+                    resume=resume,
+                    continue_with=continue_with,
+                    like=like,
+                    predictions=predictions or None,
+                    watch=display.show,
+                    stop=stop,
+                )
+        except KeyboardInterrupt as error:
+            code = Exit.TERMINATED if stop.received == signal.SIGTERM else Exit.INTERRUPTED
+            raise Failure(_interrupted(error, place), code) from None
+    seconds = time.perf_counter() - start
+    found = {"rows_this_run": display.rows, "seconds": seconds, "peak_memory_mb": peak_memory()}
+    if report is not None:
+        from ovk.plotting import report as write
+
+        write(session.result(), report, **session.for_report(str(file)), seconds=seconds)
+    # Where predictions are printed, everything else goes to standard error.
+    with redirect_stdout(sys.stderr) if predictions == "-" else nullcontext():
+        if as_json:
+            print_json({**summary(session), **found, "model_file": place, "report": report})
+            return
+        print_session(session, found, warn_bad)
+        for what, path in (("model", place), ("predictions", predictions.removeprefix("-")), ("report", report)):
+            if path:
+                out.print(f"{what}: {path}", markup=False)
 
 
-def _check_places(save: Path | None, resume: Path | None, report: Path | None, predictions: Path | None) -> None:
+def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.Context) -> Records:
+    """The rows of a file, or those of a broker's stream."""
+    if is_address(file):
+        with blaming(Exit.USAGE):
+            return open_broker(file, form=form, **broker)
+    for name in broker:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise Failure(f"--{name.replace('_', '-')} is for streams of brokers, and {file} is a file", Exit.USAGE)
+    with blaming(Exit.DATA):
+        return open_records(file, form)
+
+
+#: Options that a session keeps, by the names of its settings; and what they are called in the command below, where
+#: that differs.
+_OPTIONS = {
+    **{name: f"--{name}" for name in ("targets", "features", "time", "lags", "model", "kernel", "coupling", "block")},
+    "warm_up": "--warm-up",
+    "every": "--checkpoint",
+    "max_bad": "--max-bad",
+    "classify": "--classify",
+    "horizon": "--horizon",
+}
+_ARGUMENTS = {"time": "time_columns", "every": "checkpoint"}
+
+
+def _settings_to_start_with(
+    asked: Settings, context: typer.Context, resume: Path | None, continue_with: Path | None, like: Path | None
+) -> Settings | None:
+    """What was asked for; None where a model goes on with its own settings, which must not be asked to be others."""
+    path = resume if resume is not None and (resume.exists() or like is None) else continue_with or like
+    if path is None or (path == resume and not resume.exists()):
+        if asked.targets:
+            if path is not None:
+                err.print(f"there is no {path} yet: beginning at the first row", markup=False)
+            return asked
+        missing = f"there is no model {path} yet: to begin one, give" if path else "name the output columns with"
+        raise Failure(f"{missing} --targets, such as --targets a,b,c", Exit.USAGE)
+    with blaming(Exit.MODEL):
+        kept = load_session(path).settings
+    differing = kept.differences(asked)
+    if not asked.targets:
+        # What was not asked for is as the model has it. (By name, since typer may bring a click of its own.)
+        sources = [context.get_parameter_source(_ARGUMENTS.get(name, name)) for name in differing]
+        pairs = zip(differing, sources, strict=True)
+        differing = [name for name, source in pairs if source is not None and source.name == "COMMANDLINE"]
+    if differing:
+        found = ", ".join(f"{_OPTIONS[name]} {_shown(getattr(kept, name))}" for name in differing)
+        raise Failure(
+            f"{path} was learned with other settings ({found}), which it keeps when it goes on: leave out "
+            f"{' and '.join(_OPTIONS[name] for name in differing)}, or start anew without it",
+            Exit.USAGE,
+        )
+    return None
+
+
+def _shown(value: Any) -> str:
+    """A setting as it is given on the command line.
+
+    >>> _shown([1, 2]), _shown(None), _shown(0.5)
+    ('1,2', '(none)', '0.5')
+    """
+    return ",".join(map(str, value)) or "(none)" if isinstance(value, (list, tuple)) else str(value or "(none)")
+
+
+def _interrupted(error: KeyboardInterrupt, place: Path | None) -> str:
+    """What is safe after an interruption, and how to go on."""
+    if place is None:
+        return "interrupted: nothing was saved; with --save the run could go on"
+    cure = f"go on with --resume {place}"
+    if isinstance(error, Interrupted) and error.saved is not None:
+        return f"interrupted: {error.saved:,} rows are safe in {place}: {cure}"
+    if not place.exists():
+        return f"interrupted before anything was learned: there is no {place} yet"
+    if isinstance(error, Interrupted):
+        return f"interrupted before anything new was learned: {place} is as it was"
+    return f"interrupted twice: {place} is as the last checkpoint left it: {cure}"
+
+
+def _check_places(
+    save: Path | None,
+    resume: Path | None,
+    continue_with: Path | None,
+    like: Path | None,
+    report: Path | None,
+    predictions: str,
+) -> None:
     """What would fail after hours should fail at once."""
-    for option, path in (("--save", save), ("--report", report), ("--resume", resume)):
+    if continue_with is not None and (resume is not None or like is not None):
+        other = "--like" if resume is None else "--resume"
+        raise Failure(f"{other} and --continue-with exclude each other: give one of them", Exit.USAGE)
+    if like is not None and like in (save, resume):
+        raise Failure(f"--like {like} is the model to begin like: give the new one another name", Exit.USAGE)
+    files = {"--save": save, "--report": report, "--resume": resume, "--continue-with": continue_with}
+    for option, path in files.items():
         if path is not None and path.is_dir():
             raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
         if path is not None and not path.absolute().parent.is_dir():
             raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
-    if predictions is not None and predictions.exists() and not predictions.is_dir():
+    for path, purpose in ((continue_with, "continue with"), (like, "begin like")):
+        if path is not None and not path.exists():
+            raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
+    if predictions not in ("", "-") and Path(predictions).exists() and not Path(predictions).is_dir():
         raise Failure(f"--predictions {predictions} is a file: name a folder", Exit.USAGE)
     if report is not None:
         from ovk.plotting.display import pyplot
 
         pyplot()
-    if save is not None and resume is None and save.exists():
+    if save is not None and save not in (resume, continue_with) and save.exists():
         with blaming(Exit.MODEL):
             _refuse_to_overwrite(save)
 
@@ -144,70 +274,3 @@ def _refuse_to_overwrite(path: Path) -> None:
         load(path)
     except CorruptFile as error:
         raise Failure(f"{path} is there and is not a model of ovk: give another name to --save", Exit.USAGE) from error
-
-
-class _Display:
-    """Rows so far, on standard error, if somebody is looking."""
-
-    def __init__(self, total: int | None) -> None:
-        self.rows = 0
-        columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
-        if total is not None:
-            columns += [BarColumn(), TaskProgressColumn()]
-        self._progress = Progress(
-            *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
-        )
-        self._task = self._progress.add_task("warming up", total=total)
-        self._start = time.perf_counter()
-
-    def __enter__(self) -> _Display:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def show(self, reached: Reached) -> None:
-        """Say how far it is."""
-        self.rows = reached.rows
-        rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
-        text = f"{reached.session.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
-        self._progress.update(self._task, completed=reached.session.offset, description=text)
-
-
-def _summary(session: Session) -> dict[str, Any]:
-    result = session.result()
-    return {
-        "rows": session.offset,
-        "unreadable_rows": session.n_bad,
-        "faults": [{"row": row, "fault": fault} for row, fault in session.faults],
-        "warm_up": result.warm_up,
-        "model": result.model.name,
-        "inputs": len(result.features),
-        "outputs": list(result.outputs),
-        "mse": {learner.name: learner.mse for learner in (result.model, *result.baselines)},
-        "mae": {learner.name: learner.mae for learner in (result.model, *result.baselines)},
-        "interval_coverage_90": session.recent.coverage[2],
-    }
-
-
-def _print(session: Session, found: dict[str, Any]) -> None:
-    result = session.result()
-    rate = found["rows_this_run"] / max(found["seconds"], 1e-9)
-    out.print(
-        f"{session.offset:,} rows read, {found['rows_this_run']:,} of them now in {found['seconds']:.1f} s "
-        f"({rate:,.0f} a second, {found['peak_memory_mb']:,.0f} MB at most); the first {result.warm_up:,} were the "
-        "warm-up"
-    )
-    if session.n_bad:
-        out.print(f"{session.n_bad:,} rows could not be read and were left out:")
-        for row, fault in session.faults[:3]:
-            out.print(f"  row {row}: {fault}", markup=False)
-    for name, why in session.preparation.left_out_.items():
-        out.print(f"column {name!r} is not used: {why}", markup=False)
-    learners = (result.model, *result.baselines)
-    rows = [
-        [output, *(number(learner.mse[q]) for learner in learners), f"{session.recent.coverage[2, q]:.0%}"]
-        for q, output in enumerate(result.outputs)
-    ]
-    table("mean squared error", ["", *(learner.name for learner in learners), "in 90% interval"], rows)

@@ -1,7 +1,22 @@
-"""Curves sampled on grids: quadrature, bases, and curves that were seen at points of their own."""
+"""Functions sampled on grids: quadrature, bases, products of grids, and curves seen at points of their own."""
 
-from ovk.curves.basis import Basis, FourierBasis, SplineBasis
+from ovk.curves.basis import Basis, FourierBasis, LegendreBasis, ProductBasis, SineBasis, SplineBasis
 from ovk.curves.gather import common_grid
 from ovk.curves.grid import BadGrid, Grid
+from ovk.curves.principal import PrincipalComponents
+from ovk.curves.product import Components, ProductGrid
 
-__all__ = ["BadGrid", "Basis", "FourierBasis", "Grid", "SplineBasis", "common_grid"]
+__all__ = [
+    "BadGrid",
+    "Basis",
+    "Components",
+    "FourierBasis",
+    "Grid",
+    "LegendreBasis",
+    "PrincipalComponents",
+    "ProductBasis",
+    "ProductGrid",
+    "SineBasis",
+    "SplineBasis",
+    "common_grid",
+]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
-from ovk._params import Parameters, cached
-from ovk._validation import Array, positive, whole
+from ovk._params import Parameters, cached, check_int, positive
+from ovk._types import Array
 
 
 class BadGrid(ValueError):
@@ -60,16 +61,25 @@ class Grid(Parameters):
         >>> Grid.regular(3).points
         array([0. , 0.5, 1. ])
         """
-        if whole(d, "d") < 2:
+        if check_int(d, "d") < 2:
             raise BadGrid("a grid needs at least 2 points, got 1: a single number is no curve")
         return cls(np.linspace(start, stop, d))
 
     def __len__(self) -> int:
         return len(self.checked())
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of points along each axis."""
+        return (len(self),)
+
+    def locations(self) -> Array:
+        """The points as rows, (d, 1): what a kernel of time takes."""
+        return self.checked()[:, None]
+
     @cached
     def checked(self) -> Array:
-        """The points, (d,), as they must be."""
+        """The points as an array (d,), after a check that they are finite, increase and fit into the period."""
         try:
             points = np.asarray(self.points, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -139,9 +149,21 @@ class Grid(Parameters):
             L = L[:-1]
         return L
 
+    def spline(self, points: Any) -> Any:
+        """The matrix S, (d, m), with Y S the curves at other points, by cubic splines through their values."""
+        own, new = self.checked(), self.inside(points)
+        if self.period is None:
+            kind: Any = "not-a-knot"
+            values = np.eye(len(own))
+        else:
+            kind, own = "periodic", np.append(own, own[0] + self.period)
+            new = own[0] + np.mod(new - own[0], self.period)
+            values = np.vstack([np.eye(len(own) - 1), np.eye(len(own) - 1)[:1]])
+        return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new).T)
+
     def inside(self, points: Any) -> Array:
-        """`points` as an array, if they lie in the interval of the grid (anywhere, when it is closed)."""
-        new = np.asarray(points, dtype=np.float64)
+        """`points`, or those of a grid, as an array, if they lie in the interval (anywhere, when it is closed)."""
+        new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
             raise BadGrid(f"points must be a sequence of finite numbers, got {points!r}")
         own = self.checked()
@@ -155,6 +177,10 @@ class Grid(Parameters):
             new = np.clip(new, own[0], own[-1])
         return new
 
+    def slopes(self, Y: Array) -> Array:
+        """Derivatives of curves (..., d) along each axis: (..., axes, d)."""
+        return (Y @ self.derivative())[..., None, :]
+
     def derivative(self) -> Array:
         """The matrix D, (d, d), with Y D the derivatives of curves, by differences of second order inside."""
         points = self.checked()
@@ -167,5 +193,5 @@ class Grid(Parameters):
 
 
 def as_grid(grid: Any) -> Grid:
-    """Turn what a user may pass as a grid into one: a `Grid`, or its points."""
+    """Turn what a user may pass as a grid, a `Grid` or its points, into a `Grid`."""
     return grid if isinstance(grid, Grid) else Grid(grid)

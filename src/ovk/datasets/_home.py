@@ -6,12 +6,10 @@ import hashlib
 import os
 from pathlib import Path
 
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._entry import DataFile, Dataset
+from ovk._types import PathLike
+from ovk.datasets._catalogue import CATALOGUE, DataFile, Dataset
 
 VARIABLE = "OVK_DATA"
-
-PathLike = str | os.PathLike[str]
 
 
 class DatasetNotFound(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""From verified bytes to arrays, and from arrays to the Bunch that every loader returns."""
+"""From verified bytes to arrays."""
 
 from __future__ import annotations
 
@@ -10,42 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import Bunch
 
-from ovk._validation import Array
-from ovk.datasets._entry import Dataset
+from ovk._types import Array
 
-#: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
-Loaded: TypeAlias = Any
+Converters: TypeAlias = Mapping[int | str, Callable[[str], float]] | None
 
 
-def bundle(
-    entry: Dataset,
-    data: Any,
-    target: npt.NDArray[Any],
-    feature_names: Sequence[str],
-    target_names: Sequence[str],
-    return_X_y: bool,
-    **fields: Any,
-) -> Loaded:
-    """The Bunch of a data set, or only its data and target."""
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        feature_names=list(feature_names),
-        target_names=list(target_names),
-        DESCR=entry.description,
-        **fields,
-    )
-
-
-def read_table(
-    content: bytes,
-    delimiter: str = ",",
-    converters: Mapping[int | str, Callable[[str], float]] | None = None,
-) -> tuple[list[str], Array]:
+def read_table(content: bytes, delimiter: str = ",", converters: Converters = None) -> tuple[list[str], Array]:
     """The names in the first line, and the numbers below it.
 
     >>> read_table(b'"a";"b"\\n1;2\\n3;4\\n', ";")
@@ -56,17 +27,19 @@ def read_table(
     return names, read_numbers(body, delimiter, converters)
 
 
-def read_numbers(
-    content: bytes,
-    delimiter: str = ",",
-    converters: Mapping[int | str, Callable[[str], float]] | None = None,
-) -> Array:
+def read_numbers(content: bytes, delimiter: str = ",", converters: Converters = None) -> Array:
     """The numbers of a text without header.
 
     >>> read_numbers(b"1,2\\n3,4\\n")
     array([[1., 2.], [3., 4.]])
     """
     return np.loadtxt(io.BytesIO(content), delimiter=delimiter, comments=None, ndmin=2, converters=converters)
+
+
+def read_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an npz file, by name."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def read_relation(content: bytes) -> tuple[list[str], list[str], Array]:

@@ -12,9 +12,10 @@ from scipy.io import loadmat
 from scipy.signal import butter, sosfiltfilt
 from sklearn.utils import Bunch
 
-from ovk._validation import Array, positive, whole
+from ovk._params import check_int, positive
+from ovk._types import Array, RandomState
 from ovk.curves import Grid
-from ovk.datasets._random import RandomState, as_generator
+from ovk.datasets._shared import as_generator
 from ovk.operators.curves import exponential_sums
 
 #: Samples per second of signals and flexion, as published.
@@ -51,7 +52,7 @@ def amplitude_modulation(signals: Any, width: int) -> Array:
            [9.]])
     """
     signals = np.asarray(signals, dtype=np.float64)
-    bins = len(signals) // whole(width, "width")
+    bins = len(signals) // check_int(width, "width")
     return np.asarray((signals[: bins * width] ** 2).reshape(bins, width, -1).sum(axis=1))
 
 
@@ -101,7 +102,7 @@ def prepare_bci(
         raise ValueError(
             f"signals must be (time, electrodes) and flexion (time,), got {signals.shape} and {flexion.shape}"
         )
-    segment = whole(segment, "segment", least=2)
+    segment = check_int(segment, "segment", least=2)
     chosen = list(range(signals.shape[1])) if channels is None else [int(c) for c in channels]
     if not chosen or not all(0 <= c < signals.shape[1] for c in chosen):
         raise ValueError(f"channels must name electrodes from 0 to {signals.shape[1] - 1}, got {channels!r}")
@@ -223,10 +224,10 @@ def make_bci(
     ((20, 1000), (20, 200), True)
     """
     rng = as_generator(random_state)
-    n_segments, n_channels = whole(n_segments, "n_segments"), whole(n_channels, "n_channels")
+    n_segments, n_channels = check_int(n_segments, "n_segments"), check_int(n_channels, "n_channels")
     noise = positive(noise, "noise", zero=True)
     seconds = float(rng.uniform(0.05, 0.2)) if lag is None else positive(lag, "lag", zero=True)
-    time = n_segments * whole(segment, "segment", least=2) * whole(bin_width, "bin_width")
+    time = n_segments * check_int(segment, "segment", least=2) * check_int(bin_width, "bin_width")
     delay = round(seconds * RATE)
     drive = _switching(time + delay, rng)
     # A movement is the drive of `delay` samples ago, smoothed by a symmetric exponential of 40 ms, twice.

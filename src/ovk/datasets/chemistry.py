@@ -6,10 +6,11 @@ import gzip
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array, Loaded, PathLike
 from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle, read_relation
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import read_relation
+from ovk.datasets._shared import bundle
 
 
 def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -48,7 +49,7 @@ def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     compounds, bits, data = read_relation(fingerprints)
     _, action_names, target = read_relation(actions)
     return bundle(
-        entry,
+        entry.description,
         data,
         target,
         [f"bit {bit}" for bit in bits],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from ovk._validation import Array
-from ovk.datasets._catalogue import CATALOGUE, DREAM3_NAMES
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle, read_numbers
+from ovk._types import Array, Loaded, PathLike
+from ovk.datasets._catalogue import member
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import read_numbers
+from ovk.datasets._shared import bundle
 
 
 def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -43,14 +46,25 @@ def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: boo
     Traceback (most recent call last):
     ValueError: name must be one of 'E1', 'E2', 'Y1', 'Y2', 'Y3', got 'E3'
     """
-    if name not in DREAM3_NAMES:
-        raise ValueError(f"name must be one of {', '.join(map(repr, DREAM3_NAMES))}, got {name!r}")
-    entry = CATALOGUE[f"dream3/{name}"]
+    entry = member("dream3", name)
     trajectories, network = read_files(entry, data_home)
     genes, times, series = _series(trajectories)
     signs = _signs(network, genes)
+    return gene_series_bundle(entry.description, series, times, signs, genes, return_X_y)
+
+
+def gene_series_bundle(
+    description: str,
+    series: list[Array],
+    times: Array,
+    signs: csr_array,
+    genes: list[str],
+    return_X_y: bool,
+    **fields: Any,
+) -> Loaded:
+    """The Bunch of several time series of genes, (times, genes) each, and of the signed network behind them."""
     return bundle(
-        entry,
+        description,
         np.concatenate([one[:-1] for one in series]),
         np.concatenate([one[1:] for one in series]),
         genes,
@@ -61,6 +75,7 @@ def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: boo
         groups=np.repeat(np.arange(len(series)), len(times) - 1),
         adjacency=abs(signs),
         signs=signs,
+        **fields,
     )
 
 

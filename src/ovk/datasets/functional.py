@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 
+from ovk._types import Loaded, PathLike
 from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import read_arrays
+from ovk.datasets._shared import bundle
 
 
 def load_canadian_weather(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -42,13 +42,13 @@ def load_canadian_weather(*, data_home: PathLike | None = None, return_X_y: bool
     ...     assert weather.data.shape == weather.target.shape == (35, 365)
     """
     entry = CATALOGUE["canadian_weather"]
-    with np.load(io.BytesIO(read_files(entry, data_home)[0]), allow_pickle=False) as arrays:
-        # (days, stations, variables) -> (variables, stations, days)
-        temperature, precipitation, log_precipitation = np.ascontiguousarray(arrays["dailyAv"].T)
-        stations = {key: arrays[key] for key in ("place", "province", "region", "coordinates")}
+    arrays = read_arrays(read_files(entry, data_home)[0])
+    # (days, stations, variables) -> (variables, stations, days)
+    temperature, precipitation, log_precipitation = np.ascontiguousarray(arrays["dailyAv"].T)
+    stations = {key: arrays[key] for key in ("place", "province", "region", "coordinates")}
     grid = np.arange(1.0, 366.0)
     return bundle(
-        entry,
+        entry.description,
         temperature,
         log_precipitation,
         [f"temperature on day {day:.0f}" for day in grid],
@@ -84,12 +84,11 @@ def load_gait(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     ...     assert hip.shape == knee.shape == (39, 20)
     """
     entry = CATALOGUE["gait"]
-    with np.load(io.BytesIO(read_files(entry, data_home)[0]), allow_pickle=False) as arrays:
-        # (times, boys, joints) -> (joints, boys, times)
-        hip, knee = np.ascontiguousarray(arrays["gait"].T)
+    # (times, boys, joints) -> (joints, boys, times)
+    hip, knee = np.ascontiguousarray(read_arrays(read_files(entry, data_home)[0])["gait"].T)
     grid = np.linspace(0.025, 0.975, hip.shape[1])
     return bundle(
-        entry,
+        entry.description,
         hip,
         knee,
         [f"hip at {t:.3f}" for t in grid],

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import Bunch
 
-from ovk._validation import Array, positive, whole
-from ovk.datasets._random import RandomState, as_generator
-from ovk.datasets._reading import Loaded
+from ovk._params import check_int, positive
+from ovk._types import Array, Loaded, RandomState
+from ovk.batch.okvar.dynamics import runge_kutta
+from ovk.datasets._shared import as_generator
+from ovk.datasets.dream3 import gene_series_bundle
 
 #: Regulators of one gene: with k of them there are 2^k ways to be bound.
 MOST_REGULATORS = 10
@@ -81,29 +84,44 @@ class GeneNetwork:
         total: Array = chance @ np.clip(level, 0.0, 1.0)
         return total
 
-    def simulate(self, mrna: Array, proteins: Array, times: Array, *, max_step: float = 0.2) -> Array:
+    def simulate(
+        self,
+        mrna: Array,
+        proteins: Array,
+        times: Array,
+        *,
+        push: Callable[[float], Any] = lambda t: 0.0,
+        shock: float = 0.0,
+        rng: np.random.Generator | None = None,
+        max_step: float = 0.2,
+    ) -> Array:
         """Levels of mRNA at the times, (series, times, n), from initial levels (series, n), by Runge and Kutta.
 
-        A step is at most `max_step` of the shortest time constant.
+        Between two times, ``push`` of the first of them, (series, n) or a number, is added to the activations, which
+        stay within [0, 1]; `rng` draws noise of the standard deviation `shock` times the root of its span, added to the
+        mRNA at the second. A step is at most `max_step` of the shortest time constant.
         """
         longest = max_step / float(max(self.decay.max(), self.turnover.max()))
         state = np.stack([mrna, proteins]).astype(np.float64)
         levels = [state[0]]
-        for span in np.diff(times):
-            steps = int(np.ceil(span / longest))
-            h = span / steps
-            for _ in range(steps):
-                a = self._velocity(state)
-                b = self._velocity(state + 0.5 * h * a)
-                c = self._velocity(state + 0.5 * h * b)
-                d = self._velocity(state + h * c)
-                state = state + h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
-            levels.append(state[0])
+        for start, span in zip(times, np.diff(times), strict=False):
+            added = push(float(start))
+            state = runge_kutta(partial(self._velocity, push=added), state, span, int(np.ceil(span / longest)))
+            if rng is not None:
+                state[0] = np.maximum(state[0] + shock * np.sqrt(span) * rng.standard_normal(state[0].shape), 0.0)
+            levels.append(state[0].copy())
         return np.stack(levels, axis=1)
 
-    def _velocity(self, state: Array) -> Array:
+    def steady(self, mrna: Array) -> Array:
+        """Where levels (series, n) come to rest: those after forty of the longest time constants."""
+        end = 40.0 / float(min(self.decay.min(), self.turnover.min()))
+        rest: Array = self.simulate(mrna, mrna, np.array([0.0, end]))[:, -1]
+        return rest
+
+    def _velocity(self, state: Array, push: Any) -> Array:
         m, p = state
-        return np.stack([self.decay * (self.activation(p) - m), self.turnover * (m - p)])
+        active = np.clip(self.activation(p) + push, 0.0, 1.0)
+        return np.stack([self.decay * (active - m), self.turnover * (m - p)])
 
 
 def make_gene_network(
@@ -118,13 +136,14 @@ def make_gene_network(
     half_life: tuple[float, float] = (5.0, 50.0),
     protein_half_life: tuple[float, float] | None = None,
     initial_proteins: Literal["same", "independent"] = "same",
+    experiment: Literal["relax", "release", "knock-out", "fluctuate"] = "relax",
     random_state: RandomState = None,
     return_X_y: bool = False,
 ) -> Loaded:
     """Draw a network of genes and simulate time series of their mRNA, in the layout of the DREAM3 challenge.
 
-    Every series starts from random levels of mRNA and relaxes. Levels lie in [0, 1]; noise is added and what leaves
-    the interval is clipped. With the same `random_state`, the network does not depend on the series.
+    By default every series starts from random levels of mRNA and relaxes. Levels lie in [0, 1]; noise is added and
+    what leaves the interval is clipped. With the same `random_state`, the network does not depend on the series.
 
     Parameters
     ----------
@@ -142,7 +161,12 @@ def make_gene_network(
     half_life, protein_half_life : (shortest, longest)
         Half-lives of mRNA and of protein, drawn uniformly; those of protein are like those of mRNA by default.
     initial_proteins : {"same", "independent"}
-        Proteins start at the level of their mRNA, or at random levels of their own.
+        Proteins start at the level of their mRNA, or at random levels of their own, when the experiment is "relax".
+    experiment : {"relax", "release", "knock-out", "fluctuate"}
+        What is done to the genes. "relax": random levels, left alone. "release": from rest, about a third of the genes,
+        others in each series, are pushed up or down for the first half of the time and then released. "knock-out":
+        from rest, one gene in each series, in turn, is silenced at the start. "fluctuate": from rest, noise drives
+        the dynamics all the time.
     random_state : int, Generator, RandomState or None
     return_X_y : bool
         Return (data, target) instead of the Bunch.
@@ -160,8 +184,8 @@ def make_gene_network(
     >>> len(made.series), made.series[0].shape, made.adjacency.nnz
     (4, (21, 10), 17)
     """
-    n, length = whole(n_genes, "n_genes"), whole(n_points, "n_points", least=2)
-    count, sigma = whole(n_series, "n_series"), positive(noise, "noise", zero=True)
+    n, length = check_int(n_genes, "n_genes"), check_int(n_points, "n_points", least=2)
+    count, sigma = check_int(n_series, "n_series"), positive(noise, "noise", zero=True)
     span = positive(duration, "duration")
     if initial_proteins not in ("same", "independent"):
         raise ValueError(f"initial_proteins must be 'same' or 'independent', got {initial_proteins!r}")
@@ -171,31 +195,40 @@ def make_gene_network(
     mrna = rng.uniform(size=(count, n))
     proteins = mrna if initial_proteins == "same" else rng.uniform(size=(count, n))
     times = np.linspace(0.0, span, length)
-    levels = network.simulate(mrna, proteins, times)
+    if experiment == "relax":
+        levels = network.simulate(mrna, proteins, times)
+    else:
+        levels = _from_rest(network, mrna, times, experiment, rng)
     series = list(np.clip(levels + sigma * rng.standard_normal(levels.shape), 0.0, 1.0))
-    data, target = (np.concatenate([one[part] for one in series]) for part in (slice(-1), slice(1, None)))
-    if return_X_y:
-        return data, target
-    genes = [f"G{i + 1}" for i in range(n)]
-    return Bunch(
-        data=data,
-        target=target,
-        series=series,
-        times=times,
-        groups=np.repeat(np.arange(count), length - 1),
-        adjacency=csr_array(np.abs(signs)),
-        signs=csr_array(signs),
-        network=network,
-        feature_names=genes,
-        target_names=genes,
-        DESCR=f"Simulated network of {n} genes with {np.count_nonzero(signs)} edges, {count} series of {length} points",
+    description = (
+        f"Simulated network of {n} genes with {np.count_nonzero(signs)} edges, {count} series of {length} points"
     )
+    genes = [f"G{i + 1}" for i in range(n)]
+    return gene_series_bundle(description, series, times, csr_array(signs), genes, return_X_y, network=network)
+
+
+#: Noise of the dynamics in "fluctuate": the standard deviation of its sum over one unit of time.
+SHOCK = 0.02
+
+
+def _from_rest(network: GeneNetwork, mrna: Array, times: Array, experiment: str, rng: np.random.Generator) -> Array:
+    """The levels of an experiment that begins at rest, (series, times, n)."""
+    rest, (count, n) = network.steady(mrna), mrna.shape
+    if experiment == "fluctuate":
+        return network.simulate(rest, rest, times, shock=SHOCK, rng=rng)
+    if experiment == "release":
+        pushed = np.where(rng.uniform(size=(count, n)) < 1 / 3, rng.choice([-1.0, 1.0], size=(count, n)), 0.0)
+        return network.simulate(rest, rest, times, push=lambda t: pushed if t < times[-1] / 2 else 0.0)
+    if experiment == "knock-out":
+        silent = -(np.arange(count)[:, None] % n == rng.permutation(n)).astype(np.float64)
+        return network.simulate(rest, rest, times, push=lambda t: silent)
+    raise ValueError(f"experiment must be 'relax', 'release', 'knock-out' or 'fluctuate', got {experiment!r}")
 
 
 def _random_signs(rng: np.random.Generator, n: int, n_edges: int | None) -> Array:
     """A random network: regulators drawn by a heavy-tailed liking, regulated genes evenly."""
     room = n * min(n - 1, MOST_REGULATORS)
-    wanted = min(round(5 * n / 3), room) if n_edges is None else whole(n_edges, "n_edges", least=0)
+    wanted = min(round(5 * n / 3), room) if n_edges is None else check_int(n_edges, "n_edges", least=0)
     if wanted > room:
         raise ValueError(f"n_edges must be at most {room} for {n} genes, got {n_edges}")
     liking = rng.pareto(1.5, size=n) + 0.3

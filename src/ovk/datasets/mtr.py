@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.io import arff
 
-from ovk._validation import Array
-from ovk.datasets._catalogue import CATALOGUE, MTR_NAMES
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle
+from ovk._types import Array, Loaded, PathLike
+from ovk.datasets._catalogue import member
+from ovk.datasets._home import read_files
+from ovk.datasets._shared import bundle
 
 
 def load_mtr(name: str, *, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -58,13 +58,11 @@ def load_mtr(name: str, *, data_home: PathLike | None = None, return_X_y: bool =
     Traceback (most recent call last):
     ValueError: name must be one of 'andro', 'edm', 'enb', 'jura', 'slump', 'wq', 'sf1', 'atp1d', got 'iris'
     """
-    if name not in MTR_NAMES:
-        raise ValueError(f"name must be one of {', '.join(map(repr, MTR_NAMES))}, got {name!r}")
-    entry = CATALOGUE[f"mtr/{name}"]
+    entry = member("mtr", name)
     names, table = read_arff(read_files(entry, data_home)[0])
     d = entry.shape[2]
     data, target = np.ascontiguousarray(table[:, :-d]), np.ascontiguousarray(table[:, -d:])
-    return bundle(entry, data, target, names[:-d], names[-d:], return_X_y)
+    return bundle(entry.description, data, target, names[:-d], names[-d:], return_X_y)
 
 
 def read_arff(content: bytes) -> tuple[list[str], Array]:

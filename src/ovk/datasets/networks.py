@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import io
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from ovk._types import Loaded, PathLike
 from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle, read_relation
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import read_arrays, read_relation
+from ovk.datasets._shared import bundle
 
 #: Classes of Cora in the order of their labels; the sizes of the classes, all different, identify them.
 _CORA = (
@@ -49,14 +50,14 @@ def load_cora(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     ...     assert cora.adjacency.nnz == 2 * 5278 and cora.target_names[3] == "Neural_Networks"
     """
     entry = CATALOGUE["cora"]
-    with np.load(io.BytesIO(read_files(entry, data_home)[0]), allow_pickle=False) as arrays:
-        rows, words, edges = arrays["feature_rows"], arrays["feature_cols"], arrays["edges"]
-        target, p = arrays["labels"].astype(np.int64), int(arrays["n_features"])
+    arrays = read_arrays(read_files(entry, data_home)[0])
+    rows, words, edges = arrays["feature_rows"], arrays["feature_cols"], arrays["edges"]
+    target, p = arrays["labels"].astype(np.int64), int(arrays["n_features"])
     n = len(target)
     data = csr_array((np.ones(len(rows)), (rows, words)), shape=(n, p))
     upper = csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     features = [f"word {j}" for j in range(p)]
-    return bundle(entry, data, target, features, _CORA, return_X_y, adjacency=upper + upper.T)
+    return bundle(entry.description, data, target, features, _CORA, return_X_y, adjacency=upper + upper.T)
 
 
 def load_dicty(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -96,7 +97,7 @@ def load_dicty(*, data_home: PathLike | None = None, return_X_y: bool = False) -
     _, _, constraints = read_relation(interactions)
     confidence = -10 * np.minimum(constraints, constraints.T)
     adjacency = csr_array(np.round(confidence, 3))
-    return bundle(entry, data, target, experiments, terms, return_X_y, adjacency=adjacency, genes=genes)
+    return bundle(entry.description, data, target, experiments, terms, return_X_y, adjacency=adjacency, genes=genes)
 
 
 def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -129,7 +130,9 @@ def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = Fal
     ...     assert yeast.kernel.shape == (150, 150) and yeast.adjacency.nnz == 2 * 168
     """
     entry = CATALOGUE["yeast_kegg"]
-    with np.load(io.BytesIO(read_files(entry, data_home)[0]), allow_pickle=False) as arrays:
-        kernel, target = arrays["K"], arrays["A"]
+    arrays = read_arrays(read_files(entry, data_home)[0])
+    kernel, target = arrays["K"], arrays["A"]
     proteins = [f"protein {i}" for i in range(len(kernel))]
-    return bundle(entry, kernel, target, proteins, proteins, return_X_y, kernel=kernel, adjacency=csr_array(target))
+    return bundle(
+        entry.description, kernel, target, proteins, proteins, return_X_y, kernel=kernel, adjacency=csr_array(target)
+    )

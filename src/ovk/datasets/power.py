@@ -9,11 +9,13 @@ from itertools import islice
 
 import numpy as np
 
+from ovk._params import check_int
 from ovk._progress import ProgressBar
-from ovk._validation import Array, whole
+from ovk._types import Array, Loaded, PathLike
 from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle, columns, read_table
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import columns, read_table
+from ovk.datasets._shared import bundle
 
 _BLOCK = 100_000  # lines parsed at a time
 _DAYS = ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche")
@@ -49,7 +51,7 @@ def load_household(*, data_home: PathLike | None = None, n_rows: int | None = No
     ...     assert house.target.shape == (60, 7) and str(house.time[0]) == "2006-12-16T17:24"
     """
     entry = CATALOGUE["household"]
-    rows = entry.shape[0] if n_rows is None else min(whole(n_rows, "n_rows"), entry.shape[0])
+    rows = entry.shape[0] if n_rows is None else min(check_int(n_rows, "n_rows"), entry.shape[0])
     names, target = _minutes(read_files(entry, data_home)[0], rows)
     time = np.datetime64("2006-12-16T17:24") + np.arange(rows)  # the file has every minute, in order
     day = time.astype("datetime64[D]")
@@ -62,7 +64,7 @@ def load_household(*, data_home: PathLike | None = None, n_rows: int | None = No
         ]
     )
     features = ["elapsed_days", "minute_of_day", "day_of_week", "day_of_year"]
-    return bundle(entry, data, target, features, names, return_X_y, time=time)
+    return bundle(entry.description, data, target, features, names, return_X_y, time=time)
 
 
 def _minutes(content: bytes, rows: int) -> tuple[list[str], Array]:
@@ -123,7 +125,7 @@ def load_french_load(*, data_home: PathLike | None = None, return_X_y: bool = Fa
     features = [name for name in names if name not in ("Date", "WeekDays", *regions, *national)]
     days = table[:, [week_day]] == np.arange(len(_DAYS))
     return bundle(
-        entry,
+        entry.description,
         np.column_stack([columns(names, table, features), days]),
         columns(names, table, regions),
         [*features, *(f"WeekDays={day}" for day in _DAYS)],

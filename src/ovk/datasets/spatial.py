@@ -9,9 +9,11 @@ import lzma
 import numpy as np
 from sklearn.utils import Bunch
 
+from ovk._types import Loaded, PathLike
 from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle, columns, read_numbers, read_table
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import columns, read_numbers, read_table
+from ovk.datasets._shared import bundle
 
 
 def load_california_gps(
@@ -51,7 +53,7 @@ def load_california_gps(
         features, axes = [*features, "height"], [*axes, "up"]
     velocities = [f"velocity_{axis}" for axis in axes]
     return bundle(
-        entry,
+        entry.description,
         columns(names, table, features),
         columns(names, table, velocities),
         features,
@@ -88,7 +90,7 @@ def load_glad(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     entry = CATALOGUE["glad"]
     data, target, data_test, grid_x, grid_y = map(read_numbers, read_files(entry, data_home))
     return bundle(
-        entry,
+        entry.description,
         data,
         target,
         ["x", "y"],
@@ -130,7 +132,7 @@ def load_jura(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
     features, metals = ["Xloc", "Yloc"], ["Cd", "Co", "Cr", "Cu", "Ni", "Pb", "Zn"]
     extra = {key: value for key, value in sampling.items() if key not in ("data", "target")}
     extra |= {f"{key}_validation": value for key, value in validation.items()}
-    return bundle(entry, sampling.data, sampling.target, features, metals, return_X_y, **extra)
+    return bundle(entry.description, sampling.data, sampling.target, features, metals, return_X_y, **extra)
 
 
 def _places(content: bytes) -> Bunch:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovk._types import Loaded, PathLike
 from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import PathLike, read_files
-from ovk.datasets._reading import Loaded, bundle, columns, read_table
+from ovk.datasets._home import read_files
+from ovk.datasets._reading import columns, read_table
+from ovk.datasets._shared import bundle
 
 
 def load_wine(
@@ -51,7 +53,7 @@ def load_wine(
         )
     features = [name for name in names if name not in wanted]
     data, target = columns(names, table, features), columns(names, table, wanted)
-    return bundle(entry, data, target, features, wanted, return_X_y)
+    return bundle(entry.description, data, target, features, wanted, return_X_y)
 
 
 def load_parkinsons(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -86,7 +88,7 @@ def load_parkinsons(*, data_home: PathLike | None = None, return_X_y: bool = Fal
     features = [name for name in names if name not in ("subject#", *wanted)]
     groups = table[:, names.index("subject#")].astype(np.int64)
     data, target = columns(names, table, features), columns(names, table, wanted)
-    return bundle(entry, data, target, features, wanted, return_X_y, groups=groups)
+    return bundle(entry.description, data, target, features, wanted, return_X_y, groups=groups)
 
 
 def load_codrna(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -117,7 +119,7 @@ def load_codrna(*, data_home: PathLike | None = None, return_X_y: bool = False) 
     features = ["10 * free energy", "length of the shorter sequence"]
     features += [f"frequency of {base} in sequence {s}" for s in (1, 2) for base in "AUC"]
     data, target = np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.int64)
-    return bundle(entry, data, target, features, ["other", "non-coding RNA"], return_X_y)
+    return bundle(entry.description, data, target, features, ["other", "non-coding RNA"], return_X_y)
 
 
 def load_elec2(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -150,4 +152,4 @@ def load_elec2(*, data_home: PathLike | None = None, return_X_y: bool = False) -
     _, table = read_table(gzip.decompress(read_files(entry, data_home)[0]))
     features = ["period", "nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
     data, target = np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.int64)
-    return bundle(entry, data, target, features, ["down", "up"], return_X_y)
+    return bundle(entry.description, data, target, features, ["down", "up"], return_X_y)

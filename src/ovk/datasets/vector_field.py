@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import Bunch
 
-from ovk._validation import Array, in_interval, positive, whole
-from ovk.datasets._random import RandomState, as_generator
-from ovk.datasets._reading import Loaded
+from ovk._params import check_int, in_interval, positive
+from ovk._types import Array, FieldKind, Loaded, RandomState
+from ovk.datasets._shared import as_generator, bundle
 
 _GRID = 15  # points on each side of the grid on which the speed is measured
-
-Kind = Literal["curl_free", "div_free", "mixed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +81,7 @@ class BumpField:
 def make_vector_field(
     n_samples: int = 200,
     *,
-    kind: Kind = "mixed",
+    kind: FieldKind = "mixed",
     n_dims: int = 2,
     mixture: float = 0.5,
     n_bumps: int = 10,
@@ -120,9 +117,9 @@ def make_vector_field(
     noise : float
         Standard deviation of the noise.
     outliers : float in [0, 1]
-        Share of the vectors that are replaced by mismatches, uniform over twice the range of the components.
+        Share of the vectors that are replaced by outliers, uniform over twice the range of the components.
     random_state : int, Generator, RandomState or None
-        Where the random numbers come from.
+        Seed or generator of the field, the points, noise and outliers.
     return_X_y : bool
         Return (data, target) instead of the Bunch.
 
@@ -130,7 +127,7 @@ def make_vector_field(
     -------
     Bunch
         `data` (n, n_dims), `target` (n, n_dims) with noise, `curl_free` and `div_free` (n, n_dims) the parts
-        without noise, `inlier` (n,) False at mismatches, `field` the true `BumpField` to evaluate
+        without noise, `inlier` (n,) False at outliers, `field` the true `BumpField` to evaluate
         anywhere, `feature_names`, `target_names`, `DESCR`.
 
     Examples
@@ -140,7 +137,7 @@ def make_vector_field(
     >>> sample.data.shape, sample.target.shape, bool((sample.curl_free == 0).all())
     ((50, 2), (50, 2), True)
     """
-    n, sigma = whole(n_samples, "n_samples"), positive(noise, "noise", zero=True)
+    n, sigma = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
     share = _share(kind, mixture)
     if n_dims not in (2, 3):
         raise ValueError(f"n_dims must be 2 or 3, got {n_dims!r}")
@@ -151,7 +148,7 @@ def make_vector_field(
     if width < (high - low) / (2 * _GRID):
         raise ValueError(f"length_scale must be at least 1/{2 * _GRID} of the width of the box, got {length_scale!r}")
     rng = as_generator(random_state)
-    field = _draw(rng, n_dims, whole(n_bumps, "n_bumps"), width, low, high, share)
+    field = _draw(rng, n_dims, check_int(n_bumps, "n_bumps"), width, low, high, share)
     data = rng.uniform(low, high, size=(n, n_dims))
     target = field(data) + sigma * rng.standard_normal((n, n_dims))
     wrong = in_interval(outliers, "outliers", 0, 1)
@@ -160,19 +157,18 @@ def make_vector_field(
         inlier[rng.permutation(n)[: round(wrong * n)]] = False
         reach = 2.0 * np.abs(target).max(axis=0)
         target = np.where(inlier[:, None], target, rng.uniform(-reach, reach, size=(n, n_dims)))
-    if return_X_y:
-        return data, target
     axes = "xyz"[:n_dims]
-    return Bunch(
-        data=data,
-        target=target,
+    return bundle(
+        f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
+        data,
+        target,
+        list(axes),
+        [f"velocity_{axis}" for axis in axes],
+        return_X_y,
         curl_free=field.curl_free(data),
         div_free=field.div_free(data),
         inlier=inlier,
         field=field,
-        feature_names=list(axes),
-        target_names=[f"velocity_{axis}" for axis in axes],
-        DESCR=f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
     )
 
 

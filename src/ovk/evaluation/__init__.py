@@ -1,41 +1,54 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
 from ovk.evaluation.baselines import Baseline, LastValue, RefittedRidge, RunningMean
+from ovk.evaluation.class_evaluator import ClassEvaluator
+from ovk.evaluation.class_scores import ClassificationResult, ClassScores
+from ovk.evaluation.classification import progressive_classes
 from ovk.evaluation.conformal import (
     ACI,
     Conformal,
     ConformalPID,
     IntervalResult,
+    Recent,
     Regions,
+    RollingConformal,
     StronglyAdaptive,
     WithIntervals,
 )
-from ovk.evaluation.curves import LearnerErrors
+from ovk.evaluation.delayed import DelayedLabels
+from ovk.evaluation.drift import DriftResult, PageHinkley
+from ovk.evaluation.evaluator import Evaluator
 from ovk.evaluation.learners import OnlineLearner
 from ovk.evaluation.progressive import progressive
-from ovk.evaluation.race import Race
-from ovk.evaluation.recent import Recent
 from ovk.evaluation.regret import Regret, regret
-from ovk.evaluation.result import ProgressiveResult
+from ovk.evaluation.result import LearnerErrors, ProgressiveResult
 
 __all__ = [
     "ACI",
     "Baseline",
+    "ClassEvaluator",
+    "ClassScores",
+    "ClassificationResult",
     "Conformal",
     "ConformalPID",
+    "DelayedLabels",
+    "DriftResult",
+    "Evaluator",
     "IntervalResult",
     "LastValue",
     "LearnerErrors",
     "OnlineLearner",
+    "PageHinkley",
     "ProgressiveResult",
-    "Race",
     "Recent",
     "RefittedRidge",
     "Regions",
     "Regret",
+    "RollingConformal",
     "RunningMean",
     "StronglyAdaptive",
     "WithIntervals",
     "progressive",
+    "progressive_classes",
     "regret",
 ]

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ovk._params import Parameters
-from ovk._validation import Array, whole
+from ovk._params import Parameters, check_int
+from ovk._state import Forkable
+from ovk._types import Array
 from ovk.batch import OVKRidge
-from ovk.evaluation.scaling import RunningMoments
+from ovk.evaluation.running import RunningMoments
 
 
-class Baseline(Parameters, ABC):
+class Baseline(Forkable, Parameters, ABC):
     """A simple learner under the contract of progressive evaluation: outputs (n, d), nan where not observed.
 
     All of them predict 0 before they have seen anything, like a learner that starts from f = 0, so that errors of all
@@ -53,6 +54,11 @@ class LastValue(Baseline):
         self.last_ = filled[-1]
         return filled[:-1]
 
+    def merge(self, other: LastValue) -> None:
+        """Go on as if the rows of the other came last."""
+        if hasattr(other, "last_"):
+            self.last_ = other.last_
+
 
 class RunningMean(Baseline):
     """Each output's mean so far.
@@ -68,11 +74,20 @@ class RunningMean(Baseline):
 
     name = "running mean"
 
+    _state_classes = {"moments_": RunningMoments}
+
     def predict_then_learn(self, X: Array, Y: Array) -> Array:
         if not hasattr(self, "moments_"):
             self.moments_ = RunningMoments(Y.shape[1])
-        mean, _ = self.moments_.before(Y)
+        mean, _ = self.moments_.before_then_add(Y)
         return mean
+
+    def merge(self, other: RunningMean) -> None:
+        """Add the rows of the other."""
+        if hasattr(other, "moments_"):
+            if not hasattr(self, "moments_"):
+                self.moments_ = RunningMoments(other.moments_.width)
+            self.moments_.merge(other.moments_)
 
 
 class RefittedRidge(Baseline):
@@ -108,6 +123,7 @@ class RefittedRidge(Baseline):
     FIRST = 8
 
     _saved_state = ("_seen", "_kept", "_next", "_recent", "_moments")
+    _state_classes = {"_moments": RunningMoments}
 
     def __init__(self, ridge: Any = None, max_rows: int = 2000) -> None:
         self.ridge = ridge
@@ -126,7 +142,7 @@ class RefittedRidge(Baseline):
             # Fits fall on fixed rows of the stream, wherever chunks end.
             stop = min(len(X), start + self._next - self._seen)
             F[start:stop] = self._predict(X[start:stop], Y.shape[1])
-            self._keep(X[start:stop], Y[start:stop])
+            self._remember(X[start:stop], Y[start:stop])
             self._seen += stop - start
             if self._seen == self._next:
                 self._next *= 2
@@ -144,12 +160,12 @@ class RefittedRidge(Baseline):
             F = outputs.mean + outputs.sd * F
         return F
 
-    def _keep(self, X: Array, Y: Array) -> None:
+    def _remember(self, X: Array, Y: Array) -> None:
         useful = np.isfinite(X).all(axis=1) & np.isfinite(Y).any(axis=1)
         if useful.any():
             self._recent.append((X[useful], np.where(np.isfinite(Y), Y, np.nan)[useful]))
             self._kept += int(useful.sum())
-        most = whole(self.max_rows, "max_rows")
+        most = check_int(self.max_rows, "max_rows")
         while self._recent and self._kept - len(self._recent[0][0]) >= most:
             self._kept -= len(self._recent.pop(0)[0])
 
@@ -161,8 +177,8 @@ class RefittedRidge(Baseline):
             # There is nothing to fit some output on: wait for the next time.
             return
         inputs, outputs = RunningMoments(X.shape[1]), RunningMoments(Y.shape[1])
-        inputs.take(X)
-        outputs.take(Y)
+        inputs.add(X)
+        outputs.add(Y)
         ridge = OVKRidge(alpha=0.1) if self.ridge is None else clone(self.ridge)
         self.ridge_ = ridge.fit((X - inputs.mean) / inputs.sd, (Y - outputs.mean) / outputs.sd)
         self._moments = inputs, outputs

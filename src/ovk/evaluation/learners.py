@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk._validation import Array
+from ovk._types import Array
 
 
 @runtime_checkable
@@ -16,6 +16,14 @@ class OnlineLearner(Protocol):
 
     def predict_then_learn(self, X: Any, y: Any, /) -> Any:
         """Predictions of the rows, in the shape of y, each made from the rows before it."""
+
+
+@runtime_checkable
+class Mergeable(Protocol):
+    """Can learn what another of its kind has learned, as from its rows."""
+
+    def merge(self, other: Any, /) -> Any:
+        """Take in what the other has learned."""
 
 
 @runtime_checkable

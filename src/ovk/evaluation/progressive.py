@@ -7,19 +7,21 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
+from ovk._params import check_int
 from ovk._progress import ProgressBar
-from ovk._validation import whole
 from ovk.evaluation.baselines import as_baseline
 from ovk.evaluation.conformal import as_intervals
+from ovk.evaluation.delayed import LearnsLate
+from ovk.evaluation.evaluator import Evaluator
 from ovk.evaluation.learners import as_learner
-from ovk.evaluation.race import Race
 from ovk.evaluation.result import ProgressiveResult
-from ovk.evaluation.scaling import as_scaling
+from ovk.evaluation.running import as_scaling
 from ovk.streams import Chunk, chunks
 
-#: Rows of the warm-up when there is scaling and nobody said how many.
-WARM_UP = 100
+#: Rows that are not tested when there is scaling and nobody said how many.
+UNTESTED = 100
 
 
 def progressive(
@@ -30,9 +32,10 @@ def progressive(
     targets: Any = None,
     features: Any = None,
     scale: str | None = None,
-    warm_up: int | None = None,
+    untested: int | None = None,
     baselines: Sequence[Any] = ("last", "mean"),
     intervals: Any = None,
+    delay: int = 0,
     chunk_size: int = 1024,
     keep: str = "predictions",
     progress: bool = True,
@@ -50,16 +53,19 @@ def progressive(
         an iterable of chunks, or the path of a CSV, Parquet or JSON lines file larger than memory
     scale : None, "warm-up" or "running"
         Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
-        warm-up, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original units.
-    warm_up : int; default 100 with `scale`, else 0
+        untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original
+        units.
+    untested : int; default 100 with `scale`, else 0
         The first rows, which the model learns in one go and on which it is not tested; they are scaled by their own
-        moments. A model that learns something from its first rows (``length_scale="median"``) needs them to.
+        moments. An online learner of ovk chooses units of its own in a warm-up, and needs none.
     baselines : names or baselines of `ovk.evaluation`
         "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
         rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
     intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
         Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
-        output; the method learns in place, in the units of the outputs. Rows of a warm-up have none.
+        output; the method learns in place, in the units of the outputs. Untested rows have none.
+    delay : how many rows later outputs come: row t is predicted from the outputs of the rows up to t - delay - 1. With
+        a delay the model predicts and learns one row at a time; scaling and baselines do not wait
     keep : "predictions", "all" or "none"
         What to keep of each row: its predictions, its inputs and outputs as well (for `regret`), or nothing, so that
         memory does not grow with the stream.
@@ -83,7 +89,7 @@ def progressive(
     >>> result = progressive(OLOK(Gaussian(2.0), alpha=1e-4), X, Y, scale="running")
     >>> print(result.summary())
     900 rows predicted, then learned, in ... s (... a second)
-    100 rows before them learned as a warm-up
+    100 rows before them learned, not tested
     1,000 support points
     <BLANKLINE>
     mean squared error        OLOK  last value  running mean
@@ -101,36 +107,39 @@ def progressive(
     if keep not in ("predictions", "all", "none"):
         raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
     scaling = as_scaling(scale)
-    if warm_up is None:
-        warm_up = 0 if scale is None else WARM_UP
-    warm_up = whole(warm_up, "warm_up", least=2 if scale == "warm-up" else 0)
+    if untested is None:
+        untested = 0 if scale is None else UNTESTED
+    untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
     if isinstance(baselines, str):
         baselines = [baselines]
     beside = [as_baseline(baseline) for baseline in baselines]
-    as_learner(model)
+    if isinstance(model, ClassifierMixin):
+        raise TypeError(f"{type(model).__name__} is a classifier: use progressive_classes")
+    learner = LearnsLate(model, delay) if check_int(delay, "delay", least=0) else model
+    as_learner(learner)
     method = None if intervals is None else as_intervals(intervals)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
-    race = None
+    evaluator = None
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
-        for chunk, tested in _after_warm_up(iter(stream), warm_up):
-            if race is None:
-                race = Race.of(model, beside, scaling, chunk, keep, method)
-            race.take(chunk, tested=tested)
+        for chunk, tested in _after_untested(iter(stream), untested):
+            if evaluator is None:
+                evaluator = Evaluator.start(learner, beside, scaling, chunk, keep, method)
+            evaluator.predict_then_learn(chunk, tested=tested)
             if bar is not None:
                 bar.update(len(chunk.X))
-    if race is None:
-        raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and no telling its columns")
-    return race.result()
+    if evaluator is None:
+        raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
+    return evaluator.result()
 
 
-def _after_warm_up(stream: Iterator[Chunk], warm_up: int) -> Iterator[tuple[Chunk, bool]]:
+def _after_untested(stream: Iterator[Chunk], untested: int) -> Iterator[tuple[Chunk, bool]]:
     """The first rows in one chunk that is not tested, then the others as they come."""
     head: list[Chunk] = []
-    while sum(len(chunk.X) for chunk in head) < warm_up and (chunk := next(stream, None)) is not None:
+    while sum(len(chunk.X) for chunk in head) < untested and (chunk := next(stream, None)) is not None:
         head.append(chunk)
     if head:
         X, Y = np.concatenate([chunk.X for chunk in head]), np.concatenate([chunk.Y for chunk in head])
-        yield head[0]._replace(X=X[:warm_up], Y=Y[:warm_up]), False
-        yield head[0]._replace(X=X[warm_up:], Y=Y[warm_up:]), True
+        yield head[0]._replace(X=X[:untested], Y=Y[:untested]), False
+        yield head[0]._replace(X=X[untested:], Y=Y[untested:]), True
     for chunk in stream:
         yield chunk, True

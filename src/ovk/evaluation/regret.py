@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ovk._validation import Array
-from ovk.batch.regressor import OVKRegressor
-from ovk.evaluation.curves import checkpoints
+from ovk._types import Array
+from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.evaluation.result import ProgressiveResult
+from ovk.evaluation.running import checkpoints
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,43 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.evaluation.conformal import IntervalResult
-from ovk.evaluation.curves import LearnerErrors
+from ovk.evaluation.drift import DriftResult
 
 #: Outputs shown in a table; of more, only the first and the last ones.
 SHOWN = 12
+
+
+@dataclass(frozen=True)
+class LearnerErrors:
+    """Errors of one learner over the rows so far, in the units of the outputs.
+
+    Attributes
+    ----------
+    name : what it is called in tables and plots
+    mse_curve, mae_curve : (checkpoints, d) mean squared and mean absolute error of all predictions so far
+    seconds : time it took
+    """
+
+    name: str
+    mse_curve: Array
+    mae_curve: Array
+    seconds: float
+
+    @property
+    def mse(self) -> Array:
+        """(d,) mean squared error of each output over the whole stream."""
+        return _last(self.mse_curve)
+
+    @property
+    def mae(self) -> Array:
+        """(d,) mean absolute error of each output over the whole stream."""
+        return _last(self.mae_curve)
+
+
+def _last(curve: Array) -> Array:
+    return curve[-1] if len(curve) else np.full(curve.shape[1], np.nan)
 
 
 @dataclass(frozen=True)
@@ -27,15 +58,16 @@ class ProgressiveResult:
     baselines : the same for each baseline, over the same rows
     rows : (checkpoints,) rows read when the curves were noted; the last one is all of them
     counts : (checkpoints, d) predictions of each output tested by then
-    predictions : (n, d), or (n,) if y was one-dimensional; nan in the warm-up and in skipped rows; None if not kept
+    predictions : (n, d), or (n,) if y was one-dimensional; nan in untested and in skipped rows; None if not kept
     inputs, targets : (n, p) and, in the shape of the predictions, all rows read; None if not kept
     features, outputs : names
     n_rows : rows read
-    warm_up : how many of these came first and were learned but not tested
+    untested : how many of these came first and were learned but not tested
     n_skipped : rows not learned: invalid ones, and for estimators that refuse them those with a missing output
     support_rows, support_sizes : number of support points after so many rows, at the end of each chunk in which a
         checkpoint fell; None for models without `support_`
     intervals : `IntervalResult` with coverage and widths, None if no intervals were asked for
+    drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did
 
     Examples
     --------
@@ -60,11 +92,12 @@ class ProgressiveResult:
     features: tuple[str, ...]
     outputs: tuple[str, ...]
     n_rows: int
-    warm_up: int
+    untested: int
     n_skipped: int
     support_rows: npt.NDArray[np.int64] | None
     support_sizes: npt.NDArray[np.int64] | None
     intervals: IntervalResult | None = None
+    drift: DriftResult | None = None
 
     @property
     def mse(self) -> Array:
@@ -86,15 +119,40 @@ class ProgressiveResult:
         """Rows that the model predicted and learned in a second."""
         return self.n_rows / self.seconds if self.seconds > 0 else float("nan")
 
+    def against_best_baseline(self) -> tuple[str, float] | None:
+        """Name of the best baseline, and the ratio of the model's mean squared error to that of it.
+
+        Over several outputs it is the geometric mean, since ratios of errors have no units. None if nothing was tested.
+        """
+
+        def score(mse: Array) -> float:
+            known = np.log(mse[np.isfinite(mse) & (mse > 0)])
+            return float(known.mean()) if len(known) else np.nan
+
+        scores = {learner.name: score(learner.mse) for learner in self.baselines}
+        best = min(scores, key=scores.__getitem__, default=None)
+        ratio = np.nan if best is None else float(np.exp(score(self.model.mse) - scores[best]))
+        return None if best is None or not np.isfinite(ratio) else (best, ratio)
+
+    def conclusion(self) -> str:
+        """One sentence: how the model compares with its best baseline."""
+        compared = self.against_best_baseline()
+        if compared is None:
+            return "Nothing can be said of the model yet: no row was tested beside a baseline."
+        best, ratio = compared
+        if ratio <= 1:
+            return f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline."
+        return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
+
     def summary(self) -> str:
         """The errors of model and baselines as a table to print."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        tested = self.n_rows - self.warm_up
+        tested = self.n_rows - self.untested
         yield f"{tested:,} rows predicted, then learned, in {self.seconds:.2f} s ({self.rows_per_second:,.0f} a second)"
-        if self.warm_up:
-            yield f"{self.warm_up:,} rows before them learned as a warm-up"
+        if self.untested:
+            yield f"{self.untested:,} rows before them learned, not tested"
         if self.n_skipped:
             yield f"{self.n_skipped:,} rows not learned"
         if self.support_sizes is not None and len(self.support_sizes):

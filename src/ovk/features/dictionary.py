@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import lapack
 from scipy.linalg.blas import dtrmm
 
 from ovk._params import Registered, equal
-from ovk._validation import Array
-from ovk.features.selection.base import Chooser, Neighbours, Selection
+from ovk._state import State
+from ovk._types import Array, Indices
+from ovk.features.selection.base import BlockKernels, Selection, SelectionState
 from ovk.features.selection.given import Given
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.triangular import whitened_rows
-
-Indices = npt.NDArray[np.intp]
 
 #: A point whose squared distance to the span of the others is below this part of k(z, z) gives no feature. The basis
 #: moves with rounding by eps / DEPENDENT, and with a projected past predictions depend on it.
@@ -31,7 +29,7 @@ DEPENDENT = 1e-6
 
 
 @dataclass
-class Dictionary(Registered):
+class Dictionary(Registered, State):
     """Points chosen from a stream, and their whitened features.
 
     With a scalar kernel a point gives one feature; with an operator-valued one up to d, for d rows an input: row
@@ -44,24 +42,26 @@ class Dictionary(Registered):
     points : (N, p) the points chosen
     keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
     L : (m, m) Cholesky factor of the gram of those
-    chooser : what the selection remembers
+    selection : what the selection remembers of the stream
     budget : most points, None for no limit
     """
+
+    _state_classes = {"selection": SelectionState}
 
     kernel: Any
     per: int
     points: Array
     keep: Indices
     L: Array
-    chooser: Chooser
+    selection: SelectionState
     budget: int | None = None
     _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def begin(cls, kernel: Any, selection: Selection, p: int, per: int, budget: int | None) -> Self:
-        """For inputs with p features."""
+    def start(cls, kernel: Any, selection: Selection, p: int, per: int, budget: int | None) -> Self:
+        """The dictionary at the start of a stream of inputs (., p): empty, or that of `Given`."""
         empty = np.empty((0, p)), np.empty(0, dtype=np.intp), np.empty((0, 0))
-        new = cls(kernel, per, *empty, selection.begin(), budget)
+        new = cls(kernel, per, *empty, selection.start(), budget)
         if isinstance(selection, Given):
             points = selection.checked(p)
             new._add_all(points if budget is None else points[:budget])
@@ -77,11 +77,11 @@ class Dictionary(Registered):
             K = K.kernel if isinstance(K, Separable) else K
         K = K.resolve(X) if isinstance(K, ScalarKernel) else K
         per = 1 if isinstance(K, ScalarKernel) else K.gram(X[:1]).output_dim
-        found = cls.begin(K, selection, X.shape[1], per, budget)
+        found = cls.start(K, selection, X.shape[1], per, budget)
         draws = np.random.default_rng(random_state).random(len(X))
         for start in range(0, len(X), 256):
             rows = slice(start, start + 256)
-            for _ in found.take(X[rows], draws[rows]):
+            for _ in found.transform_and_grow(X[rows], draws[rows]):
                 pass
         return found
 
@@ -101,7 +101,7 @@ class Dictionary(Registered):
         diagonal: Array = self.kernel.diag(X)[:, None, None]
         return diagonal
 
-    def take(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
+    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Go through a block of inputs, each of which may join before its own features are made.
 
         Yields slices of rows with their features, (rows per, m): all rows at once, with 0 where a feature came later
@@ -110,14 +110,14 @@ class Dictionary(Registered):
         done = start = 0
         while start < len(X):
             rest = X[start:]
-            grown = _Block(self, rest, draws[start:], done - start)
+            grown = _DictionaryBlock(self, rest, draws[start:], done - start)
             stop = grown.first
             if stop is None or not split:
-                yield slice(start, len(X)), grown.all()
+                yield slice(start, len(X)), grown.accept_all()
                 return
             if stop > 0:
-                yield slice(start, start + stop), grown.before()
-            grown.one()
+                yield slice(start, start + stop), grown.features_before()
+            grown.accept_first()
             start += stop
             done = start + 1
 
@@ -152,7 +152,7 @@ class Dictionary(Registered):
     @property
     def settled(self) -> bool:
         """Whether the features stay as they are."""
-        return not self._room()
+        return not self._can_grow()
 
     def _add_all(self, points: Array) -> None:
         gram = self._gram(points, points)
@@ -174,12 +174,12 @@ class Dictionary(Registered):
         L[:m, :m], L[m, :m], L[m, m] = self.L, l, delta**0.5
         self.L, self.keep = L, np.append(self.keep, entry)
 
-    def _room(self) -> bool:
-        return not self.chooser.done() and (self.budget is None or len(self.points) < self.budget)
+    def _can_grow(self) -> bool:
+        return not self.selection.is_complete() and (self.budget is None or len(self.points) < self.budget)
 
 
-class _Block:
-    """A block of inputs on its way through a dictionary."""
+class _DictionaryBlock:
+    """A block of inputs, some of which join a dictionary."""
 
     def __init__(self, dictionary: Dictionary, X: Array, draws: Array, start: int) -> None:
         self.d, self.X = dictionary, X
@@ -188,15 +188,15 @@ class _Block:
         self.first: int | None = None
         self.columns: dict[int, Array] = {}
         self.Phi = dictionary._features(gram)
-        if dictionary._room():
+        if dictionary._can_grow():
             N, b, per = len(dictionary.points), len(X), dictionary.per
             if per == 1:
                 cross, diagonal = gram.T, dictionary.kernel.diag(X)
             else:
                 cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
                 diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
-            self.judge = dictionary.chooser.judge(Neighbours(cross, diagonal, self._trace, draws))
-            self.first = self.judge.first(self.start)
+            self.selection = dictionary.selection.on_block(BlockKernels(cross, diagonal, self._trace, draws))
+            self.first = self.selection.next_candidate(self.start)
 
     def _column(self, j: int) -> Array:
         """K(x_i, x_j), (b per, per)."""
@@ -212,28 +212,28 @@ class _Block:
         trace: Array = np.einsum("bqq->b", column.reshape(-1, per, per)) / per
         return trace
 
-    def before(self) -> Array:
+    def features_before(self) -> Array:
         """Features of the rows before the first that joins."""
         assert self.first is not None
         return self.Phi[: self.first * self.d.per]
 
-    def one(self) -> None:
-        """Let the first row that wants to join do so."""
+    def accept_first(self) -> None:
+        """Let the first row that is to join do so."""
         assert self.first is not None
-        self._join(self.first, [])
+        self._accept(self.first, [])
 
-    def all(self) -> Array:
-        """Let all rows join that want to; features of all rows, 0 where a feature came later than the row."""
+    def accept_all(self) -> Array:
+        """Let all rows join that are to; the features of all rows, 0 where a feature came later than the row."""
         new: list[Array] = []
         j = self.first
-        while j is not None and self.d._room():
-            self._join(j, new)
-            j = self.judge.first(j + 1)
+        while j is not None and self.d._can_grow():
+            self._accept(j, new)
+            j = self.selection.next_candidate(j + 1)
         if not new:
             return self.Phi
         return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
 
-    def _join(self, j: int, new: list[Array]) -> None:
+    def _accept(self, j: int, new: list[Array]) -> None:
         d, per = self.d, self.d.per
         column, number, m = self._column(j), len(d.points), d.m
         for q in range(per):
@@ -252,5 +252,5 @@ class _Block:
             feature[: j * per] = 0.0
             new.append(feature)
             d._extend(number * per + q, l, delta)
-        if self.judge.join(j, d.m > m):
+        if self.selection.accept(j, d.m > m):
             d.points = np.concatenate([d.points, self.X[j : j + 1]])

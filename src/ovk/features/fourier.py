@@ -8,12 +8,13 @@ with odds c_1 : c_2, a product adds a frequency of each (the density of a produc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ovk._params import Registered
-from ovk._validation import Array, dense_inputs, positive, whole
+from ovk._params import Registered, check_int, dense_inputs, positive
+from ovk._types import Array
 from ovk.kernels import Product, ScalarKernel, Scaled, Sum
 
 
@@ -49,7 +50,7 @@ class FourierMap(Registered):
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, n: int, p: int, rng: Any = None) -> Self:
         """Draw n frequencies for inputs (., p); `rng` is a `numpy.random.Generator` or a seed."""
-        n, p = whole(n, "n"), whole(p, "p")
+        n, p = check_int(n, "n"), check_int(p, "p")
         mass, frequencies = draw_frequencies(kernel, n, p, np.random.default_rng(rng))
         return cls(kernel, frequencies, mass)
 
@@ -105,3 +106,34 @@ def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> t
         f"Fourier features are for stationary kernels (Gaussian, Matern, Laplacian, RationalQuadratic, their sums, "
         f"products and multiples), got {kernel!r}: use Nystrom features for others"
     )
+
+
+@dataclass(frozen=True)
+class LinearFourierMap(Registered):
+    """phi(x) = [sqrt(w), sqrt(w) x, psi(x)], so that <phi(x), phi(z)> approximates w (1 + <x, z>) + k(x, z).
+
+    Attributes
+    ----------
+    fourier : psi, random Fourier features of k, or None for linear functions alone
+    weight : w
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.features import LinearFourierMap
+    >>> phi = LinearFourierMap(None, 4.0).transform(np.array([[3.0]]))
+    >>> phi
+    array([[2., 6.]])
+    """
+
+    fourier: FourierMap | None
+    weight: float
+
+    def transform(self, X: Array) -> Array:
+        """Features, (n, 1 + p + 2 waves)."""
+        X = dense_inputs(X, "LinearFourierMap")
+        root = sqrt(self.weight)
+        parts = [np.full((len(X), 1), root), root * X]
+        if self.fourier is not None:
+            parts.append(self.fourier.transform(X))
+        return np.hstack(parts)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from ovk._params import Registered
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
 

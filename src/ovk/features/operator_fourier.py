@@ -21,8 +21,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._params import Registered
-from ovk._validation import Array, dense_inputs, positive, whole
+from ovk._params import Registered, check_int, dense_inputs
+from ovk._types import Array
 from ovk.features.fourier import draw_frequencies, waves
 from ovk.operators import OutputOperator
 from ovk.ovkernels import (
@@ -31,10 +31,9 @@ from ovk.ovkernels import (
     DivFree,
     Hadamard,
     OperatorKernel,
-    Scaled,
     Separable,
-    Sum,
     Transformable,
+    WeightedSum,
     as_operator_kernel,
 )
 
@@ -109,7 +108,7 @@ class OperatorFourierMap(Registered):
     def from_kernel(cls, kernel: Any, n: int, p: int, rng: Any = None) -> Self:
         """Draw n frequencies for each term, for inputs (., p); `rng` is a `numpy.random.Generator` or a seed."""
         K = as_operator_kernel(kernel)
-        terms = _terms(K, whole(n, "n"), whole(p, "p"), np.random.default_rng(rng))
+        terms = _terms(K, check_int(n, "n"), check_int(p, "p"), np.random.default_rng(rng))
         found = {term.factors.shape[1] for term in terms}
         if len(found) > 1:
             raise ValueError(f"kernels that are combined must have the same number of outputs, got {sorted(found)}")
@@ -184,14 +183,12 @@ def _(K: Transformable, n: int, p: int, rng: np.random.Generator) -> list[Fourie
 
 
 @_terms.register
-def _(K: Sum, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
-    return [piece for term in K.terms for piece in _terms(term, n, p, rng)]
-
-
-@_terms.register
-def _(K: Scaled, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
-    size = np.sqrt(positive(K.factor, "factor", zero=True))
-    return [FourierTerm(term.kernel, term.frequencies, size * term.factors) for term in _terms(K.kernel, n, p, rng)]
+def _(K: WeightedSum, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
+    return [
+        FourierTerm(term.kernel, term.frequencies, np.sqrt(weight) * term.factors)
+        for weight, part in K.summands()
+        for term in _terms(part, n, p, rng)
+    ]
 
 
 @_terms.register

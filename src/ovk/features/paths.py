@@ -15,13 +15,11 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import Parameters
-from ovk._validation import whole
-
-Path = tuple[str, ...]
+from ovk._params import Parameters, check_int
+from ovk._types import GraphPath
 
 
-def path_features(graph: Any, max_bonds: int = 6) -> frozenset[Path]:
+def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
     """The labelled paths of a graph: every way along up to `max_bonds` bonds that visits no atom twice.
 
     Parameters
@@ -39,9 +37,9 @@ def path_features(graph: Any, max_bonds: int = 6) -> frozenset[Path]:
     >>> sorted(path_features((["C", "C", "O"], [(0, 1), (1, 2)]), max_bonds=2))
     [('C',), ('C', '', 'C'), ('C', '', 'C', '', 'O'), ('C', '', 'O'), ('O',)]
     """
-    most = whole(max_bonds, "max_bonds", least=0)
+    most = check_int(max_bonds, "max_bonds", least=0)
     labels, neighbours = _read(graph)
-    found: set[Path] = set()
+    found: set[GraphPath] = set()
     for node in labels:
         for path in _walk(node, (labels[node],), {node}, most, labels, neighbours):
             found.add(min(path, path[::-1]))
@@ -75,7 +73,7 @@ class PathFingerprints(TransformerMixin, Parameters):
            [0.6, 1. ]])
     """
 
-    paths_: list[Path]
+    paths_: list[GraphPath]
 
     def __init__(self, max_bonds: int = 6) -> None:
         self.max_bonds = max_bonds
@@ -101,12 +99,12 @@ class PathFingerprints(TransformerMixin, Parameters):
 
 def _walk(
     node: Hashable,
-    path: Path,
+    path: GraphPath,
     visited: set[Hashable],
     bonds: int,
     labels: Mapping[Hashable, str],
     neighbours: Mapping[Hashable, Mapping[Hashable, str]],
-) -> Iterator[Path]:
+) -> Iterator[GraphPath]:
     yield path
     if bonds == 0:
         return

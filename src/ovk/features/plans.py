@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ovk._params import Parameters, Registered, equal
-from ovk._validation import Array, whole
+from ovk._params import Parameters, Registered, check_int, equal, positive
+from ovk._types import Array
 from ovk.features.dictionary import Dictionary
-from ovk.features.fourier import FourierMap
+from ovk.features.fourier import FourierMap, LinearFourierMap
 from ovk.features.operator_fourier import OperatorFourierMap
 from ovk.features.selection import Selection, Uniform
 from ovk.features.taylor import TaylorMap
+from ovk.kernels import Polynomial
 from ovk.ovkernels import OperatorKernel, Separable
 
 
@@ -35,7 +36,7 @@ class StreamFeatures(Protocol):
 
     def prior(self, X: Array) -> Array: ...
 
-    def take(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]: ...
+    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]: ...
 
     def same(self, other: Any) -> bool: ...
 
@@ -74,34 +75,21 @@ class FixedFeatures(Registered):
         diagonal: Array = self.kernel.diag(X)[:, None, None]
         return diagonal
 
-    def take(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
-        """All rows and their features."""
+    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
+        """Yield all rows with their features: a fixed map does not grow."""
         yield slice(0, len(X)), self.transform(X)
 
     def same(self, other: Any) -> bool:
         """Whether two maps are one."""
-        if not isinstance(other, FixedFeatures) or type(self.map) is not type(other.map) or self.m != other.m:
-            return False
-        names = [field.name for field in fields(self.map)]
-        return all(_same(getattr(self.map, name), getattr(other.map, name)) for name in names)
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple) and isinstance(b, tuple) and a and is_dataclass(a[0]):
-        return len(a) == len(b) and all(
-            equal(getattr(x, field.name), getattr(y, field.name))
-            for x, y in zip(a, b, strict=True)
-            for field in fields(x)
-        )
-    return equal(a, b)
+        return isinstance(other, FixedFeatures) and self.m == other.m and equal(self.map, other.map)
 
 
 class FeaturePlan(Parameters, ABC):
     """Says which features stand in for a kernel."""
 
     @abstractmethod
-    def begin(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
-        """The features for inputs with p features and d outputs."""
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        """Make the features for a resolved kernel, inputs (., p) and d outputs; `rng` draws what is random."""
 
     def keeps_past(self) -> bool:
         """Whether rows must be kept to bring sums up to date when features are added."""
@@ -143,14 +131,14 @@ class Nystrom(FeaturePlan):
             raise ValueError(f"past must be 'projected' or 'exact', got {self.past!r}")
         return self.past == "exact"
 
-    def begin(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         selection = Uniform(size=100) if self.selection is None else self.selection
         if not isinstance(selection, Selection):
             raise ValueError(f"selection must be KORS, Uniform, ALD or Given, got {selection!r}")
-        budget = None if self.budget is None else whole(self.budget, "budget")
+        budget = None if self.budget is None else check_int(self.budget, "budget")
         self.keeps_past()
         scalar = kernel.scalar if isinstance(kernel, Separable) else kernel
-        return Dictionary.begin(scalar, selection, p, 1 if isinstance(kernel, Separable) else d, budget)
+        return Dictionary.start(scalar, selection, p, 1 if isinstance(kernel, Separable) else d, budget)
 
 
 class Taylor(FeaturePlan):
@@ -176,7 +164,7 @@ class Taylor(FeaturePlan):
         self.degree = degree
         self.centre = centre
 
-    def begin(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         scalar = _scalar(kernel, "Taylor")
         centre = np.zeros(p) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         if centre.shape != (p,):
@@ -204,7 +192,7 @@ class Fourier(FeaturePlan):
     def __init__(self, n: int = 100) -> None:
         self.n = n
 
-    def begin(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         scalar = _scalar(kernel, "Fourier")
         features = FourierMap.from_kernel(scalar, self.n, p, rng)
         return FixedFeatures(features, scalar, 1, features.n_features)
@@ -232,7 +220,7 @@ class OperatorFourier(FeaturePlan):
     def __init__(self, n: int = 100) -> None:
         self.n = n
 
-    def begin(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         features = OperatorFourierMap.from_kernel(kernel, self.n, p, rng)
         return FixedFeatures(features, kernel, d, features.n_features)
 
@@ -243,3 +231,42 @@ def _scalar(kernel: OperatorKernel, name: str) -> Any:
     raise ValueError(
         f"{name} features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom or OperatorFourier"
     )
+
+
+class LinearFourier(FeaturePlan):
+    """Linear functions and random Fourier features of a stationary kernel k, which stand in for w (1 + <x, z>) + k.
+
+    The features of a sum of kernels are those of its terms beside each other, and the linear ones are the inputs
+    themselves, without any error: a trend or a lag costs no waves.
+
+    Parameters
+    ----------
+    n : int >= 0
+        Frequencies: 2 n features beside the p + 1 linear ones.
+    weight : float > 0
+        w: with a large one, linear functions are hardly penalised.
+
+    Examples
+    --------
+    >>> from ovk import PKAWV
+    >>> from ovk.features import LinearFourier
+    >>> from ovk.kernels import Gaussian
+    >>> model = PKAWV(Gaussian(1.0), features=LinearFourier(20), random_state=0).fit([[0.0], [0.5]], [1.0, 2.0])
+    >>> model.n_features_
+    42
+    """
+
+    def __init__(self, n: int = 50, weight: float = 10.0) -> None:
+        self.n = n
+        self.weight = weight
+
+    def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
+        if not isinstance(kernel, Separable):
+            raise ValueError(
+                f"LinearFourier features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom"
+            )
+        weight = positive(self.weight, "weight")
+        n, linear = check_int(self.n, "n", least=0), Polynomial(1, gamma=weight, coef0=weight)
+        fourier = FourierMap.from_kernel(kernel.scalar, n, p, rng) if n > 0 else None
+        both = linear if fourier is None else linear + kernel.scalar
+        return FixedFeatures(LinearFourierMap(fourier, weight), both, 1, 1 + p + 2 * n)

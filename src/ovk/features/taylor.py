@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk._params import Registered
-from ovk._validation import Array, dense_inputs, positive, whole
+from ovk._params import Registered, check_int, dense_inputs, positive
+from ovk._types import Array
 from ovk.kernels import Gaussian, ScalarKernel, Scaled
 
 #: More features than anybody can solve with.
@@ -64,7 +64,7 @@ class TaylorMap(Registered):
     @classmethod
     def from_kernel(cls, kernel: ScalarKernel, degree: int, centre: Any) -> Self:
         """The map about `centre`, (p,), such as the mean of some inputs."""
-        r = whole(degree, "degree", least=0)
+        r = check_int(degree, "degree", least=0)
         point = np.array(centre, dtype=np.float64)
         if point.ndim != 1 or point.size == 0 or not np.isfinite(point).all():
             raise ValueError(f"centre must hold a finite number for each input, got {centre!r}")

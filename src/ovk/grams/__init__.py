@@ -1,20 +1,7 @@
 """Grams: operator-valued kernels on samples, with the structure that makes them cheap."""
 
-from ovk.grams.base import Gram
-from ovk.grams.blocks import DenseBlocks
-from ovk.grams.decouple import ByOutput, Decoupled, Rotated, Stacked, decouple
-from ovk.grams.kronecker import Kronecker, KroneckerSum
-from ovk.grams.observed import Observed
+from ovk.grams.base import Decoupled, Gram
+from ovk.grams.blocks import ByOutput, DenseBlocks, Observed, Stacked
+from ovk.grams.kronecker import Kronecker, Rotated
 
-__all__ = [
-    "ByOutput",
-    "Decoupled",
-    "DenseBlocks",
-    "Gram",
-    "Kronecker",
-    "KroneckerSum",
-    "Observed",
-    "Rotated",
-    "Stacked",
-    "decouple",
-]
+__all__ = ["ByOutput", "Decoupled", "DenseBlocks", "Gram", "Kronecker", "Observed", "Rotated", "Stacked"]

@@ -3,22 +3,21 @@
 from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel
 from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
-from ovk.kernels.gaussian import Gaussian
+from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
 from ovk.kernels.laplacian import Laplacian
+from ovk.kernels.mapped import Mapped
 from ovk.kernels.matern import Matern
 from ovk.kernels.on_curves import OnCurves
 from ovk.kernels.periodic import Periodic
-from ovk.kernels.polynomial import Linear, Polynomial
 from ovk.kernels.precomputed import Precomputed
-from ovk.kernels.rational_quadratic import RationalQuadratic
-from ovk.kernels.stationary import Stationary
-from ovk.kernels.tanimoto import Tanimoto
+from ovk.kernels.stationary import Gaussian, RationalQuadratic, Stationary, median_distance
 
 __all__ = [
     "Function",
     "Gaussian",
     "Laplacian",
     "Linear",
+    "Mapped",
     "Matern",
     "NotDifferentiable",
     "OnCurves",
@@ -34,4 +33,5 @@ __all__ = [
     "Sum",
     "Tanimoto",
     "as_kernel",
+    "median_distance",
 ]

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk._algebra import rule
-from ovk._validation import Array, Indices, positive
+from ovk._algebra import ATOM, PRODUCT, SUM, part, rule
+from ovk._params import positive
+from ovk._types import Array, Indices
 from ovk.kernels.base import ScalarKernel, Slope
 
 
@@ -15,19 +16,34 @@ def _prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
     return {f"{name}__{key}": value for key, value in gradient.items()}
 
 
-class Sum(ScalarKernel):
+class OfTwo(ScalarKernel, saved=False):
+    """A kernel made of two others."""
+
+    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
+        self.left = left
+        self.right = right
+
+    @staticmethod
+    def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
+        """Derivatives in the parameters of both."""
+        return {**_prefixed("left", left), **_prefixed("right", right)}
+
+
+class Sum(OfTwo):
     """k1(x, z) + k2(x, z), written ``k1 + k2``.
 
     Examples
     --------
     >>> from ovk.kernels import Gaussian, Linear
     >>> Gaussian(1.0) + Linear()
-    Sum(left=Gaussian(length_scale=1.0), right=Linear())
+    Gaussian(1.0) + Linear()
     """
 
-    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
-        self.left = left
-        self.right = right
+    def _expression(self) -> tuple[str, int]:
+        return f"{part(self.left, SUM)} + {part(self.right, PRODUCT)}", SUM
+
+    def summands(self) -> list[tuple[float, ScalarKernel]]:
+        return self.left.summands() + self.right.summands()
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         total = self.left(X, Z)
@@ -44,34 +60,27 @@ class Sum(ScalarKernel):
         return None if left is None or right is None else left + right
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        return {
-            **_prefixed("left", self.left.gradient(X, Z)),
-            **_prefixed("right", self.right.gradient(X, Z)),
-        }
+        return self._named(self.left.gradient(X, Z), self.right.gradient(X, Z))
 
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        return {
-            **_prefixed("left", self.left.gradient_product(weights, X)),
-            **_prefixed("right", self.right.gradient_product(weights, X)),
-        }
+        return self._named(self.left.gradient_product(weights, X), self.right.gradient_product(weights, X))
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         return self.left.slopes(X, Z) + self.right.slopes(X, Z)
 
 
-class Product(ScalarKernel):
+class Product(OfTwo):
     """k1(x, z) k2(x, z), written ``k1 * k2``.
 
     Examples
     --------
     >>> from ovk.kernels import Gaussian, Linear
     >>> Gaussian(1.0) * Linear()
-    Product(left=Gaussian(length_scale=1.0), right=Linear())
+    Gaussian(1.0) * Linear()
     """
 
-    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
-        self.left = left
-        self.right = right
+    def _expression(self) -> tuple[str, int]:
+        return f"{part(self.left, PRODUCT)} * {part(self.right, ATOM)}", PRODUCT
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return self.left(X, Z) * self.right(X, Z)
@@ -85,16 +94,16 @@ class Product(ScalarKernel):
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
         left, right = self.left(X, Z), self.right(X, Z)
-        return {
-            **{k: v * right for k, v in _prefixed("left", self.left.gradient(X, Z)).items()},
-            **{k: v * left for k, v in _prefixed("right", self.right.gradient(X, Z)).items()},
-        }
+        return self._named(
+            {name: change * right for name, change in self.left.gradient(X, Z).items()},
+            {name: change * left for name, change in self.right.gradient(X, Z).items()},
+        )
 
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        return {
-            **_prefixed("left", self.left.gradient_product(weights * self.right(X), X)),
-            **_prefixed("right", self.right.gradient_product(weights * self.left(X), X)),
-        }
+        return self._named(
+            self.left.gradient_product(weights * self.right(X), X),
+            self.right.gradient_product(weights * self.left(X), X),
+        )
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         left, right = self.left(X, Z), self.right(X, Z)
@@ -110,15 +119,21 @@ class Scaled(ScalarKernel):
     --------
     >>> from ovk.kernels import Gaussian
     >>> 2.0 * Gaussian(1.0)
-    Scaled(factor=2.0, kernel=Gaussian(length_scale=1.0))
+    2.0 * Gaussian(1.0)
     """
 
     def __init__(self, factor: float, kernel: ScalarKernel) -> None:
         self.factor = factor
         self.kernel = kernel
 
+    def _expression(self) -> tuple[str, int]:
+        return f"{self.factor!r} * {part(self.kernel, ATOM)}", PRODUCT
+
     def _factor(self) -> float:
         return positive(self.factor, "factor", zero=True)
+
+    def summands(self) -> list[tuple[float, ScalarKernel]]:
+        return [(self._factor() * weight, kernel) for weight, kernel in self.kernel.summands()]
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return self._factor() * self.kernel(X, Z)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovk._algebra import Algebra
 from ovk._params import Parameters
-from ovk._validation import Array, Indices
+from ovk._types import Array, Indices
 
 
 class Slope(NamedTuple):
@@ -21,7 +21,7 @@ class Slope(NamedTuple):
 
     A: Array  # (n, m)
     B: Array | None  # (n, m), None for zero
-    metric: float | Array  # scalar or (p,)
+    metric: float | Array  # scalar, (p,) or symmetric (p, p)
 
 
 class NotDifferentiable(ValueError):
@@ -49,6 +49,10 @@ class ScalarKernel(Algebra, Parameters, ABC):
         `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
         """
         return product_since(self(X, Z), W, since)
+
+    def summands(self) -> list[tuple[float, ScalarKernel]]:
+        """The kernel as a sum of weights times kernels, of itself alone if it is no sum."""
+        return [(1.0, self)]
 
     def resolve(self, X: Any) -> Self:
         """The kernel with everything that is learned from the inputs learned, such as ``length_scale="median"``.
@@ -91,11 +95,9 @@ class ScalarKernel(Algebra, Parameters, ABC):
 def product_since(G: Array, W: Array, since: Indices | None) -> Array:
     """G W, where row i of G, (n, m), counts from its column since_i on."""
     if since is None or not len(since):
-        whole: Array = G @ W
-        return whole
+        return np.asarray(G @ W)
     k = int(since[-1])
-    parts: Array = (G[:, :k] * (np.arange(k) >= since[:, None])) @ W[:k] + G[:, k:] @ W[k:]
-    return parts
+    return np.asarray((G[:, :k] * (np.arange(k) >= since[:, None])) @ W[:k] + G[:, k:] @ W[k:])
 
 
 def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
@@ -120,7 +122,7 @@ def contract(slopes: list[Slope], X: Any, Z: Any, W: Array) -> Array:
         term = (A @ weighted).reshape(n, q, p)
         if B is not None:
             term += (B @ W)[:, :, None] * X[:, None, :]
-        total += metric * term
+        total += term @ metric if np.ndim(metric) == 2 else metric * term
     return total
 
 
@@ -131,5 +133,5 @@ def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
         term = (A[:, :, None] * W).swapaxes(1, 2) @ Z
         if B is not None:
             term += np.einsum("ij,ijq->iq", B, W)[:, :, None] * X[:, None, :]
-        total += metric * term
+        total += term @ metric if np.ndim(metric) == 2 else metric * term
     return total

@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
 from ovk._registry import register
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.kernels.base import ScalarKernel
-from ovk.kernels.gaussian import Gaussian
+from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
 from ovk.kernels.laplacian import Laplacian
-from ovk.kernels.polynomial import Linear, Polynomial
 from ovk.kernels.precomputed import Precomputed
-from ovk.kernels.tanimoto import Tanimoto
+from ovk.kernels.stationary import Gaussian
 
 
 class Function(ScalarKernel):

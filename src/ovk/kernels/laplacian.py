@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ovk._validation import Array, dense_inputs, positive
+from ovk._params import dense_inputs, positive
+from ovk._types import Array
 from ovk.kernels.base import ScalarKernel
 from ovk.kernels.stationary import median_distance
 from ovk.kernels.tiles import over_rows

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gamma, kv
 
-from ovk._validation import Array, positive
+from ovk._params import positive
+from ovk._types import Array
 from ovk.kernels.base import NotDifferentiable, Slope
 from ovk.kernels.stationary import Stationary
 
@@ -85,8 +86,7 @@ def _scaled_bessel(a: float, r: Array) -> Array:
         previous, theta = np.ones_like(r), np.ones_like(r)
         for k in range(1, round(a - 0.5) + 1):
             previous, theta = theta, (r + 1.0 if k == 1 else (2 * k - 1) * theta + r**2 * previous)
-        result: Array = np.sqrt(np.pi / 2.0) * np.exp(-r) * theta
-        return result
+        return np.asarray(np.sqrt(np.pi / 2.0) * np.exp(-r) * theta)
     if a > 2.0:
         # K_a(r) itself overflows for small r: climb from a smaller order, M_(b+1) = 2 b M_b + r^2 M_(b-1).
         b = a - np.floor(a) + 1.0

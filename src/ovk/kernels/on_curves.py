@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._params import cached
-from ovk._validation import Array, whole
+from ovk._params import cached, check_int
+from ovk._types import Array
 from ovk.curves import Basis, Grid
 from ovk.curves.grid import as_grid
 from ovk.kernels.base import ScalarKernel
@@ -17,16 +17,17 @@ from ovk.kernels.base import ScalarKernel
 class OnCurves(ScalarKernel):
     """A kernel of curves: inner products and distances are integrals, whatever the grid.
 
-    Rows of X are curves on a grid (or several channels on it, one behind the other). The kernel sees coordinates whose
-    Euclidean distance is the L2 distance of the curves, of their derivatives, or of their fits in a basis.
+    Rows of X are curves, or functions of several variables, on a grid (or several channels on it, one behind the
+    other). The kernel sees coordinates whose Euclidean distance is the L2 distance of the curves, of their derivatives,
+    or of their fits in a basis.
 
     Parameters
     ----------
     kernel : scalar kernel of the coordinates
-    grid : `Grid` or its points; a regular grid on [0, 1] by default
+    grid : `Grid`, `ProductGrid` or points; a regular grid on [0, 1] by default
     derivative : int
-        How often curves are differentiated first.
-    basis : `FourierBasis`, `SplineBasis` or None
+        How often curves are differentiated first; functions of several variables along each of them.
+    basis : a basis of `ovk.curves`, or None
         Compare coefficients in this basis.
     channels : int
         Curves in each row.
@@ -56,7 +57,7 @@ class OnCurves(ScalarKernel):
         self.channels = channels
 
     def _grid(self, p: int) -> Grid:
-        channels = whole(self.channels, "channels")
+        channels = check_int(self.channels, "channels")
         d, rest = divmod(p, channels)
         if rest:
             raise ValueError(f"X has {p} columns, which is not a whole number for each of {channels} channels")
@@ -66,30 +67,26 @@ class OnCurves(ScalarKernel):
         return grid
 
     @cached
-    def _maps(self) -> dict[int, Array]:
+    def _projections(self) -> dict[int, Any]:
         return {}
 
-    def _map(self, p: int) -> Array:
-        """The matrix, (points, coordinates), that one channel's curves are multiplied with."""
-        maps = self._maps()
-        if p not in maps:
-            grid = self._grid(p)
-            before = np.eye(len(grid))
-            for _ in range(whole(self.derivative, "derivative", least=0)):
-                before = before @ grid.derivative()
-            if self.basis is not None:
-                after = self.basis.coordinates(grid)
-            else:
-                after = np.diag(grid.roots())
-            maps[p] = before @ after
-        return maps[p]
+    def _projection(self, p: int, grid: Grid, basis: Basis) -> Any:
+        found = self._projections()
+        if p not in found:
+            found[p] = basis.coordinates(grid)
+        return found[p]
 
     def coordinates(self, X: Any) -> Array:
         """The coordinates of curves, (n, q)."""
         X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        curves = X.reshape(len(X), whole(self.channels, "channels"), -1) if X.shape[1] % self.channels == 0 else X
-        A = self._map(X.shape[1])
-        return np.ascontiguousarray((curves @ A).reshape(len(X), -1))
+        n, p = X.shape
+        grid = self._grid(p)
+        curves = X.reshape(n, check_int(self.channels, "channels"), len(grid))
+        for _ in range(check_int(self.derivative, "derivative", least=0)):
+            # Of a function of several variables there is a channel for the slopes along each.
+            curves = grid.slopes(curves).reshape(n, -1, len(grid))
+        after = curves * grid.roots() if self.basis is None else curves @ self._projection(p, grid, self.basis)
+        return np.ascontiguousarray(after.reshape(n, -1))
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return self.kernel(self.coordinates(X), None if Z is None else self.coordinates(Z))

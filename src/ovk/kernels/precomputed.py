@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.kernels.base import ScalarKernel
 
 

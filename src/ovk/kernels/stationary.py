@@ -1,4 +1,4 @@
-"""Kernels of a scaled distance: k(x, z) = phi(|x - z|^2 / l^2)."""
+"""Kernels of a scaled distance, k(x, z) = phi(|x - z|^2 / l^2), the Gaussian one and its mixtures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from ovk._validation import Array, Indices, dense_inputs
+from ovk._params import dense_inputs, positive
+from ovk._types import Array, Indices
 from ovk.kernels.base import ScalarKernel, Slope
 from ovk.kernels.tiles import radial, radial_product
 
@@ -45,6 +46,8 @@ class Stationary(ScalarKernel):
     def scale(self, p: int | None = None) -> float | Array:
         """The length scale, checked: a number, or one for each of the p inputs."""
         value = self.length_scale
+        if type(value) is float and 0.0 < value < np.inf:
+            return value
         if isinstance(value, str):
             if value == "median":
                 raise ValueError(
@@ -140,6 +143,88 @@ class Stationary(ScalarKernel):
         return [Slope(-first, first, 1.0 / np.square(self.scale(X.shape[1])))]
 
 
+class Gaussian(Stationary):
+    """k(x, z) = exp(-|x - z|^2 / (2 l^2)).
+
+    Parameters
+    ----------
+    length_scale : float, (p,) array or "median"
+        l: one for all inputs or one for each. "median" takes the median distance between training inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> Gaussian(1.0)(np.array([[0.0], [1.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    def __init__(self, length_scale: float | Array | str = "median") -> None:
+        self.length_scale = length_scale
+
+    @classmethod
+    def from_mu(cls, mu: float) -> Self:
+        """The kernel in the letters of the online-learning papers, exp(-|x - z|^2 / mu).
+
+        >>> Gaussian.from_mu(8.0)
+        Gaussian(2.0)
+        """
+        return cls(float(np.sqrt(positive(mu, "mu") / 2.0)))
+
+    def _from_half_distances(self, h: Array) -> None:
+        np.exp(h, out=h)
+
+    def profile(self, s: Array, order: int = 0) -> Array:
+        return (-0.5) ** order * np.exp(-0.5 * s)
+
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        return rng.standard_normal((n, p)) / self.scale(p)
+
+
+class RationalQuadratic(Stationary):
+    """k(x, z) = (1 + |x - z|^2 / (2 a l^2))^(-a).
+
+    Parameters
+    ----------
+    alpha : float > 0
+        a: small values mix many widths, large values approach the Gaussian kernel.
+    length_scale : float, (p,) array or "median"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=1.0, length_scale=1.0)(np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.3333],
+           [0.3333, 1.    ]])
+    """
+
+    def __init__(self, alpha: float = 1.0, length_scale: float | Array | str = "median") -> None:
+        self.alpha = alpha
+        self.length_scale = length_scale
+
+    def profile(self, s: Array, order: int = 0) -> Array:
+        # phi^(k) = (-1/2)^k [a (a+1) ... (a+k-1) / a^k] (1 + s / 2a)^(-a-k)
+        a = positive(self.alpha, "alpha")
+        rising = float(np.prod(a + np.arange(order))) / a**order
+        return (-0.5) ** order * rising * (1.0 + s / (2.0 * a)) ** (-a - order)
+
+    def shape_gradient(self, s: Array, order: int = 0) -> dict[str, Array]:
+        # d log|phi^(k)| / da, times phi^(k)
+        a = positive(self.alpha, "alpha")
+        base = 1.0 + s / (2.0 * a)
+        constant = float(np.sum(1.0 / (a + np.arange(order)))) - order / a
+        relative = constant - np.log(base) + (a + order) * s / (2.0 * a**2 * base)
+        return {"alpha": self.profile(s, order) * relative}
+
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        # k is the mean of exp(-tau r^2 / 2 l^2) over tau ~ Gamma(a, rate a).
+        a = positive(self.alpha, "alpha")
+        precision = rng.gamma(a, 1.0 / a, size=(n, 1))
+        return rng.standard_normal((n, p)) * np.sqrt(precision) / self.scale(p)
+
+
 #: Rows up to which repeated ones are looked for, and rows among which distances are taken.
 DISTINCT_ROWS, SAMPLED_ROWS = 20_000, 1000
 
@@ -158,11 +243,27 @@ def spread_rows(X: Any) -> Array:
         X = X[some(X.shape[0])]
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     rows = np.unique(dense, axis=0)
-    result: Array = rows[some(len(rows))]
-    return result
+    return np.asarray(rows[some(len(rows))])
 
 
 def median_distance(X: Any, metric: str = "euclidean") -> float:
-    """Median distance between different rows; 1 when all rows are the same."""
-    distances = pdist(spread_rows(X), metric)
-    return float(np.median(distances)) if distances.size else 1.0
+    """Median distance between different rows, a first guess of a kernel's width; 1 when all rows are the same.
+
+    Parameters
+    ----------
+    X : (n, p) inputs; of more than a thousand rows, a thousand spread evenly over them are compared
+    metric : the distance, as in `scipy.spatial.distance.pdist`; "cityblock" suits a Laplacian kernel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import median_distance
+    >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
+    2.0
+    """
+    rows = spread_rows(X)
+    # Squares of very large or very small numbers would overflow or vanish.
+    unit = float(np.abs(rows).max(initial=0.0))
+    unit = 1.0 if 1e-100 < unit < 1e100 or unit == 0.0 else unit
+    distances = pdist(rows / unit, metric)
+    return float(np.median(distances)) * unit if distances.size else 1.0

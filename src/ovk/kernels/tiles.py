@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
-from ovk._validation import Array, Indices
+from ovk._threads import one_blas_thread, tile_threads
+from ovk._types import Array, EntrywiseMap, Indices
 
 #: Entries in a tile: two MiB of doubles.
 TILE = 1 << 18
@@ -32,18 +31,14 @@ TILE = 1 << 18
 LITTLE = 1 << 22
 #: Squared distances below this part of the squared norms are taken from differences where a kernel is rough.
 NEAR = 1e-8
+#: Numbers of points whose differences from a single row stay in cache.
+FEW = 1 << 16
 #: Inputs from which products cost more than copying half of a symmetric matrix.
 MANY_INPUTS = 64
 
-Profile = Callable[[Array], None]
 
-#: What belongs to one thread: arrays to work in, and how many threads its tiles may use.
+#: Arrays to work in that belong to one thread.
 _own = threading.local()
-
-
-@lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
 
 
 @lru_cache(maxsize=4)
@@ -56,29 +51,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _threads() -> int:
-    held = getattr(_own, "threads", None)
-    return held or max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS with one thread throughout, for many small products in a row; tiles use as many threads as BLAS had.
-
-    Threads of BLAS spin for a while after each of their products, in the way of the tiles between two of them.
-    """
-    threads = _threads()
-    if threads == 1 or hasattr(_own, "threads"):
-        yield
-        return
-    with _blas().limit(limits=1):
-        _own.threads = threads
-        try:
-            yield
-        finally:
-            del _own.threads
-
-
 def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 1) -> None:
     """Call ``work(start, stop)`` on blocks of the rows 0..n, each a tile of `width` columns.
 
@@ -87,7 +59,7 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
     if n * width <= TILE and n * width * cost <= LITTLE:
         work(0, n)
         return
-    threads = _threads()
+    threads = tile_threads()
     step = max(1, min(TILE // max(width, 1), -(-n // threads)))
     starts = range(0, n, step)
     with one_blas_thread():
@@ -99,7 +71,7 @@ def over_rows(work: Callable[[int, int], None], n: int, width: int, cost: int = 
             list(_pool(threads).map(lambda start: work(start, min(start + step, n)), starts))
 
 
-def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile, *, rough: bool = False) -> Array:
+def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *, rough: bool = False) -> Array:
     """Matrix of a radial kernel.
 
     Parameters
@@ -124,6 +96,9 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: Profile, *, rou
         return h
     X = np.asarray(X, dtype=np.float64)
     Z = X if same else np.asarray(Z, dtype=np.float64)
+    if len(X) == 1 and Z.size <= FEW:
+        return _one_row(X, Z, scale, profile)
+    X, Z, scale = _in_range(X, Z, scale)
     n, m, p = len(X), len(Z), X.shape[1]
     out = np.empty((n, m))
     if n == 0 or m == 0:
@@ -149,7 +124,7 @@ def radial_product(
     X: Array,
     Z: Array,
     scale: float | Array,
-    profile: Profile,
+    profile: EntrywiseMap,
     W: Array,
     since: Indices | None = None,
     *,
@@ -165,6 +140,10 @@ def radial_product(
     W : (m, q)
     since : (n,) the first point that each row sees, never decreasing; None for all points
     """
+    if len(X) == 1 and Z.size <= FEW:
+        first = 0 if since is None else int(since[0])
+        return _one_row(X, Z[first:], scale, profile) @ W[first:]
+    X, Z, scale = _in_range(X, Z, scale)
     n, m, p = len(X), len(Z), X.shape[1]
     total: Array = np.zeros((n, W.shape[1]))
     if n == 0 or m == 0:
@@ -189,6 +168,17 @@ def radial_product(
     return total
 
 
+def _one_row(x: Array, Z: Array, scale: float | Array, profile: EntrywiseMap) -> Array:
+    """The kernel's values of a single row, (1, m), from differences: nothing has to be prepared for the points."""
+    if not isinstance(scale, float) or not 1e-140 < scale < 1e140:
+        x, Z, scale = x / scale, Z / scale, 1.0
+    squares = Z - x
+    squares *= squares
+    h: Array = (squares @ np.full(Z.shape[1], -0.5 / (scale * scale)))[None]
+    profile(h)
+    return h
+
+
 def _hide(h: Array, since: Indices) -> None:
     """Put 0 in front of column since_i of each row, (n,), a few rows at a time: most of it is whole rectangles."""
     for start in range(0, len(h), STAIR):
@@ -198,6 +188,14 @@ def _hide(h: Array, since: Indices) -> None:
             h[rows, :low] = 0.0
             step = h[rows, low:high]
             step *= np.arange(low, low + step.shape[1]) >= since[rows, None]
+
+
+def _in_range(X: Array, Z: Array, scale: float | Array) -> tuple[Array, Array, float | Array]:
+    """Rows, points and scale such that the square of the scale neither overflows nor vanishes."""
+    scale = np.asarray(scale, dtype=np.float64)
+    if scale.min() > 1e-140 and scale.max() < 1e140:
+        return X, Z, scale
+    return X / scale, Z / scale, np.float64(1.0)
 
 
 class _HalfDistances:
@@ -210,9 +208,10 @@ class _HalfDistances:
         # The scale stands on the side of the rows, which there are fewer of.
         self._weight = 1.0 / np.square(np.asarray(scale, dtype=np.float64))
         self._right = _scratch("points", (m, p + 2))
-        np.subtract(Z, self._centre, out=self._right[:, :p])
-        self._right[:, p] = 1.0
-        self._right[:, p + 1] = norms = self._norms(self._right[:, :p])
+        with np.errstate(over="ignore"):
+            np.subtract(Z, self._centre, out=self._right[:, :p])
+            self._right[:, p] = 1.0
+            self._right[:, p + 1] = norms = self._norms(self._right[:, :p])
         self._near = norms.min() > -FAR
 
     def _norms(self, A: Array) -> Array:
@@ -221,27 +220,40 @@ class _HalfDistances:
             squares: Array = np.einsum("ij,ij->i", A, A)
             squares *= -0.5 * self._weight
             return squares
-        weighted: Array = np.einsum("ij,ij,j->i", A, A, -0.5 * self._weight)
-        return weighted
+        return np.asarray(np.einsum("ij,ij,j->i", A, A, -0.5 * self._weight))
 
     def left(self, X: Array) -> Array:
         """The factor of some rows, (n, p + 2)."""
         left = np.empty((len(X), X.shape[1] + 2))
-        np.subtract(X, self._centre, out=left[:, :-2])
-        left[:, -2] = self._norms(left[:, :-2])
-        left[:, -1] = 1.0
-        left[:, :-2] *= self._weight
+        with np.errstate(over="ignore"):
+            np.subtract(X, self._centre, out=left[:, :-2])
+            left[:, -2] = self._norms(left[:, :-2])
+            left[:, -1] = 1.0
+            left[:, :-2] *= self._weight
         return left
 
     def fill(self, left: Array, first: int, h: Array) -> None:
         """Put the values for the points from `first` on into h, (n, any number of points)."""
-        np.matmul(left, self._right[first : first + h.shape[1]].T, out=h)
+        right = self._right[first : first + h.shape[1]].T
         # Rounding can leave a distance negative, far from the centre by much. Near it a profile does not mind, or sees
         # to it itself: going over a tile costs a fifth of all its work. (Written so that nan counts as far.)
-        if not (self._near and left[:, -2].min() > -FAR):
-            np.minimum(h, 0.0, out=h)
+        if self._near and left[:, -2].min() > -FAR:
+            np.matmul(left, right, out=h)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.matmul(left, right, out=h)
+                np.minimum(h, 0.0, out=h)
+                self._bring_back(left, first, h)
         if self._rough:
             self._sharpen(left, first, h)
+
+    def _bring_back(self, left: Array, first: int, h: Array) -> None:
+        """Values that are not finite, for points further out than the square root of the largest number, again from
+        differences: infinity less infinity may well be 0."""
+        rows, columns = np.nonzero(~np.isfinite(h))
+        if len(rows):
+            difference = left[rows, :-2] / self._weight - self._right[first + columns, :-2]
+            h[rows, columns] = np.maximum(np.nan_to_num(self._norms(difference), nan=-FARTHEST), -FARTHEST)
 
     def _sharpen(self, left: Array, first: int, h: Array) -> None:
         """Small distances again, from differences."""
@@ -254,6 +266,9 @@ class _HalfDistances:
 
 #: -|a|^2 / (2 scale^2) of points whose distances are right to 1e-11.
 FAR = 1024.0
+
+#: The same of points so far out that larger numbers would not be finite in all profiles.
+FARTHEST = 1e300
 
 #: Rows of which the points that they do not see are hidden together.
 STAIR = 32
@@ -278,8 +293,7 @@ def _middle(Z: Array) -> Array:
     """A point in the middle of the support, (p,), to measure from: products of large numbers lose the small differences
     between them. The median, not the mean: one row far out must not spoil the others."""
     some = np.sort(Z[:: -(-len(Z) // 33)], axis=0)
-    middle: Array = some[len(some) // 2]
-    return middle
+    return np.asarray(some[len(some) // 2])
 
 
 def _sparse_half_distances(X: Any, Z: Any, scale: float | Array) -> Array:
@@ -296,12 +310,10 @@ def products(X: Any, Z: Any | None) -> Array:
     if sparse.issparse(X) or sparse.issparse(Z):
         # In their own dtype, products of booleans are booleans and products of small integers overflow.
         product = X.astype(np.float64) @ (X if Z is None else Z).astype(np.float64).T
-        result: Array = np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
-        return result
+        return np.asarray(product.toarray() if sparse.issparse(product) else product, dtype=np.float64)
     X = np.asarray(X, dtype=np.float64)
     Z = X if Z is None else np.asarray(Z, dtype=np.float64)
-    gram: Array = X @ Z.T
-    return gram
+    return np.asarray(X @ Z.T)
 
 
 def square_norms(X: Any) -> Array:
@@ -310,5 +322,4 @@ def square_norms(X: Any) -> Array:
         X = X.astype(np.float64)
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     X = np.asarray(X, dtype=np.float64)
-    norms: Array = np.einsum("ij,ij->i", X, X)
-    return norms
+    return np.asarray(np.einsum("ij,ij->i", X, X))

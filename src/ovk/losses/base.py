@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._types import Array
 
 
 class Loss(Parameters, ABC):
@@ -29,6 +29,12 @@ class Loss(Parameters, ABC):
     def gradient(self, Y: Array, F: Array) -> Array:
         """Derivative in F."""
 
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        """Loss and gradient (d,) of a single row, y and f (d,), without gaps."""
+        Y, F = y[None], f[None]
+        gradient: Array = self.gradient(Y, F)[0]
+        return float(self.value(Y, F)[0]), gradient
+
     def lipschitz(self, d: int) -> float | None:
         """Largest norm that the gradient can have with d outputs, None when it is unbounded."""
         return None
@@ -48,8 +54,8 @@ def residuals(Y: Array, F: Array) -> Array:
     return np.where(np.isnan(Y), 0.0, F - Y)
 
 
-def apart(distance: Array, Y: Array, radius: Array) -> Array:
-    """Change of a gradient whose entries jump by 1 at a kink `distance` away, (n,)."""
+def change_at_kinks(distance: Array, Y: Array, radius: Array) -> Array:
+    """Largest change within `radius` (n,) of a gradient whose entries jump by 1 at kinks `distance` (n, d) away."""
     crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
     result: Array = np.sqrt(crossed.sum(axis=1))
     return result

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.losses.base import Loss, apart
+from ovk._types import Array
+from ovk.losses.base import Loss, change_at_kinks
 
 
-class _Margin(Loss):
+class MarginLoss(Loss, saved=False):
     """Losses of the margin y f, y = -1 or 1."""
 
     def check(self, Y: Array) -> None:
@@ -23,7 +23,7 @@ class _Margin(Loss):
         return float(np.sqrt(d))
 
 
-class Logistic(_Margin):
+class Logistic(MarginLoss):
     """log(1 + exp(-y f)), labels -1 and 1.
 
     Examples
@@ -46,7 +46,7 @@ class Logistic(_Margin):
         return -labels * 0.5 * (1.0 - np.tanh(0.5 * labels * F))
 
 
-class Hinge(_Margin):
+class Hinge(MarginLoss):
     """max(0, 1 - y f), labels -1 and 1: the loss of support vector machines.
 
     Examples
@@ -66,4 +66,4 @@ class Hinge(_Margin):
         return np.where(labels * F < 1.0, -labels, 0.0)
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return apart(np.abs(1.0 - np.nan_to_num(Y) * F), Y, radius)
+        return change_at_kinks(np.abs(1.0 - np.nan_to_num(Y) * F), Y, radius)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array, positive
-from ovk.losses.base import Loss, apart, residuals
+from ovk._params import positive
+from ovk._types import Array
+from ovk.losses.base import Loss, change_at_kinks, residuals
 
 
 class Squared(Loss):
@@ -30,6 +31,10 @@ class Squared(Loss):
 
     def gradient(self, Y: Array, F: Array) -> Array:
         return residuals(Y, F)
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        residual = f - y
+        return 0.5 * float(residual @ residual), residual
 
 
 class Huber(Loss):
@@ -163,7 +168,7 @@ class Pinball(Loss):
         return float(np.linalg.norm(np.maximum(tau, 1.0 - tau)))
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return apart(np.abs(residuals(Y, F)), Y, radius)
+        return change_at_kinks(np.abs(residuals(Y, F)), Y, radius)
 
     def check(self, Y: Array) -> None:
         self._tau(Y.shape[1])

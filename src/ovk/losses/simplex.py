@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.losses.base import Loss
 
 

@@ -1,20 +1,26 @@
 """Learning from a stream."""
 
-from ovk.online.bound import ErrorBound, error_bound
-from ovk.online.capacity import (
+from ovk._diverged import Diverged
+from ovk.online.experts.aggregation import BOA, MLPoly
+from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
+from ovk.online.first_order.bound import ErrorBound, error_bound
+from ovk.online.first_order.classifier import OLOKClassifier
+from ovk.online.first_order.movkl import OnlineMovKL
+from ovk.online.first_order.novelty import NoveltyDetector
+from ovk.online.first_order.olok import OLOK
+from ovk.online.first_order.truncation import PaperWindow, Tolerance, Truncation, TruncationWarning, Window
+from ovk.online.online_operator import OnlineOperator
+from ovk.online.second_order.capacity import (
     Bracket,
     effective_dimension,
     log_determinant,
     online_dimension,
     sketched_effective_dimension,
 )
-from ovk.online.classifier import OLOKClassifier
-from ovk.online.kawv import KAWV
-from ovk.online.movkl import OnlineMovKL
-from ovk.online.olok import OLOK
-from ovk.online.pkawv import PKAWV
-from ovk.online.pkawv_classifier import PKAWVClassifier
-from ovk.online.regret_bounds import (
+from ovk.online.second_order.kawv import KAWV
+from ovk.online.second_order.pkawv import PKAWV
+from ovk.online.second_order.pkawv_classifier import PKAWVClassifier
+from ovk.online.second_order.regret_bounds import (
     kors_beta,
     kors_gap,
     kors_size_bound,
@@ -22,7 +28,7 @@ from ovk.online.regret_bounds import (
     regret_bound,
     spilled_regret_bound,
 )
-from ovk.online.suggest import (
+from ovk.online.second_order.suggest import (
     Suggestion,
     capacity_exponent,
     suggest,
@@ -30,21 +36,28 @@ from ovk.online.suggest import (
     suggest_from_capacity,
     taylor_degree,
 )
-from ovk.online.truncation import PaperWindow, Tolerance, Truncation, Window
 
 __all__ = [
+    "BOA",
     "KAWV",
     "OLOK",
     "PKAWV",
+    "AutoStream",
+    "AutoStreamClassifier",
     "Bracket",
+    "Diverged",
     "ErrorBound",
+    "MLPoly",
+    "NoveltyDetector",
     "OLOKClassifier",
     "OnlineMovKL",
+    "OnlineOperator",
     "PKAWVClassifier",
     "PaperWindow",
     "Suggestion",
     "Tolerance",
     "Truncation",
+    "TruncationWarning",
     "Window",
     "capacity_exponent",
     "effective_dimension",

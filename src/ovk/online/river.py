@@ -1,4 +1,4 @@
-"""Online learners with river's faces: dictionaries in and out, one example at a time or in mini-batches.
+"""Online learners in river's interface: dictionaries in and out, one example at a time or in mini-batches.
 
 The order of the features is that in which they were first seen. A feature that is absent from an example is 0 in it,
 and one that appears later was 0 in all examples before. Before anything was learned, features have no meaning:
@@ -14,22 +14,24 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ovk._validation import Array
+from ovk._transactions import Transactional, reads
+from ovk._types import Array
 from ovk.kernels import Gaussian
-from ovk.online.classifier import OLOKClassifier
-from ovk.online.named_features import NamedFeatures
-from ovk.online.olok import OLOK
-from ovk.online.widen import widen
+from ovk.online.first_order.classifier import OLOKClassifier
+from ovk.online.first_order.novelty import NoveltyDetector
+from ovk.online.first_order.olok import OLOK
+from ovk.online.second_order.add_features import add_features
+from ovk.online.shared.named_features import NamedFeatures
 
 try:
     from river import base
 except ImportError as error:  # pragma: no cover
     raise ImportError("ovk.online.river needs river: pip install 'ovk[river]'") from error
 
-__all__ = ["RiverClassifier", "RiverMultiTargetRegressor", "RiverRegressor", "widen"]
+__all__ = ["RiverAnomalyDetector", "RiverClassifier", "RiverMultiTargetRegressor", "RiverRegressor", "add_features"]
 
 
-class _Adapter(ABC):
+class _Adapter(Transactional, ABC):
     """What the adapters share. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
 
     def __init__(self, model: Any) -> None:
@@ -37,15 +39,18 @@ class _Adapter(ABC):
         self._features = NamedFeatures()
 
     @abstractmethod
-    def _begun(self) -> list[Any]:
-        """Learners that have seen examples."""
+    def _started_learners(self) -> list[Any]:
+        """The learners that have seen examples."""
+
+    def _changes(self, name: str) -> bool:
+        return name not in ("model", "targets", "classes")
 
     def _grow(self, names: Any) -> None:
         new = self._features.new(names)
         columns = self._features.width(len(new)) - self._features.width()
         if columns > 0:
-            for learner in self._begun():
-                widen(learner, columns)
+            for learner in self._started_learners():
+                add_features(learner, columns)
         self._features.add(new)
 
     @classmethod
@@ -83,7 +88,7 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
         self.learner: Any = clone(model)
         self._started = False
 
-    def _begun(self) -> list[Any]:
+    def _started_learners(self) -> list[Any]:
         return [self.learner] if self._started else []
 
     def _learn(self, X: Array, y: Array) -> None:
@@ -94,24 +99,81 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
         """Learn from an example; nothing when y is nan."""
         if isinstance(y, dict):
             raise TypeError("y must be a number, got a dictionary: use RiverMultiTargetRegressor")
-        self._grow(x)
-        self._learn(self._features.row(x), np.array([y], dtype=np.float64))
+        with self._transaction() as work:
+            work._grow(x)
+            work._learn(work._features.row(x), np.array([y], dtype=np.float64))
 
+    @reads
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction, 0 before anything was learned."""
         return float(self.learner.predict(self._features.row(x))[0]) if self._started else 0.0
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another."""
-        self._grow(X.columns)
-        self._learn(self._features.table(X), np.asarray(y, dtype=np.float64))
+        with self._transaction() as work:
+            work._grow(X.columns)
+            work._learn(work._features.table(X), np.asarray(y, dtype=np.float64))
 
+    @reads
     def predict_many(self, X: Any) -> Any:
         """A series of predictions."""
         import pandas as pd
 
         values = self.learner.predict(self._features.table(X)) if self._started and len(X) else np.zeros(len(X))
         return pd.Series(values, index=X.index)
+
+
+class RiverAnomalyDetector(_Adapter, base.AnomalyDetector):
+    """A `NoveltyDetector` as an anomaly detector of river.
+
+    Parameters
+    ----------
+    model : `NoveltyDetector`
+        Give its kernel a length scale: "median" would be that of a single example.
+
+    Attributes
+    ----------
+    learner : the copy of `model` that learns
+
+    Examples
+    --------
+    >>> from ovk import NoveltyDetector
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online.river import RiverAnomalyDetector
+    >>> model = RiverAnomalyDetector(NoveltyDetector(Gaussian(1.0), nu=0.1))
+    >>> for k in range(200):
+    ...     model.learn_one({"x": k % 10 / 10})
+    >>> model.score_one({"x": 0.5}) < 0 < model.score_one({"x": 7.0}), model.is_new_one({"x": 7.0})
+    (True, True)
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.learner: Any = clone(model)
+        self._started = False
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"model": NoveltyDetector(Gaussian(1.0), truncation=100)}
+
+    def _started_learners(self) -> list[Any]:
+        return [self.learner] if self._started else []
+
+    def learn_one(self, x: dict[Any, Any]) -> None:
+        """Learn from an example."""
+        with self._transaction() as work:
+            work._grow(x)
+            work.learner.partial_fit(work._features.row(x))
+            work._started = True
+
+    @reads
+    def score_one(self, x: dict[Any, Any]) -> float:
+        """How far f(x) lies below the threshold, positive for what is new; 0 before anything was learned."""
+        return -float(self.learner.decision_function(self._features.row(x))[0]) if self._started else 0.0
+
+    def is_new_one(self, x: dict[Any, Any]) -> bool:
+        """Whether the example is new; nothing is, before anything was learned."""
+        return self.score_one(x) > 0
 
 
 class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
@@ -147,7 +209,7 @@ class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
         self._started = False
         self._names: list[Any] = [] if targets is None else list(targets)
 
-    def _begun(self) -> list[Any]:
+    def _started_learners(self) -> list[Any]:
         return [self.learner] if self._started else []
 
     def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], **kwargs: Any) -> None:
@@ -155,11 +217,13 @@ class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
             raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: name all with targets=")
-        self._grow(x)
         row = np.array([[y.get(name, np.nan) for name in names]], dtype=np.float64)
-        self.learner.partial_fit(self._features.row(x), row)
-        self._names, self._started = names, True
+        with self._transaction() as work:
+            work._grow(x)
+            work.learner.partial_fit(work._features.row(x), row)
+            work._names, work._started = names, True
 
+    @reads
     def predict_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
         """The prediction of each target, 0 before anything was learned."""
         if not self._started:
@@ -210,18 +274,20 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"model": OLOKClassifier(Gaussian(1.0), truncation=100)}
 
-    def _begun(self) -> list[Any]:
+    def _started_learners(self) -> list[Any]:
         return list(self.learners.values())
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Learn from an example."""
-        self._grow(x)
-        self._learn(self._features.row(x), [y])
+        with self._transaction() as work:
+            work._grow(x)
+            work._learn(work._features.row(x), [y])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another."""
-        self._grow(X.columns)
-        self._learn(self._features.table(X), list(y))
+        with self._transaction() as work:
+            work._grow(X.columns)
+            work._learn(work._features.table(X), list(y))
 
     def _learn(self, X: Array, y: list[Any]) -> None:
         labels = [label.item() if isinstance(label, np.generic) else label for label in y]
@@ -241,7 +307,10 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
                 self._labels.append(label)
 
     def _learn_class(self, label: Any, X: Array, y: Any, classes: list[Any]) -> None:
-        learner = self.learners[label] if label in self.learners else clone(self.model)
+        if label in self.learners:
+            self.learners[label].partial_fit(X, y)
+            return
+        learner = clone(self.model)
         learner.partial_fit(X, y, classes=classes)
         self.learners[label] = learner
 
@@ -261,8 +330,10 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """A share for each label, from the scores; nothing before any label is known."""
-        return dict(zip(self._labels, self._probabilities(self._features.row(x))[0].tolist(), strict=True))
+        now = self._fork()
+        return dict(zip(now._labels, now._probabilities(now._features.row(x))[0].tolist(), strict=True))
 
+    @reads
     def predict_proba_many(self, X: Any) -> Any:
         """A data frame of shares, one column for each label."""
         import pandas as pd

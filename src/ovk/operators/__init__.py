@@ -1,12 +1,11 @@
 """Output operators T: which outputs go together, and how strongly."""
 
-from ovk.operators.base import OutputOperator, Spectrum
-from ovk.operators.basic import Dense, Identity, LowRank
+from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator, Spectrum
 from ovk.operators.curves import CurveOperator, Integral, Multiplication
 from ovk.operators.graph import GraphLaplacian
 from ovk.operators.groups import Cluster, Tree
 from ovk.operators.mean_regularised import MeanRegularised
-from ovk.operators.mixed_effect import MixedEffect
+from ovk.operators.tensor import TensorProduct
 
 __all__ = [
     "Cluster",
@@ -21,5 +20,6 @@ __all__ = [
     "Multiplication",
     "OutputOperator",
     "Spectrum",
+    "TensorProduct",
     "Tree",
 ]

@@ -1,4 +1,4 @@
-"""The contract of an output operator T."""
+"""The contract of an output operator T, and the basic ones: identity, matrix, low rank, mixed effect."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import helmert
 
 from ovk._algebra import Algebra
-from ovk._params import Parameters, cached
-from ovk._validation import Array, whole
+from ovk._params import Parameters, cached, check_int, in_interval
+from ovk._types import Array
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Spectrum:
     Attributes
     ----------
     values : (d,) eigenvalues in ascending order, exactly equal within a group and never negative
-    vectors : (d, d), a column for each eigenvalue
+    vectors : (d, d), a column for each eigenvalue; a `KroneckerMatrix` where it is a product that is never formed
     """
 
     values: Array
@@ -63,6 +64,13 @@ class OutputOperator(Algebra, Parameters, ABC):
         """Eigenvalues and eigenvectors, kept until a parameter changes."""
         return spectrum(self.dense(), type(self).__name__)
 
+    def factors(self) -> tuple[Array, Array]:
+        """F (d, r) and delta (d,) with T = F F' + diag(delta): what outputs share, and what each has of its own."""
+        found = self.eigh()
+        least = found.values[0]
+        shared = found.values > least
+        return found.vectors[:, shared] * np.sqrt(found.values[shared] - least), np.full(self.dim(), least)
+
     def resolve(self, d: int) -> Self:
         """The operator for d outputs; an error when it was made for another number."""
         found = self.output_dim
@@ -83,7 +91,218 @@ class OutputOperator(Algebra, Parameters, ABC):
                 f"the number of outputs of {type(self).__name__} is not known yet: give output_dim, or fit an "
                 "estimator, which finds it in Y"
             )
-        return whole(self.output_dim, "output_dim")
+        return check_int(self.output_dim, "output_dim")
+
+
+class Identity(OutputOperator):
+    """T = I: outputs that share the kernel and nothing else.
+
+    Examples
+    --------
+    >>> from ovk.operators import Identity
+    >>> Identity(2).dense()
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(self, output_dim: int | None = None) -> None:
+        self.output_dim = output_dim
+
+    def dense(self) -> Array:
+        return np.eye(self.dim())
+
+    def apply(self, Y: Array) -> Array:
+        return Y
+
+    @cached
+    def eigh(self) -> Spectrum:
+        return Spectrum(np.ones(self.dim()), np.eye(self.dim()))
+
+
+class Dense(OutputOperator):
+    """T = B, a symmetric positive semi-definite matrix.
+
+    Parameters
+    ----------
+    B : (d, d) array
+
+    Examples
+    --------
+    >>> from ovk.operators import Dense
+    >>> Dense([[2.0, 1.0], [1.0, 2.0]]).eigh().values
+    array([1., 3.])
+    """
+
+    def __init__(self, B: Any) -> None:
+        self.B = B
+
+    @property
+    def output_dim(self) -> int:  # type: ignore[override]
+        return len(self._matrix())
+
+    @cached
+    def _matrix(self) -> Array:
+        return checked_symmetric(self.B, "B")
+
+    def dense(self) -> Array:
+        return self._matrix().copy()
+
+    def apply(self, Y: Array) -> Array:
+        return Y @ self._matrix()
+
+    def gradient(self) -> dict[str, Array]:
+        # Each entry moves with its mirror image, half each, so that T stays symmetric.
+        d = self.output_dim
+        eye = np.eye(d)
+        one = np.einsum("ai,bj->abij", eye, eye)
+        return {"B": 0.5 * (one + one.swapaxes(2, 3))}
+
+
+class LowRank(OutputOperator):
+    """T = W W' + diag(diag): a few common factors, and what is each output's own.
+
+    Parameters
+    ----------
+    W : (d, r) array
+    diag : float or (d,) array, >= 0
+
+    Examples
+    --------
+    >>> from ovk.operators import LowRank
+    >>> LowRank([[1.0], [2.0]], diag=0.5).dense()
+    array([[1.5, 2. ],
+           [2. , 4.5]])
+    """
+
+    def __init__(self, W: Any, diag: float | Array = 0.0) -> None:
+        self.W = W
+        self.diag = diag
+
+    @classmethod
+    def approximating(cls, T: Any, rank: int) -> Self:
+        """The operator with `rank` common factors that are leading eigenvectors of a matrix T, (d, d).
+
+        It has the diagonal of T, and is T itself if `rank` is d, or if T is a multiple of the identity plus a matrix of
+        that rank. A learner of a stream with gaps is the faster the lower the rank.
+
+        >>> from ovk.operators import LowRank
+        >>> LowRank.approximating([[2.0, 1.0], [1.0, 2.0]], 1).dense().round(9)
+        array([[2., 1.],
+               [1., 2.]])
+        """
+        matrix = checked_symmetric(T, "T")
+        found = spectrum(matrix, "T")
+        some = slice(None, -check_int(rank, "rank") - 1, -1)
+        excess = found.values - found.values[0]
+        W = found.vectors[:, some] * np.sqrt(excess[some])
+        rest = np.diagonal(matrix) - np.einsum("ij,ij->i", W, W)
+        return cls(W, np.maximum(rest, 0.0))
+
+    @property
+    def output_dim(self) -> int:  # type: ignore[override]
+        return len(self._factor())
+
+    @cached
+    def _factor(self) -> Array:
+        W = np.asarray(self.W, dtype=np.float64)
+        if W.ndim != 2 or len(W) == 0 or not np.isfinite(W).all():
+            raise ValueError(f"W must be a (d, r) matrix of finite numbers, got shape {W.shape}")
+        return W
+
+    @cached
+    def _diagonal(self) -> Array:
+        diag = np.asarray(self.diag, dtype=np.float64)
+        if diag.ndim > 1 or (diag.ndim == 1 and len(diag) != self.output_dim):
+            raise ValueError(f"diag must be a number or one for each of the {self.output_dim} outputs")
+        if not (np.isfinite(diag).all() and (diag >= 0).all()):
+            raise ValueError(f"diag must be finite and >= 0, got {self.diag!r}")
+        return np.broadcast_to(diag, (self.output_dim,)).copy()
+
+    def dense(self) -> Array:
+        W = self._factor()
+        T: Array = W @ W.T
+        T[np.diag_indices_from(T)] += self._diagonal()
+        return T
+
+    def apply(self, Y: Array) -> Array:
+        W = self._factor()
+        # The product first: Y may be sparse.
+        return np.asarray((Y @ W) @ W.T) + (
+            Y * self._diagonal() if isinstance(Y, np.ndarray) else Y.multiply(self._diagonal()).toarray()
+        )
+
+    def factors(self) -> tuple[Array, Array]:
+        return self._factor().copy(), self._diagonal()
+
+    def gradient(self) -> dict[str, Array]:
+        W = self._factor()
+        eye = np.eye(len(W))
+        # d(WW')_ij / dW_ak = delta_ia W_jk + delta_ja W_ik
+        one = np.einsum("ai,jk->akij", eye, W)
+        diag = np.einsum("ai,aj->aij", eye, eye)
+        scalar = np.ndim(self.diag) == 0
+        return {"W": one + one.swapaxes(2, 3), "diag": diag.sum(axis=0) if scalar else diag}
+
+
+class EvenlyCoupled(OutputOperator, saved=False):
+    """T = a I + b 11': what outputs share, and what each has of its own; two distinct eigenvalues whatever d."""
+
+    @abstractmethod
+    def _parts(self) -> tuple[float, float]:
+        """a and b."""
+
+    def dense(self) -> Array:
+        (a, b), d = self._parts(), self.dim()
+        return np.full((d, d), b) + a * np.eye(d)
+
+    def apply(self, Y: Array) -> Array:
+        a, b = self._parts()
+        common = np.asarray(Y.sum(axis=1)).reshape(-1, 1)
+        return b * common + a * (Y if isinstance(Y, np.ndarray) else Y.toarray())
+
+    @cached
+    def eigh(self) -> Spectrum:
+        (a, b), d = self._parts(), self.dim()
+        values = np.full(d, a)
+        values[-1] = a + b * d
+        # The columns of Helmert's orthonormal matrix, with the constant vector as the last of them.
+        return Spectrum(values, np.ascontiguousarray(np.roll(helmert(d, full=True), -1, axis=0).T))
+
+
+class MixedEffect(EvenlyCoupled):
+    """T = omega 11' + (1 - omega) I: every output is a common function plus one of its own.
+
+    The norm it gives a function f = (f_1, ..., f_d) is
+
+        [(1 - omega) sum_t |f_t|^2 + omega d sum_t |f_t - mean f|^2] / ((1 - omega) (1 - omega + omega d)),
+
+    so omega = 0 treats outputs apart and omega -> 1 makes them all the same. T has two distinct eigenvalues whatever d,
+    hence a solve costs two factorisations.
+
+    Parameters
+    ----------
+    omega : float in [0, 1]
+    output_dim : int, optional
+        Number of outputs; found in Y when not given.
+
+    Examples
+    --------
+    >>> from ovk.operators import MixedEffect
+    >>> MixedEffect(0.5, output_dim=3).eigh().distinct
+    array([0.5, 2. ])
+    """
+
+    def __init__(self, omega: float = 0.5, output_dim: int | None = None) -> None:
+        self.omega = omega
+        self.output_dim = output_dim
+
+    def _parts(self) -> tuple[float, float]:
+        omega = in_interval(self.omega, "omega", 0.0, 1.0)
+        return 1.0 - omega, omega
+
+    def gradient(self) -> dict[str, Array]:
+        d = self.dim()
+        return {"omega": np.ones((d, d)) - np.eye(d)}
 
 
 def checked_symmetric(matrix: Any, name: str) -> Array:
@@ -112,11 +331,16 @@ def spectrum(matrix: Array, name: str) -> Spectrum:
             f"{name} must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
             f"(the largest is {values[-1]:.6g})"
         )
-    rounding = 64.0 * len(values) * np.finfo(float).eps * largest
+    return Spectrum(equalised(values), vectors)
+
+
+def equalised(values: Array) -> Array:
+    """Ascending eigenvalues with those that differ by rounding alone made equal, and those of its size zero."""
+    rounding = 64.0 * len(values) * np.finfo(float).eps * max(float(np.abs(values).max()), 1e-300)
     values = np.where(values > rounding, values, 0.0)
     start = 0
     for stop in range(1, len(values) + 1):
         if stop == len(values) or values[stop] - values[stop - 1] > rounding:
             values[start:stop] = values[start:stop].mean()
             start = stop
-    return Spectrum(values, vectors)
+    return values

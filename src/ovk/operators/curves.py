@@ -14,13 +14,16 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from ovk._params import cached
-from ovk._validation import Array, whole
-from ovk.curves import Grid
+from ovk._params import cached, check_int
+from ovk._types import Array
+from ovk.curves import Components, Grid, ProductGrid
 from ovk.curves.grid import as_grid
+from ovk.curves.kronecker_matrix import KroneckerMatrix
+from ovk.curves.product import column_products
 from ovk.kernels import Function, Laplacian, Matern, ScalarKernel
-from ovk.operators.base import OutputOperator, Spectrum, checked_symmetric, spectrum
+from ovk.operators.base import Identity, OutputOperator, Spectrum, checked_symmetric, spectrum
 from ovk.operators.eigenfunctions import Eigenfunctions, analytic_eigenfunctions
+from ovk.operators.tensor import TensorProduct
 
 
 class CurveOperator(OutputOperator):
@@ -49,8 +52,8 @@ class CurveOperator(OutputOperator):
         return super().resolve(d)
 
     @abstractmethod
-    def evaluation(self, points: Array) -> Array:
-        """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points: y E."""
+    def evaluation(self, points: Any) -> Any:
+        """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points or on a grid: y E."""
 
 
 class Multiplication(CurveOperator):
@@ -60,8 +63,8 @@ class Multiplication(CurveOperator):
     ----------
     function : scalar kernel, (d,) array or callable, with values >= 0
         g. A kernel stands for t -> k(t, 0), so ``Gaussian.from_mu(1.0)`` is exp(-t^2); an array holds g on the grid; a
-        callable gets the points and cannot be saved. Where g is zero, nothing is learned.
-    grid : `Grid` or its points, optional
+        callable gets the points ((d, k) on a `ProductGrid`) and cannot be saved. Where g is zero, nothing is learned.
+    grid : `Grid`, `ProductGrid` or points, optional
 
     Examples
     --------
@@ -77,13 +80,13 @@ class Multiplication(CurveOperator):
 
     def _values(self, points: Array) -> Array | None:
         """g at any points; None when only its values on the grid are known."""
-        function = self.function
+        function, rows = self.function, points.reshape(len(points), -1)
         if function is None:
-            return np.exp(-(points**2))
+            return np.asarray(np.exp(-(rows**2).sum(axis=1)))
         if isinstance(function, ScalarKernel):
-            return function(points[:, None], np.zeros((1, 1)))[:, 0]
+            return function(rows, np.zeros((1, rows.shape[1])))[:, 0]
         if callable(function):
-            return np.broadcast_to(np.asarray(function(points), dtype=np.float64), points.shape)
+            return np.broadcast_to(np.asarray(function(points), dtype=np.float64), len(points))
         return None
 
     @cached
@@ -91,7 +94,7 @@ class Multiplication(CurveOperator):
         points = self._grid().checked()
         found = self._values(points)
         values = np.asarray(self.function, dtype=np.float64) if found is None else np.array(found)
-        if values.shape != points.shape:
+        if values.shape != (len(points),):
             raise ValueError(
                 f"function must be a callable, a kernel or a number for each of the {len(points)} points, got shape "
                 f"{values.shape}"
@@ -100,7 +103,7 @@ class Multiplication(CurveOperator):
             worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
             raise ValueError(
                 f"function must be finite and >= 0 on the grid, but it is {values[worst]:.6g} at t = "
-                f"{points[worst]:g}: multiplication by it is not positive semi-definite"
+                f"{_written(points[worst])}: multiplication by it is not positive semi-definite"
             )
         return values
 
@@ -115,9 +118,9 @@ class Multiplication(CurveOperator):
         order = np.argsort(self._diagonal(), kind="stable")
         return Spectrum(self._diagonal()[order], np.eye(len(order))[:, order])
 
-    def evaluation(self, points: Array) -> Array:
+    def evaluation(self, points: Any) -> Array:
         grid = self._grid()
-        L = grid.interpolation(points)
+        L = np.asarray(grid.interpolation(points))
         g = self._values(grid.inside(points))
         before = 1.0 / grid.roots()
         # A function is known between the points as well; of mere values the product is interpolated.
@@ -135,8 +138,9 @@ class Integral(CurveOperator):
     ----------
     kernel : scalar kernel of time; default ``Laplacian(1.0)``, which is exp(-|t - s|)
         Applied in O(d) for exp(-|t - s| / l). Take ``Periodic(Gaussian(l), period)`` for closed curves. A callable of
-        two matrices of times is accepted, and checked.
-    grid : `Grid` or its points, optional
+        two matrices of times is accepted, and checked. On a `ProductGrid` the kernel is the product of this one along
+        each axis, or of one for each in a list, and the operator a Kronecker product that is never formed.
+    grid : `Grid`, `ProductGrid` or points, optional
     n_eigen : int, optional
         Number of eigenfunctions, those with the largest eigenvalues; all by default.
     eigenfunctions : "grid" or "analytic"
@@ -160,6 +164,25 @@ class Integral(CurveOperator):
         self.grid = grid
         self.n_eigen = n_eigen
         self.eigenfunctions = eigenfunctions
+
+    @cached
+    def _product(self) -> TensorProduct | None:
+        """The operators along the axes of a product of grids; None on a grid of one variable."""
+        grid = self._grid()
+        if not isinstance(grid, ProductGrid):
+            return None
+        if self.eigenfunctions != "grid":
+            raise ValueError("eigenfunctions='analytic' are known for one variable: leave 'grid' on a ProductGrid")
+        sides = grid.sides()
+        kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel] * len(sides)
+        if len(kernels) != len(sides):
+            raise ValueError(f"kernel must be one or a list of {len(sides)}, one for each axis, got {len(kernels)}")
+        return TensorProduct(
+            [
+                Identity(len(side)) if isinstance(side, Components) else Integral(kernel, side)
+                for kernel, side in zip(kernels, sides, strict=True)
+            ]
+        )
 
     def _kernel(self) -> ScalarKernel:
         if self.kernel is None:
@@ -189,18 +212,19 @@ class Integral(CurveOperator):
             raise ValueError(f"eigenfunctions must be 'grid' or 'analytic', got {self.eigenfunctions!r}")
         if self.n_eigen is None:
             raise ValueError("eigenfunctions='analytic' needs their number, n_eigen")
-        return analytic_eigenfunctions(self._kernel(), self._grid(), whole(self.n_eigen, "n_eigen"))
+        return analytic_eigenfunctions(self._kernel(), self._grid(), check_int(self.n_eigen, "n_eigen"))
 
     @cached
     def eigh(self) -> Spectrum:
-        exact = self._analytic()
+        exact = None if self._product() is not None else self._analytic()
         if exact is not None:
             factor = self._grid().roots()[:, None] * exact(self._grid().checked()) * np.sqrt(exact.values)
             return spectrum(factor @ factor.T, "the kernel of Integral")
-        found = self._whole()[1]
+        product = self._product()
+        found = self._whole()[1] if product is None else product.eigh()
         if self.n_eigen is None:
             return found
-        kept = whole(self.n_eigen, "n_eigen")
+        kept = check_int(self.n_eigen, "n_eigen")
         if kept > len(found.values):
             raise ValueError(f"n_eigen must be at most {len(found.values)}, the number of points, got {kept}")
         values = found.values.copy()
@@ -210,6 +234,9 @@ class Integral(CurveOperator):
     @cached
     def _matrix(self) -> Array:
         if self.n_eigen is None:
+            product = self._product()
+            if product is not None:
+                return product.dense()
             self._analytic()
             return self._whole()[0]
         s = self.eigh()
@@ -224,16 +251,21 @@ class Integral(CurveOperator):
         if self.n_eigen is not None:
             s = self.eigh()
             V = s.vectors[:, s.values > 0]
-            result: Array = ((Y @ V) * s.values[s.values > 0]) @ V.T
-            return result
+            return np.asarray(((Y @ V) * s.values[s.values > 0]) @ V.T)
+        product = self._product()
+        if product is not None:
+            return product.apply(Y)
         rate = exponential_length(self._kernel())
         if rate is None or len(Y) == 0:
             return Y @ self._matrix()
         roots = self._grid().roots()
         return exponential_sums(Y * roots, self._grid().checked(), rate) * roots
 
-    def evaluation(self, points: Array) -> Array:
+    def evaluation(self, points: Any) -> Any:
         grid = self._grid()
+        if isinstance(grid, ProductGrid):
+            whole = self._evaluation_of_product(grid, points)
+            return whole if self.n_eigen is None else self._projected(whole)
         points = grid.inside(points)
         roots = grid.roots()
         exact = self._analytic()
@@ -241,11 +273,25 @@ class Integral(CurveOperator):
             own: Array = roots[:, None] * exact(grid.checked())
             return (own * exact.values) @ exact(points).T
         E: Array = roots[:, None] * self._kernel()(self._times(), points[:, None])
-        if self.n_eigen is None:
-            return E
+        return E if self.n_eigen is None else self._projected(E)
+
+    def _evaluation_of_product(self, grid: ProductGrid, points: Any) -> Any:
+        parts = [evaluation(T, side, at) for T, side, at in zip(*self._along(grid, points), strict=True)]
+        return KroneckerMatrix(parts) if isinstance(points, ProductGrid) else column_products(parts)
+
+    def _along(self, grid: ProductGrid, points: Any) -> tuple[list[OutputOperator], list[Grid], list[Any]]:
+        """Operators, grids and new points along each axis."""
+        product = self._product()
+        assert product is not None
+        if isinstance(points, ProductGrid):
+            return list(product.operators), grid.sides(), grid.matching(points)
+        return list(product.operators), grid.sides(), list(grid.inside(points).T)
+
+    def _projected(self, E: Any) -> Array:
+        """E followed by the projection on the eigenfunctions that are kept."""
         s = self.eigh()
         V = s.vectors[:, s.values > 0]
-        return V @ (V.T @ E)
+        return np.asarray(V @ (V.T @ E))
 
 
 def exponential_length(kernel: ScalarKernel) -> float | None:
@@ -271,11 +317,15 @@ def exponential_sums(Y: Array, points: Array, length: float) -> Array:
     return np.asarray((left + right - columns).T)
 
 
-def evaluation(operator: OutputOperator, grid: Grid, points: Array) -> Array:
+def evaluation(operator: OutputOperator, grid: Grid, points: Any) -> Any:
     """E, (d, m), of any operator on the coordinates of a grid: those that know no curves are interpolated."""
     if isinstance(operator, CurveOperator):
         return operator.evaluation(points)
-    return operator.apply(grid.interpolation(points).T / grid.roots()).T
+    return operator.apply(np.asarray(grid.interpolation(points)).T / grid.roots()).T
+
+
+def _written(point: Any) -> str:
+    return f"{point:g}" if np.ndim(point) == 0 else "(" + ", ".join(f"{t:g}" for t in point) + ")"
 
 
 def _array(Y: Any) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Laplacian, Matern, Periodic, ScalarKernel
 

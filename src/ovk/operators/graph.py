@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk._params import cached
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.operators.base import OutputOperator, Spectrum, checked_symmetric
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import cached
-from ovk._validation import Array, in_interval
+from ovk._params import cached, in_interval
+from ovk._types import Array
 from ovk.operators.base import OutputOperator
 
 
@@ -50,8 +50,7 @@ class Cluster(OutputOperator):
             raise ValueError("assignments must name the cluster of at least one output, got none")
         numbers: dict[Hashable, int] = {}
         labels = np.array([numbers.setdefault(label, len(numbers)) for label in self.assignments])
-        result: Array = (labels[:, None] == labels[None, :]).astype(np.float64)
-        return result
+        return np.asarray((labels[:, None] == labels[None, :]).astype(np.float64))
 
     @cached
     def _matrix(self) -> Array:

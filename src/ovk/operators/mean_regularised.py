@@ -6,13 +6,12 @@ from typing import Self
 
 import numpy as np
 
-from ovk._params import cached
-from ovk._validation import Array, positive, whole
-from ovk.operators.base import OutputOperator, Spectrum
-from ovk.operators.mixed_effect import helmert
+from ovk._params import check_int, positive
+from ovk._types import Array
+from ovk.operators.base import EvenlyCoupled
 
 
-class MeanRegularised(OutputOperator):
+class MeanRegularised(EvenlyCoupled):
     """T = I / (own + spread) + (spread / own) / (own + spread) 11' / d: outputs close to their mean.
 
     The norm it gives a function f = (f_1, ..., f_d) is that of regularised multi-task learning,
@@ -62,32 +61,15 @@ class MeanRegularised(OutputOperator):
                [0.25, 1.25]])
         """
         a, b = positive(lambda_1, "lambda_1"), positive(lambda_2, "lambda_2")
-        total = whole(output_dim, "output_dim") * (a + b)
+        total = check_int(output_dim, "output_dim") * (a + b)
         return cls(a * b / total, a**2 / total, output_dim)
 
     def _weights(self) -> tuple[float, float]:
         return positive(self.own, "own"), positive(self.spread, "spread", zero=True)
 
     def _parts(self) -> tuple[float, float]:
-        """T = a I + b 11'."""
         own, spread = self._weights()
         return 1.0 / (own + spread), spread / (own * (own + spread) * self.dim())
-
-    def dense(self) -> Array:
-        a, b = self._parts()
-        return np.full((self.dim(), self.dim()), b) + a * np.eye(self.dim())
-
-    def apply(self, Y: Array) -> Array:
-        a, b = self._parts()
-        common = np.asarray(Y.sum(axis=1)).reshape(-1, 1)
-        return b * common + a * (Y if isinstance(Y, np.ndarray) else Y.toarray())
-
-    @cached
-    def eigh(self) -> Spectrum:
-        own, spread = self._weights()
-        values = np.full(self.dim(), 1.0 / (own + spread))
-        values[-1] = 1.0 / own
-        return Spectrum(values, helmert(self.dim()))
 
     def gradient(self) -> dict[str, Array]:
         own, spread = self._weights()

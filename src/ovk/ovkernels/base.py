@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ovk._algebra import Algebra
 from ovk._params import Parameters
-from ovk._validation import Array, Indices
+from ovk._types import Array, Indices
 from ovk.grams import Gram
 from ovk.kernels import NotDifferentiable
+from ovk.ovkernels.terms import Term
+
+if TYPE_CHECKING:
+    from ovk.ovkernels.separable import Separable
 
 
 class OperatorKernel(Algebra, Parameters, ABC):
@@ -36,6 +40,18 @@ class OperatorKernel(Algebra, Parameters, ABC):
         """
         gram = self.gram(X, Z)
         return gram.matmat(C) if since is None else gram.matmat_since(C, since)
+
+    def terms(self) -> list[Term] | None:
+        """The kernel as a sum of separable terms, weight k(x, z) T; None where it is not such a sum."""
+        return None
+
+    def summands(self) -> list[tuple[float, OperatorKernel]]:
+        """The kernel as a sum of weights times kernels, of itself alone if it is no sum."""
+        return [(1.0, self)]
+
+    def as_separable(self) -> Separable | None:
+        """The kernel as a single product k(x, z) T; None where it is not one."""
+        return None
 
     def resolve(self, X: Any, d: int) -> Self:
         """The kernel for d outputs with everything that is learned from the inputs learned; never changes it."""
@@ -73,6 +89,11 @@ class OperatorKernel(Algebra, Parameters, ABC):
         ``kernel__length_scale``, ``operator__B[0,1]``.
         """
         return {}
+
+    def gradient_product(self, weights: Array, X: Any) -> tuple[float, dict[str, float]]:
+        """The sum of weights * gram(X), with weights (n d, n d), and its derivatives by the names of `gradient`."""
+        slopes = {name: float(np.vdot(weights, change.dense())) for name, change in self.gradient(X).items()}
+        return float(np.vdot(weights, self.gram(X).dense())), slopes
 
     def norm_bound(self) -> float | None:
         """sup over x of the largest eigenvalue of K(x, x), or None when it is unbounded or unknown."""

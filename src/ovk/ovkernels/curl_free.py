@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._validation import Array, Indices, dense_inputs
+from ovk._params import dense_inputs
+from ovk._types import Array, Indices
 from ovk.grams import DenseBlocks, Gram
 from ovk.kernels import Matern, NotDifferentiable, Stationary
 from ovk.ovkernels.base import OperatorKernel
@@ -28,7 +29,7 @@ class _Form(NamedTuple):
     h: float
 
 
-class _FieldKernel(OperatorKernel):
+class _FieldKernel(OperatorKernel, saved=False):
     """K = a(s) u u' + b(s) I."""
 
     def __init__(self, kernel: Stationary, dims: int | None = None) -> None:
@@ -73,9 +74,9 @@ class _FieldKernel(OperatorKernel):
         Z = X if Z is None else dense_inputs(Z, type(self).__name__)
         return X / scale, Z / scale, self.kernel.scaled_distances(X, None if Z is X else Z)
 
-    def _ab(self, s: Array, p: int) -> tuple[Array, Array]:
+    def _ab(self, s: Array, p: int, second: Array | None = None) -> tuple[Array, Array]:
         form = self._form(p)
-        second = self.kernel.profile(s, 2)
+        second = self.kernel.profile(s, 2) if second is None else second
         return form.e * second, form.g * s * second + form.h * self.kernel.profile(s, 1)
 
     def _blocks(self, x: Array, z: Array, a: Array, b: Array) -> Gram:
@@ -104,8 +105,7 @@ class _FieldKernel(OperatorKernel):
         a, b = self._ab(distances, x.shape[1])
         left = x[np.arange(len(s)), s][:, None] - z[:, s].T
         right = x[:, t] - z[np.arange(len(t)), t][None, :]
-        result: Array = a * left * right + b * (s[:, None] == t[None, :])
-        return result
+        return np.asarray(a * left * right + b * (s[:, None] == t[None, :]))
 
     def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
         # f_i = sum a u_i (u.c) + b c_i;  ds/dx_k = 2 u_k / l, du_i/dx_k = delta_ik / l:
@@ -132,27 +132,51 @@ class _FieldKernel(OperatorKernel):
         return J
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
-        # du/dl = -u / l, ds/dl = -2 s / l
-        scale = self._scale()
         x, z, s = self._units(X, Z)
-        p = x.shape[1]
-        form = self._form(p)
-        second, third = self.kernel.profile(s, 2), self.kernel.profile(s, 3)
+        second = self.kernel.profile(s, 2)
+        return {name: self._blocks(x, z, da, db) for name, (da, db) in self._changes(s, second, x.shape[1]).items()}
+
+    def _changes(self, s: Array, second: Array, p: int) -> dict[str, tuple[Array, Array]]:
+        """Derivatives of a u u' + b I in every hyper-parameter, as the a and b of a block of the same form."""
+        # du/dl = -u / l, ds/dl = -2 s / l
+        scale, form, third = self._scale(), self._form(p), self.kernel.profile(s, 3)
         da = -(2.0 / scale) * form.e * (s * third + second)
         db = -(2.0 / scale) * s * (form.g * (second + s * third) + form.h * second)
-        result = {"kernel__length_scale": self._blocks(x, z, da, db)}
+        result = {"kernel__length_scale": (da, db)}
         first_change, second_change = self.kernel.shape_gradient(s, 1), self.kernel.shape_gradient(s, 2)
         for name in first_change:
             change = second_change[name]
-            b = form.g * s * change + form.h * first_change[name]
-            result[f"kernel__{name}"] = self._blocks(x, z, form.e * change, b)
+            result[f"kernel__{name}"] = form.e * change, form.g * s * change + form.h * first_change[name]
         return result
+
+    # With weights W of the entries, sum W (a u u' + b I) = sum_nm a_nm (u'W u)_nm + b_nm tr W_nm: no block is formed.
+
+    def gradient_product(self, weights: Array, X: Any) -> tuple[float, dict[str, float]]:
+        x, _, s = self._units(X, None)
+        p, second = x.shape[1], self.kernel.profile(s, 2)
+        along, trace = _contracted(weights, x)
+
+        def product(a: Array, b: Array) -> float:
+            return float(np.vdot(a, along) + np.vdot(b, trace))
+
+        changes = self._changes(s, second, p)
+        return product(*self._ab(s, p, second)), {name: product(*change) for name, change in changes.items()}
 
     def norm_bound(self) -> float | None:
         if self.dims is None:
             return None
         self._scale()
         return float(self._ab(np.zeros(1), self.dims)[1][0])
+
+
+def _contracted(weights: Array, x: Array) -> tuple[Array, Array]:
+    """u'W u and tr W, (n, n), of the blocks W (p, p) of weights (n p, n p), with u = x_i - x_j."""
+    n, p = x.shape
+    W = weights.reshape(n, p, n, p)
+    u = [x[:, i, None] - x[None, :, i] for i in range(p)]
+    trace = sum(W[:, i, :, i] for i in range(p))
+    along = sum(u[i] * sum(W[:, i, :, j] * u[j] for j in range(p)) for i in range(p))
+    return np.asarray(along), np.asarray(trace)
 
 
 class CurlFree(_FieldKernel):

@@ -7,16 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._params import equal
-from ovk._validation import Array, Indices
-from ovk.grams import Gram, Kronecker, KroneckerSum
+from ovk._params import PartsMixin
+from ovk._types import Array, Indices
+from ovk.grams import Gram, Kronecker
+from ovk.grams.kronecker import distinct
 from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.operators import Dense
 from ovk.ovkernels.base import OperatorKernel, by_entry
+from ovk.ovkernels.terms import SeparableTerms, Term
 
 
-class Diagonal(OperatorKernel):
+class Diagonal(PartsMixin, OperatorKernel):
     """K(x, z) = diag(k_1(x, z), ..., k_d(x, z)): outputs apart, each with its own kernel.
 
     Parameters
@@ -31,6 +33,8 @@ class Diagonal(OperatorKernel):
     array([[0.6065, 0.    ],
            [0.    , 2.    ]])
     """
+
+    _parts_name = "kernels"
 
     def __init__(self, kernels: Sequence[Any]) -> None:
         self.kernels = kernels
@@ -50,27 +54,24 @@ class Diagonal(OperatorKernel):
         super().resolve(X, d)
         return type(self)([kernel.resolve(X) for kernel in self.scalars])
 
-    def _distinct(self) -> list[tuple[ScalarKernel, Array]]:
-        """Each different kernel with the 0/1 vector of the outputs that have it."""
-        found: list[tuple[ScalarKernel, Array]] = []
-        for q, kernel in enumerate(self.scalars):
-            for other, outputs in found:
-                if equal(kernel, other):
-                    outputs[q] = 1.0
-                    break
-            else:
-                found.append((kernel, np.eye(self.output_dim)[q]))
-        return found
+    def terms(self) -> list[Term]:
+        only = [Dense(np.diag(row)) for row in np.eye(self.output_dim)]
+        return [Term(1.0, k, only[q], f"kernels[{q}]") for q, k in enumerate(self.scalars)]
+
+    def _separable_terms(self) -> SeparableTerms:
+        """Each different kernel with the outputs that have it."""
+        found, numbers = distinct(self.scalars)
+        outputs = [Dense(np.diag((numbers == k).astype(np.float64))) for k in range(len(found))]
+        return SeparableTerms([Term(1.0, k, T) for k, T in zip(found, outputs, strict=True)])
 
     def gram(self, X: Any, Z: Any | None = None) -> Gram:
-        terms = [(kernel(X, Z), Dense(np.diag(outputs))) for kernel, outputs in self._distinct()]
-        return Kronecker(*terms[0]) if len(terms) == 1 else KroneckerSum(terms)
+        return self._separable_terms().gram(X, Z)
+
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
+        return self._separable_terms().product(X, Z, C, since)
 
     def diagonal_blocks(self, X: Any) -> Array:
-        blocks = np.zeros((X.shape[0], self.output_dim, self.output_dim))
-        for q, kernel in enumerate(self.scalars):
-            blocks[:, q, q] = kernel.diag(X)
-        return blocks
+        return self._separable_terms().diagonal_blocks(X)
 
     def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
         t = s if t is None else t

@@ -6,15 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.gaussian_process import kernels as sklearn_kernels
 
-from ovk._algebra import rule
-from ovk._validation import Array, Indices
+from ovk._algebra import ATOM, PRODUCT, part, rule
+from ovk._types import Array, Indices
 from ovk.grams import Gram, Kronecker
 from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
-from ovk.operators import Identity, OutputOperator
-from ovk.operators.basic import Dense
+from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.base import OperatorKernel, by_entry
+from ovk.ovkernels.terms import Term
 
 
 class Separable(OperatorKernel):
@@ -51,7 +52,7 @@ class Separable(OperatorKernel):
     @property
     def scalar(self) -> ScalarKernel:
         """k, whatever form it was given in."""
-        return as_kernel(self.kernel)
+        return self.kernel if isinstance(self.kernel, ScalarKernel) else as_kernel(self.kernel)
 
     def resolve(self, X: Any, d: int) -> Self:
         self._check_operator()
@@ -59,6 +60,17 @@ class Separable(OperatorKernel):
         if kernel is self.kernel and operator is self.operator:
             return self
         return type(self)(kernel, operator)
+
+    def _expression(self) -> tuple[str, int]:
+        if not isinstance(self.kernel, ScalarKernel):
+            return super()._expression()
+        return f"{part(self.kernel, PRODUCT)} * {part(self.operator, ATOM)}", PRODUCT
+
+    def terms(self) -> list[Term]:
+        return [Term(1.0, self.scalar, self.operator, "kernel", "operator")]
+
+    def as_separable(self) -> Separable:
+        return self
 
     def gram(self, X: Any, Z: Any | None = None) -> Kronecker:
         return Kronecker(self.scalar(X, Z), self.operator)
@@ -92,7 +104,7 @@ class Separable(OperatorKernel):
         return None if bound is None else bound * float(self.operator.eigh().values[-1])
 
 
-class Direction(Dense):
+class Direction(Dense, saved=False):
     """A symmetric matrix that need not be positive: the derivative of an operator."""
 
 
@@ -103,13 +115,27 @@ def as_operator_kernel(kernel: Any) -> OperatorKernel:
     --------
     >>> from ovk.ovkernels import as_operator_kernel
     >>> as_operator_kernel("linear")
-    Separable(kernel=Linear(), operator=Identity())
+    Linear() * Identity()
     """
     if isinstance(kernel, OperatorKernel):
         return kernel
     if isinstance(kernel, OutputOperator):
         raise ValueError(f"kernel must be a kernel, got the operator {kernel!r}: multiply it by one, as in k * T")
-    return Separable(as_kernel(kernel), Identity())
+    if isinstance(kernel, ScalarKernel):
+        return Separable(kernel, Identity())
+    operator, rest = _operator_of_product(kernel)
+    return Separable(as_kernel(rest), Identity() if operator is None else operator)
+
+
+def _operator_of_product(kernel: Any) -> tuple[OutputOperator | None, Any]:
+    """The operator T and the kernel k of scikit-learn's k * T, which holds T as if it were a constant; or None."""
+    if isinstance(kernel, sklearn_kernels.Product):
+        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if isinstance(constant, sklearn_kernels.ConstantKernel):
+                operator = constant.constant_value
+                if isinstance(operator, OutputOperator):
+                    return operator, other
+    return None, kernel
 
 
 rule("*", ScalarKernel, OutputOperator)(Separable)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array, Indices, dense_inputs
+from ovk._params import dense_inputs
+from ovk._types import Array, Indices, Transform
 from ovk.grams import DenseBlocks, Gram
 from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.ovkernels.base import OperatorKernel, by_entry
-
-Transform = Callable[[Array], Array] | Array
 
 
 class Transformable(OperatorKernel):

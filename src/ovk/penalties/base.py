@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._params import Parameters, positive
+from ovk._types import Array
 
 
 class Penalty(Parameters, ABC):
@@ -18,3 +18,13 @@ class Penalty(Parameters, ABC):
     @abstractmethod
     def prox(self, C: Array, step: float) -> Array:
         """argmin over P of |P - C|^2 / 2 + step Omega(P); never changes C."""
+
+
+class WeightedPenalty(Penalty, saved=False):
+    """A penalty that is proportional to a weight."""
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def _weight(self) -> float:
+        return positive(self.weight, "weight", zero=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._validation import Array, positive
-from ovk.penalties.base import Penalty
+from ovk._types import Array
+from ovk.penalties.base import WeightedPenalty
 
 
-class L1(Penalty):
+class L1(WeightedPenalty):
     """weight * sum of |C_ij|: few entries.
 
     Its proximal step pulls every entry towards zero by the same amount, sign(c) max(|c| - step weight, 0).
@@ -16,6 +16,7 @@ class L1(Penalty):
     Parameters
     ----------
     weight : float >= 0
+        The amount, for a step of length one.
 
     Examples
     --------
@@ -27,12 +28,6 @@ class L1(Penalty):
     array([[ 0., -2.]])
     """
 
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
-
-    def _weight(self) -> float:
-        return positive(self.weight, "weight", zero=True)
-
     def value(self, C: Array) -> float:
         return self._weight() * float(np.abs(C).sum())
 
@@ -43,7 +38,7 @@ class L1(Penalty):
         return result
 
 
-class L1L2(Penalty):
+class L1L2(WeightedPenalty):
     """weight * sum of |c_i|, the Euclidean norms of the rows: few rows, each of them whole.
 
     Its proximal step shortens every row by the same amount, c max(1 - step weight / |c|, 0).
@@ -51,6 +46,7 @@ class L1L2(Penalty):
     Parameters
     ----------
     weight : float >= 0
+        How much a row of length one costs.
 
     Examples
     --------
@@ -62,12 +58,6 @@ class L1L2(Penalty):
     array([[1.5, 2. ],
            [0. , 0. ]])
     """
-
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
-
-    def _weight(self) -> float:
-        return positive(self.weight, "weight", zero=True)
 
     def value(self, C: Array) -> float:
         return self._weight() * float(np.linalg.norm(C, axis=1).sum())

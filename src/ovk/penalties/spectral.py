@@ -6,8 +6,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from ovk._validation import Array, positive
-from ovk.penalties.base import Penalty
+from ovk._params import positive
+from ovk._types import Array
+from ovk.penalties.base import Penalty, WeightedPenalty
 
 #: A negative eigenvalue this small beside the largest is rounding.
 ROUNDING = 1e-10
@@ -42,7 +43,7 @@ class PSDCone(Penalty):
         return result
 
 
-class Spectral(Penalty):
+class Spectral(WeightedPenalty):
     """A function of the eigenvalues of a symmetric positive semi-definite matrix, inf for all other matrices.
 
     A subclass says what happens to one eigenvalue: its price, its proximal step, and where the price balances s / t.
@@ -50,9 +51,6 @@ class Spectral(Penalty):
 
     #: Whether small eigenvalues become zero.
     empties = False
-
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
 
     def _weight(self) -> float:
         return positive(self.weight, "weight")
@@ -95,6 +93,7 @@ class Trace(Spectral):
     Parameters
     ----------
     weight : float > 0
+        How much a unit of the trace costs.
 
     Examples
     --------
@@ -128,6 +127,7 @@ class Frobenius(Spectral):
     Parameters
     ----------
     weight : float > 0
+        How much a unit of the squared norm costs.
 
     Examples
     --------

@@ -5,21 +5,22 @@ manifest:
 
     format    the number of this format, now 1
     ovk       the release that wrote the file
-    value     the model as a tree: class names, constructor arguments, fitted attributes, plain values
+    value     the model as a tree: names of public classes, constructor arguments, state, plain values
     arrays    dtype, shape, memory order and digest of every array that the tree mentions
 
-`load` builds classes that are registered in the process (all of ovk's, all subclasses of its `Parameters`,
-and those passed to `register`) and nothing else: it never unpickles, evaluates or imports. A file with one
-changed bit, or cut short, or of another kind, raises `CorruptFile`; digests find accidents, they do not
-prove who wrote a file. `save` replaces the file as a whole, or leaves the old one.
+`load` builds classes that are registered in the process (all of ovk's, all subclasses of its `Parameters`, a fixed list
+of scikit-learn's transformers, and those passed to `register`) and nothing else: it never unpickles or evaluates, and
+never imports what a file names. A file with one changed bit, or cut short, or of another kind, raises `CorruptFile`;
+digests find accidents, they do not prove who wrote a file. `save` replaces the file as a whole, or leaves the old one.
 
 How the format evolves. Every release reads the files of all earlier ones (golden files in
 ``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
 number by one; the reader of the new release then brings an older manifest up to date, one step a number,
 before it walks it. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's
 ``format`` and ``ovk`` stay as they are for good: they are how an old release recognises a newer file and
-says so. A constructor may gain an argument with a default freely; a class or an argument that is renamed is
-a change of format.
+says so. A file stores every parameter. One that a constructor gains later is missing from older files: the
+class says in `_defaults_for_old_files` which value gives the behaviour of before. A public class or an argument
+that is renamed is a change of format; private classes have no names in files.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ import numpy.typing as npt
 from ovk._registry import register
 from ovk.persistence import arrays, container, objects, plain, randomness
 from ovk.persistence.atomic import replacing
-from ovk.persistence.codec import Build, Reader, Writer
+from ovk.persistence.codec import Builder, Reader, Writer
 from ovk.persistence.container import Container
-from ovk.persistence.contents import Contents, Describer, StoredArray, StoredObject
+from ovk.persistence.contents import Contents, Description, StoredArray, StoredObject
 from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
 
 __all__ = [
@@ -162,7 +163,7 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
       Line.coef_: float64 (2, 3)
     """
     with _opened(path) as file:
-        reader = Describer(_CODECS, file.specs)
+        reader = Description(_CODECS, file.specs)
         value = _read(file, reader)
         return Contents(file.version, file.format, value, tuple(reader.arrays.values()))
 
@@ -174,11 +175,11 @@ class _Loader(Reader):
         super().__init__(_CODECS)
         self._file = file
 
-    def fetch(self, name: str) -> npt.NDArray[Any]:
+    def read_array(self, name: str) -> npt.NDArray[Any]:
         return self._file.read(name)
 
-    def make(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], build: Build) -> Any:
-        return build(name, parts, state)
+    def build(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], builder: Builder) -> Any:
+        return builder(name, parts, state)
 
 
 @contextmanager

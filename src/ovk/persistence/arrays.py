@@ -1,4 +1,4 @@
-"""numpy's and scipy's values: arrays, scalars, dtypes, sparse matrices."""
+"""numpy's and scipy's values: arrays, scalars, sparse matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import sparse
 from ovk.persistence.codec import Codec, Json, Reader, Writer
 from ovk.persistence.storage import SAVED_DTYPES, Spec, parse_dtype
 
-DTYPES = [np.dtype(code) for code in np.typecodes["All"]]
+SCALARS = {np.dtype(code).type for code in np.typecodes["All"]} - {np.object_, np.void}
 SPARSE = {
     kind.__name__: kind
     for kind in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix, sparse.coo_array,
@@ -47,10 +47,10 @@ def _encode_scalar(value: np.generic, writer: Writer) -> Json:
     if isinstance(value, np.bytes_):
         return {"bytes_": value.hex()}
     array = np.asarray(value)
-    spec = Spec.of(array)
+    spec = Spec.from_array(array)
     if spec is None:
         writer.refuse(f"is a number of dtype {array.dtype}", f"convert it to {SAVED_DTYPES}")
-    return {spec.dtype.str: bytes(spec.raw(array)).hex()}
+    return {spec.dtype.str: bytes(spec.to_bytes(array)).hex()}
 
 
 def _decode_scalar(payload: Any, reader: Reader) -> Any:
@@ -69,19 +69,6 @@ def _decode_scalar(payload: Any, reader: Reader) -> Any:
     return np.frombuffer(raw, dtype=dtype).astype(dtype.newbyteorder("="))[0]
 
 
-def _encode_dtype(value: np.dtype[Any], writer: Writer) -> Json:
-    if value.kind != "O" and parse_dtype(value.str) is None:
-        writer.refuse(f"is the dtype {value}", f"use {SAVED_DTYPES} or object")
-    return value.str
-
-
-def _decode_dtype(payload: Any, reader: Reader) -> np.dtype[Any]:
-    dtype = np.dtype(object) if payload == "|O" else parse_dtype(payload)
-    if dtype is None:
-        raise ValueError(f"the dtype {payload!r}")
-    return dtype
-
-
 def _encode_sparse(value: Any, writer: Writer) -> Json:
     names = ("coords", "data") if value.format == "coo" else ("indptr", "indices", "data")
     parts = writer.entries({name: getattr(value, name) for name in names})
@@ -93,7 +80,7 @@ def _decode_sparse(payload: Any, reader: Reader) -> Any:
     if kind not in SPARSE:
         raise ValueError(f"the sparse format {kind!r}")
     parts = reader.entries({name: part for name, part in payload.items() if name != "kind" and name != "shape"})
-    return reader.make(kind, {"shape": shape, **parts}, {}, _build_sparse)
+    return reader.build(kind, {"shape": shape, **parts}, {}, _build_sparse)
 
 
 def _build_sparse(name: str, parts: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
@@ -104,7 +91,7 @@ def _build_sparse(name: str, parts: Mapping[str, Any], state: Mapping[str, Any])
     else:
         shape, indptr, index, data = _fields(parts, "shape", "indptr", "indices", "data")
         indices = [index, indptr]
-    if data.dtype.kind not in "biufc" or any(part.dtype.kind != "i" for part in indices):
+    if data.dtype.kind not in "biuf" or any(part.dtype.kind != "i" for part in indices):
         raise TypeError("a sparse matrix of something other than numbers")
     if issubclass(kind, (sparse.coo_array, sparse.coo_matrix)):
         return kind((data, tuple(indices)), shape=shape)  # compares the coordinates with the shape
@@ -130,7 +117,6 @@ def _shape(sizes: Any) -> list[int]:
 CODECS = (
     Codec("array", (np.ndarray, np.memmap), _encode_array, _decode_array),
     # All of numpy's scalars: those that cannot be stored get their own message.
-    Codec("scalar", tuple({t.type for t in DTYPES} - {np.object_, np.void}), _encode_scalar, _decode_scalar),
-    Codec("dtype", tuple({type(t) for t in DTYPES}), _encode_dtype, _decode_dtype),
+    Codec("scalar", tuple(SCALARS), _encode_scalar, _decode_scalar),
     Codec("sparse", tuple(SPARSE.values()), _encode_sparse, _decode_sparse),
 )

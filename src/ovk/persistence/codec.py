@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, NoReturn, TypeAlias
 
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from ovk.persistence.storage import SAVED_DTYPES, Spec
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+THEMSELVES = {NoneType, bool, int, float, str}  # types of what stands for itself, once it has been parsed
 DEPTH = 100  # of nesting. What is written can be read again within Python's recursion limit.
 
 
@@ -84,10 +86,10 @@ class Writer:
         return {name: self(value, f".{name}") for name, value in values.items()}
 
     def array(self, array: npt.NDArray[Any]) -> str:
-        """The name under which `array` will stand in the file: the same one if it is met again."""
+        """The name under which `array` will stand in the file; an array that occurs twice has one name."""
         if id(array) in self._names:
             return self._names[id(array)]
-        spec = Spec.of(array)
+        spec = Spec.from_array(array)
         if spec is None:
             self.refuse(f"is an array of dtype {array.dtype}", f"convert it to {SAVED_DTYPES}")
         name, repeats = self._where(), 1
@@ -98,8 +100,8 @@ class Writer:
         self._names[id(array)], self.arrays[name], self.specs[name] = name, array, spec
         return name
 
-    def met(self, value: Any) -> int | None:
-        """Number of a value that is shared rather than copied, if it was met before."""
+    def number_of_shared(self, value: Any) -> int | None:
+        """The number of a value that several objects share, if it has been written before; None the first time."""
         if id(value) in self._shared:
             return self._shared[id(value)][0]
         self._shared[id(value)] = len(self._shared), value
@@ -122,18 +124,18 @@ class Reader(ABC):
 
     def __init__(self, codecs: Iterable[Codec]) -> None:
         self._codecs = {codec.tag: codec for codec in codecs}
-        self._steps: list[str] = []
+        self._steps: list[str | int] = []
         self._arrays: dict[str, Any] = {}
-        self.shared: list[Any] = []  # what `Writer.met` numbered, in the same order
+        self.shared: list[Any] = []  # what `Writer.number_of_shared` numbered, in the same order
 
-    def __call__(self, node: Any, step: str) -> Any:
-        """The value of the tree `node`."""
-        if node is None or isinstance(node, (bool, int, float, str)):
+    def __call__(self, node: Any, step: str | int) -> Any:
+        """The value of the tree `node`; `step` leads to it: ``.name``, or a number in a list."""
+        if type(node) in THEMSELVES:
             return node
         self._steps.append(step)
         if len(self._steps) > DEPTH:
             raise ValueError(f"more than {DEPTH} levels of nesting")
-        if isinstance(node, list):
+        if type(node) is list:
             value: Any = self.items(node)
         else:
             if len(node) != 1:
@@ -149,7 +151,7 @@ class Reader(ABC):
         """The values of several trees."""
         if not isinstance(nodes, list):
             raise TypeError("a list is missing")
-        return [self(node, f"[{i}]") for i, node in enumerate(nodes)]
+        return [node if type(node) in THEMSELVES else self(node, i) for i, node in enumerate(nodes)]
 
     def entries(self, nodes: Any) -> dict[str, Any]:
         """The values of named trees."""
@@ -160,7 +162,7 @@ class Reader(ABC):
     def array(self, name: str) -> Any:
         """The array of that name: one object, however often it is asked for, so a small file stays small."""
         if name not in self._arrays:
-            self._arrays[name] = self.fetch(name)
+            self._arrays[name] = self.read_array(name)
         return self._arrays[name]
 
     @property
@@ -171,15 +173,15 @@ class Reader(ABC):
     @property
     def where(self) -> str:
         """The way to the value that is being read."""
-        return "".join(self._steps)
+        return "".join(f"[{step}]" if isinstance(step, int) else step for step in self._steps)
 
     @abstractmethod
-    def fetch(self, name: str) -> Any:
+    def read_array(self, name: str) -> Any:
         """Get the array of that name."""
 
     @abstractmethod
-    def make(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], build: Build) -> Any:
-        """An object of class `name`, from its parts and its fitted state."""
+    def build(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], builder: Builder) -> Any:
+        """An object of class `name`, from its parts and its fitted state; `builder` builds it where it is wanted."""
 
 
-Build: TypeAlias = Callable[[str, Mapping[str, Any], Mapping[str, Any]], Any]
+Builder: TypeAlias = Callable[[str, Mapping[str, Any], Mapping[str, Any]], Any]

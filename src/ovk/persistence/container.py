@@ -11,11 +11,15 @@ reasons: arrays stream to and from the disk one at a time, without a second copy
 compared with the file's size before anything is allocated; and the header must be, byte for byte, the one
 that the manifest implies, so no bit of the file is left unchecked: lengths by the file's size, header by
 the manifest, manifest and arrays by their digests.
+
+Reading takes time and memory in proportion to the file. A pair of brackets takes two bytes in the file and a
+hundred in memory, so a file may have 100,000 lists and objects, and one more for every 6 bytes of its size.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -31,23 +35,35 @@ from ovk.persistence.storage import WIDTHS, Spec, parse_dtype
 
 FORMAT = 1
 HEADER_LIMIT = 100_000_000  # the safetensors library's own
+FREE_NODES, BYTES_PER_NODE = 100_000, 6  # lists and objects in a file, see above
 CHUNK = 1 << 20  # bytes hashed while they are still in the processor's cache
 NO_DIGEST = "0" * 32
+#: A string, also one that does not end: the search never goes back.
+STRING = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
-def _digest() -> blake2b:
-    return blake2b(digest_size=16)
+def _digest(data: bytes = b"") -> blake2b:
+    return blake2b(data, digest_size=16)
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
+def _has_too_many_nodes(text: str, size: int) -> bool:
+    """Whether a JSON text has more lists and objects than a file of that size may have."""
+    bare = STRING.sub("", text)
+    return bare.count("[") + bare.count("{") > FREE_NODES + size // BYTES_PER_NODE
+
+
+#: How the header begins in every file that we write.
+BEGINNING = b'{"'
+
+
 def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
     """Length and header for a manifest and the arrays in the order of the file."""
-    digest = _digest()
-    digest.update(manifest.encode("ascii"))
-    header: dict[str, Any] = {"__metadata__": {"ovk.manifest": manifest, "ovk.blake2b": digest.hexdigest()}}
+    digest = _digest(manifest.encode("ascii")).hexdigest()
+    header: dict[str, Any] = {"__metadata__": {"ovk.manifest": manifest, "ovk.blake2b": digest}}
     begin = 0
     for name, spec in specs.items():
         end = begin + spec.nbytes
@@ -63,7 +79,7 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
     specs = dict(sorted(specs.items(), key=lambda item: -WIDTHS[item[1].kind]))
     digests = dict.fromkeys(specs, NO_DIGEST)
 
-    def header() -> bytes:
+    def manifest() -> str:
         table = {
             name: {
                 "dtype": spec.dtype.str,
@@ -73,28 +89,33 @@ def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], sp
             }
             for name, spec in specs.items()
         }
-        manifest = _json({"format": FORMAT, "ovk": __version__, "value": value, "arrays": table})
-        return _header(manifest, specs)
+        return _json({"format": FORMAT, "ovk": __version__, "value": value, "arrays": table})
 
     # The digests stand before the arrays, but are known after them. They have a fixed width, so the header
     # is written twice and each array is gone through (and, if it is not contiguous, copied) only once.
-    provisional = header()
+    text = manifest()
+    provisional = _header(text, specs)
     if len(provisional) > HEADER_LIMIT:
         raise NotSavable(
             f"model: its parameters take {len(provisional) / 1e6:.0f} MB of text, the limit is "
             f"{HEADER_LIMIT / 1e6:.0f} MB; keep long lists and dicts of numbers as numpy arrays"
         )
+    if _has_too_many_nodes(text, len(provisional) + sum(spec.nbytes for spec in specs.values())):
+        raise NotSavable(
+            f"model: it has more than {FREE_NODES:,} lists, tuples, dicts and sets of a few bytes each; keep "
+            "them as numpy arrays"
+        )
     file.write(provisional)
     for name, spec in specs.items():
         digest = _digest()
-        raw = spec.raw(arrays[name])
+        raw = spec.to_bytes(arrays[name])
         for start in range(0, len(raw), CHUNK):
             chunk = raw[start : start + CHUNK]
             digest.update(chunk)
             file.write(chunk)
         digests[name] = digest.hexdigest()
     file.seek(0)
-    file.write(header())
+    file.write(_header(manifest(), specs))
 
 
 class Container:
@@ -110,7 +131,7 @@ class Container:
     """
 
     def __init__(self, file: BufferedReader, size: int, path: str) -> None:
-        self._file = file
+        self._file, self._size = file, size
         self.path = path
         header = self._read_header(size)
         text = self._manifest_text(header)
@@ -166,6 +187,11 @@ class Container:
         start = self._file.read(8)
         if len(start) < 8:
             raise self.corrupt(f"it has {len(start)} bytes")
+        if not self._file.peek(len(BEGINNING)).startswith(BEGINNING):
+            raise CorruptFile(
+                f"path: {self.path!r} is not a model of ovk: give a file that `ovk.save`, `ovk fit` or `ovk stream` "
+                "wrote"
+            )
         (length,) = struct.unpack("<Q", start)
         if length > min(size - 8, HEADER_LIMIT):
             raise self.corrupt(f"it announces a header of {length} bytes, the file has {size}")
@@ -175,26 +201,21 @@ class Container:
         return header
 
     def _manifest_text(self, header: bytes) -> str:
-        metadata = self._parse_bytes(header).get("__metadata__")
+        if not header.isascii():
+            raise self.corrupt("its header is not ASCII text")
+        metadata = self._parse(header.decode("ascii")).get("__metadata__")
         if not isinstance(metadata, dict) or metadata.keys() != {"ovk.manifest", "ovk.blake2b"}:
             raise self.corrupt("it has no ovk manifest")
         text = metadata["ovk.manifest"]
         if not isinstance(text, str) or not text.isascii():
             raise self.corrupt("its manifest is not ASCII text")
-        digest = _digest()
-        digest.update(text.encode("ascii"))
-        if digest.hexdigest() != metadata["ovk.blake2b"]:
+        if _digest(text.encode("ascii")).hexdigest() != metadata["ovk.blake2b"]:
             raise self.corrupt("the digest of its manifest does not match")
         return text
 
-    def _parse_bytes(self, raw: bytes) -> dict[str, Any]:
-        try:
-            text = raw.decode("ascii")
-        except UnicodeDecodeError as error:
-            raise self.corrupt("its header is not ASCII text") from error
-        return self._parse(text)
-
     def _parse(self, text: str) -> dict[str, Any]:
+        if _has_too_many_nodes(text, self._size):
+            raise self.corrupt(f"it has more lists and objects than a file of {self._size} bytes may have")
         try:
             parsed = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
         except RecursionError as error:

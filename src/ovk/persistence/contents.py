@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.persistence.codec import Build, Codec, Reader
+from ovk.persistence.codec import Builder, Codec, Reader
 from ovk.persistence.storage import Spec
 
 
@@ -81,8 +81,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-class Describer(Reader):
-    """Reads a tree without touching its arrays or building its objects."""
+class Description(Reader):
+    """Reads a tree without reading its arrays or building its objects."""
 
     def __init__(self, codecs: Iterable[Codec], specs: Mapping[str, Spec]) -> None:
         super().__init__(codecs)
@@ -91,8 +91,8 @@ class Describer(Reader):
             for name, spec in specs.items()
         }
 
-    def fetch(self, name: str) -> StoredArray:
+    def read_array(self, name: str) -> StoredArray:
         return self.arrays[name]
 
-    def make(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], build: Build) -> StoredObject:
+    def build(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], builder: Builder) -> StoredObject:
         return StoredObject(name, parts, state)

@@ -1,8 +1,9 @@
 """Objects of registered classes: their constructor's arguments, and what fitting added to them.
 
-Building is `cls(**parameters)`, then the fitted attributes one by one. No method of the object runs but
-`__init__`, and no class is found other than through the registry: the file's names are never imported or
-evaluated.
+Building is `cls(**parameters)`, then `load_state` of what fitting added; a class without parameters of its own has
+`from_state` instead. No class is found other than through the registry, or on the list of scikit-learn's transformers:
+the file's names are never imported or evaluated. Packages of ovk that are not imported with it, a fixed list, are
+imported when a class is asked for that is not known yet.
 """
 
 from __future__ import annotations
@@ -10,19 +11,28 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from inspect import Parameter, signature
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
+from ovk._params import Parameters
 from ovk._registry import lookup, public_name
+from ovk._state import State, StateMismatch, is_fitted_name, merged
 from ovk.persistence.codec import Codec, Json, Reader, Writer
 from ovk.persistence.errors import ChangedClass, UnknownClass
+from ovk.persistence.scikit_learn import ESTIMATORS, build_estimator, encode_estimator, listed_name
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, np.ufunc)
-BUILTINS = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
+#: Relatives of plain values, and what they can be converted to.
+CONVERSIONS: dict[type, type] = {kind: kind for kind in (dict, list, tuple, set, frozenset, str, bytes, int, float)} | {
+    range: list,
+    Mapping: dict,
+    Sequence: list,
+    Set: set,
+}
 
 
 @runtime_checkable
@@ -33,7 +43,9 @@ class HasParameters(Protocol):
 
 
 def _parameters(value: Any) -> dict[str, Any] | None:
-    """The constructor's arguments, or None if the object cannot tell them."""
+    """The constructor's arguments, or None if the object cannot tell them; all of a `State` is in its state."""
+    if isinstance(value, State):
+        return {}
     if isinstance(value, HasParameters):
         return dict(value.get_params(deep=False))
     if dataclasses.is_dataclass(value):
@@ -41,14 +53,18 @@ def _parameters(value: Any) -> dict[str, Any] | None:
     return None
 
 
-def _is_state(name: str, cls: type) -> bool:
-    """Whether `name` is a fitted attribute (`coef_`) or private state that `cls` or a base of it lists."""
-    if name.endswith("_") and not name.startswith("_"):
-        return True
-    return any(name in vars(base).get("_saved_state", ()) for base in cls.__mro__)
+def _state(value: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What fitting added, as plain values."""
+    if isinstance(value, State):
+        return value.state()
+    if isinstance(value, Parameters):
+        return type(value).state(value)  # of the class: the object may have a parameter of that name
+    attributes: dict[str, Any] = getattr(value, "__dict__", {})
+    return {name: part for name, part in attributes.items() if name not in parameters and is_fitted_name(name)}
 
 
-def _arguments(cls: type) -> dict[str, bool]:
+@functools.cache
+def constructor_arguments(cls: type) -> dict[str, bool]:
     """Names of the constructor's arguments, and whether they must be given."""
     _, *arguments = signature(cls.__init__).parameters.values()  # type: ignore[misc]
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -56,7 +72,11 @@ def _arguments(cls: type) -> dict[str, bool]:
 
 
 def _encode(value: Any, writer: Writer) -> Json:
-    cls = type(value)
+    cls: type = type(value)
+    # Before the registered classes: whether somebody registered one of the list must not change what is written.
+    listed = listed_name(cls)
+    if listed is not None:
+        return encode_estimator(value, listed, writer)
     name = public_name(cls)
     if lookup(name) is not cls:
         _refuse(value, writer)
@@ -66,13 +86,13 @@ def _encode(value: Any, writer: Writer) -> Json:
             f"is an object of class {name}, which is registered but does not tell its parameters",
             "make the class a dataclass or a subclass of Parameters",
         )
-    if missing := {argument for argument, needed in _arguments(cls).items() if needed} - parameters.keys():
+    needed = {argument for argument, required in constructor_arguments(cls).items() if required}
+    if not isinstance(value, State) and (missing := needed - parameters.keys()):
         writer.refuse(
             f"is an object of class {name}, whose constructor also needs {sorted(missing)}",
             "keep every argument of the constructor as an attribute",
         )
-    attributes: dict[str, Any] = getattr(value, "__dict__", {})
-    state = {k: v for k, v in attributes.items() if k not in parameters and _is_state(k, cls)}
+    state = _state(value, parameters)
     return {"class": name, "parameters": writer.entries(parameters), "state": writer.entries(state)}
 
 
@@ -80,10 +100,12 @@ def _decode(payload: Any, reader: Reader) -> Any:
     if payload.keys() != {"class", "parameters", "state"} or type(payload["class"]) is not str:
         raise ValueError(f"an object with the entries {sorted(payload)}")
     parameters, state = reader.entries(payload["parameters"]), reader.entries(payload["state"])
-    return reader.make(payload["class"], parameters, state, _build)
+    return reader.build(payload["class"], parameters, state, _build)
 
 
 def _build(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    if name in ESTIMATORS:
+        return build_estimator(name, parameters, state)
     cls = lookup(name)
     if cls is None:
         module, _, _ = name.rpartition(".")
@@ -92,21 +114,35 @@ def _build(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -
             f"the file holds an object of class {name!r}, which is not registered here; {home}import the "
             "module that defines it first (a class from elsewhere also needs ovk.persistence.register)"
         )
-    arguments = _arguments(cls)
-    required = [argument for argument, needed in arguments.items() if needed]
     cure = "load the file with the release that wrote it, or with the class as it was"
-    for unknown in parameters.keys() - arguments.keys():
-        raise ChangedClass(f"{name} has no parameter {unknown!r} here, the file gives one; {cure}")
-    for missing in set(required) - parameters.keys():
-        raise ChangedClass(f"{name} needs a parameter {missing!r} here, the file has none; {cure}")
-    for attribute in state:
-        if attribute in arguments or not _is_state(attribute, cls):
-            raise ChangedClass(f"{name} has no fitted attribute {attribute!r} here, the file gives one; {cure}")
-    value = cls(**parameters)
-    if state:
-        # Not setattr: a property or a descriptor of that name would run.
-        vars(value).update(state)
+    try:
+        if issubclass(cls, State):
+            for unknown in parameters:
+                raise StateMismatch(f"no parameter {unknown!r} here, the file gives one")
+            return cls.from_state(state)
+        value = cls(**_checked(cls, parameters))
+        if isinstance(value, Parameters):
+            type(value).load_state(value, state)
+        elif state:
+            for attribute in state:
+                if attribute in parameters or not is_fitted_name(attribute):
+                    raise StateMismatch(f"no fitted attribute {attribute!r} here, the file gives one")
+            vars(value).update(state)
+    except StateMismatch as error:
+        raise ChangedClass(f"{name}: {error}; {cure}") from error
     return value
+
+
+def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments for the constructor: those of the file, and of an old file those that came later."""
+    arguments = constructor_arguments(cls)
+    old = {name: value for name, value in merged(cls, "_defaults_for_old_files").items() if name in arguments}
+    given = {**old, **parameters}
+    for unknown in given.keys() - arguments.keys():
+        raise StateMismatch(f"no parameter {unknown!r} here, the file gives one")
+    for missing in {name for name, required in arguments.items() if required} - given.keys():
+        raise StateMismatch(f"needs a parameter {missing!r} here, the file has none")
+    return given
 
 
 def _refuse(value: Any, writer: Writer) -> None:
@@ -114,8 +150,10 @@ def _refuse(value: Any, writer: Writer) -> None:
     cls = type(value)
     if isinstance(value, type):
         if issubclass(value, np.generic):
-            writer.refuse(f"is the class {value.__name__}", f"use np.dtype(np.{value.__name__}) instead")
+            writer.refuse(f"is the class {value.__name__}", "keep its name, a string")
         writer.refuse(f"is the class {value.__qualname__}", "pass an object of it instead")
+    if isinstance(value, np.dtype):
+        writer.refuse(f"is the dtype {value}", "keep its name, a string")
     if isinstance(value, FUNCTIONS):
         writer.refuse(
             "is a function, and loading one would run code from the file",
@@ -130,9 +168,9 @@ def _refuse(value: Any, writer: Writer) -> None:
             f"is an object of an earlier definition of {public_name(cls)}",
             "make it anew with the present class",
         )
-    for kind in BUILTINS:
+    for kind, plain in CONVERSIONS.items():
         if isinstance(value, kind):
-            writer.refuse(f"is a {cls.__qualname__}", f"convert it with {kind.__name__}(...)")
+            writer.refuse(f"is a {cls.__qualname__}", f"convert it with {plain.__name__}(...)")
     what = f"is an object of class {cls.__module__}.{cls.__qualname__}"
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
         writer.refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")

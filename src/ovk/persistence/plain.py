@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from reprlib import repr as short
 from types import NoneType
 from typing import Any
 
@@ -12,32 +14,37 @@ import numpy as np
 
 from ovk.persistence.codec import Codec, Json, Reader, Writer
 
-SIMPLE = (NoneType, bool, int, float, complex, str, bytes, np.generic)
+SIMPLE = (NoneType, bool, int, float, str, bytes, np.generic)
+DIGITS = 1000  # of an integer: Python cannot even print one of 5,000
+#: Keys of a dict or elements of a set that may share a hash. Python compares each of them with all others, so that a
+#: file with n such keys would take time n^2; numbers and tuples that do are easily made.
+COLLISIONS = 100
 
 
 def _text(payload: Any) -> str:
     if type(payload) is not str:
-        raise TypeError(f"{payload!r} where a string belongs")
+        raise TypeError(f"{short(payload)} where a string belongs")
     return payload
 
 
-def _integer(payload: Any, reader: Reader) -> int:
+def _encode_int(value: int, writer: Writer) -> Json:
+    if abs(value) >= 10**DIGITS:
+        writer.refuse(f"is an integer of more than {DIGITS:,} digits", "keep it as text or as an array of its digits")
+    return hex(value)
+
+
+def _decode_int(payload: Any, reader: Reader) -> int:
     # Base 16 takes linear time; Python refuses long decimals because they do not.
     value = int(_text(payload), 16)
+    if abs(value) >= 10**DIGITS:
+        raise ValueError(f"an integer of more than {DIGITS:,} digits")
     if hex(value) != payload:
         raise ValueError("an integer in an unusual spelling")
     return value
 
 
-def _float(payload: Any, reader: Reader) -> float:
+def _decode_float(payload: Any, reader: Reader) -> float:
     return {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}[payload]
-
-
-def _complex(payload: Any, reader: Reader) -> complex:
-    real, imaginary = reader.items(payload)
-    if type(real) is not float or type(imaginary) is not float:
-        raise TypeError("a complex number needs two floats")
-    return complex(real, imaginary)
 
 
 def _decode_bytes(payload: Any, reader: Reader) -> bytes:
@@ -47,20 +54,20 @@ def _decode_bytes(payload: Any, reader: Reader) -> bytes:
 def _encode_dict(value: dict[Any, Any], writer: Writer) -> Json:
     for key in value:
         _require_simple(key, "a key", writer)
+    _require_apart(list(value), writer)
     return [[writer(key, "[key]"), writer(item, f"[{_short(key)}]")] for key, item in value.items()]
 
 
 def _decode_dict(payload: Any, reader: Reader) -> dict[Any, Any]:
-    pairs = [(reader(key, "[key]"), reader(item, f"[{_short(key)}]")) for key, item in payload]
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a key stands twice")
-    return result
+    pairs = [(reader(key, "[key]"), reader(item, _step(key))) for key, item in payload]
+    _check_distinct([key for key, _ in pairs])
+    return dict(pairs)
 
 
 def _encode_set(value: set[Any] | frozenset[Any], writer: Writer) -> Json:
     for item in value:
         _require_simple(item, "an element", writer)
+    _require_apart(list(value), writer)
     # A set of strings is iterated in another order by each process: sorted, the same model gives the same
     # file.
     return sorted(writer.items(value), key=json.dumps)
@@ -69,10 +76,8 @@ def _encode_set(value: set[Any] | frozenset[Any], writer: Writer) -> Json:
 def _decode_set(kind: Callable[[list[Any]], Any]) -> Callable[[Any, Reader], Any]:
     def decode(payload: Any, reader: Reader) -> Any:
         items = reader.items(payload)
-        result = kind(items)
-        if len(result) != len(items):
-            raise ValueError("an element stands twice")
-        return result
+        _check_distinct(items)
+        return kind(items)
 
     return decode
 
@@ -88,33 +93,42 @@ def _require_simple(value: Any, what: str, writer: Writer) -> None:
         )
 
 
+def _require_apart(keys: Sequence[Hashable], writer: Writer) -> None:
+    if _collide(keys):
+        writer.refuse(
+            f"has more than {COLLISIONS} keys or elements of the same hash",
+            "use strings, or other numbers",
+        )
+
+
+def _check_distinct(keys: Sequence[Hashable]) -> None:
+    if _collide(keys):
+        raise ValueError(f"more than {COLLISIONS} keys of the same hash")
+    if len(set(keys)) != len(keys):
+        raise ValueError("a key or an element stands twice")
+
+
+def _collide(keys: Sequence[Hashable]) -> bool:
+    """Whether a table of these keys would be slow. The hashes themselves are small numbers, which do not collide."""
+    return len(keys) > COLLISIONS and max(Counter(map(hash, keys)).values()) > COLLISIONS
+
+
+def _step(node: Any) -> str:
+    """The way to the entry of a dict, from the tree of its key; a large tree is not printed at every level of it."""
+    return "[...]" if isinstance(node, (list, dict)) else f"[{_short(node)}]"
+
+
 def _short(key: Any) -> str:
-    try:
-        text = repr(key)
-    except ValueError:  # an integer with more digits than Python prints
-        text = f"<{type(key).__name__}>"
+    text = repr(key)
     return text if len(text) <= 40 else f"{text[:18]}...{text[-18:]}"
 
 
-def _decode_range(payload: Any, reader: Reader) -> range:
-    start, stop, step = reader.items(payload)
-    return range(start, stop, step)
-
-
-def _decode_slice(payload: Any, reader: Reader) -> slice:
-    start, stop, step = reader.items(payload)
-    return slice(start, stop, step)
-
-
 CODECS = (
-    Codec("int", (int,), lambda value, writer: hex(value), _integer),
-    Codec("float", (float,), lambda value, writer: repr(value), _float),
-    Codec("complex", (complex,), lambda value, writer: writer.items((value.real, value.imag)), _complex),
+    Codec("int", (int,), _encode_int, _decode_int),
+    Codec("float", (float,), lambda value, writer: repr(value), _decode_float),
     Codec("bytes", (bytes,), lambda value, writer: base64.b64encode(value).decode("ascii"), _decode_bytes),
     Codec("tuple", (tuple,), lambda value, writer: writer.items(value), lambda p, r: tuple(r.items(p))),
     Codec("dict", (dict,), _encode_dict, _decode_dict),
     Codec("set", (set,), _encode_set, _decode_set(set)),
     Codec("frozenset", (frozenset,), _encode_set, _decode_set(frozenset)),
-    Codec("range", (range,), lambda v, w: w.items((v.start, v.stop, v.step)), _decode_range),
-    Codec("slice", (slice,), lambda v, w: w.items((v.start, v.stop, v.step)), _decode_slice),
 )

@@ -21,14 +21,14 @@ from numpy.random import (
     SeedSequence,
 )
 
-from ovk.persistence.codec import Build, Codec, Json, Reader, Writer
+from ovk.persistence.codec import Builder, Codec, Json, Reader, Writer
 
 BITS: dict[str, type[BitGenerator]] = {kind.__name__: kind for kind in (PCG64, PCG64DXSM, MT19937, Philox, SFC64)}
 POOL_LIMIT = 1024  # numpy's default is 4; the pool is allocated from a number in the file
 
 
 def _encode_generator(value: Generator, writer: Writer) -> Json:
-    if (number := writer.met(value)) is not None:
+    if (number := writer.number_of_shared(value)) is not None:
         return number
     seed = value.bit_generator.seed_seq
     return writer.entries(
@@ -41,7 +41,7 @@ def _encode_generator(value: Generator, writer: Writer) -> Json:
 
 
 def _encode_legacy(value: RandomState, writer: Writer) -> Json:
-    if (number := writer.met(value)) is not None:
+    if (number := writer.number_of_shared(value)) is not None:
         return number
     _supported(value._bit_generator, writer)
     return writer.entries({"state": value.get_state(legacy=False)})
@@ -53,11 +53,11 @@ def _supported(bits: BitGenerator, writer: Writer) -> BitGenerator:
     return bits
 
 
-def _decode(name: str, build: Build) -> Callable[[Any, Reader], Any]:
+def _decode(name: str, build: Builder) -> Callable[[Any, Reader], Any]:
     def decode(payload: Any, reader: Reader) -> Any:
         if type(payload) is int:
             return reader.shared[payload]
-        reader.shared.append(reader.make(name, reader.entries(payload), {}, build))
+        reader.shared.append(reader.build(name, reader.entries(payload), {}, build))
         return reader.shared[-1]
 
     return decode

@@ -3,7 +3,6 @@
 The container knows booleans, integers and floats. The rest is written as those, with one more axis where
 needed:
 
-    complex          (..., 2) floats: real, imaginary
     str_ of n        (..., n) uint32: code points
     bytes_ of n      (..., n) uint8
     datetime64, timedelta64   int64 counts of their unit
@@ -30,19 +29,15 @@ WIDTHS = {
     "BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "F16": 2,
     "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
 }  # fmt: skip
-COMPLEX = {"<c8": ("F32", 2), "<c16": ("F64", 2)}
 TEXT = re.compile(r"(<U|\|S)([1-9][0-9]{0,8})")
 TIME = re.compile(r"<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
-SAVED_DTYPES = "bool, integers, float16 to float64, complex64, complex128, str, bytes, datetime64 or timedelta64"
+SAVED_DTYPES = "bool, integers, float16 to float64, str, bytes, datetime64 or timedelta64"
 
 
 def primitive(dtype: str) -> tuple[str, tuple[int, ...]] | None:
     """Container type and trailing shape of one element of a little-endian dtype; None if there is none."""
     if dtype in NUMBERS:
         return NUMBERS[dtype], ()
-    if dtype in COMPLEX:
-        kind, parts = COMPLEX[dtype]
-        return kind, (parts,)
     if match := TEXT.fullmatch(dtype):
         return ("U32" if match[1] == "<U" else "U8"), (int(match[2]),)
     if TIME.fullmatch(dtype):
@@ -72,9 +67,9 @@ class Spec:
     order: str
 
     @classmethod
-    def of(cls, array: npt.NDArray[Any]) -> Spec | None:
+    def from_array(cls, array: npt.NDArray[Any]) -> Spec | None:
         """The spec of an array in memory, or None if its dtype cannot be stored."""
-        if array.dtype.kind not in "biufcUSMm":  # the others may not even have a byte order
+        if array.dtype.kind not in "biufUSMm":  # the others may not even have a byte order
             return None
         dtype = parse_dtype(array.dtype.newbyteorder("<").str)
         if dtype is None:
@@ -103,7 +98,7 @@ class Spec:
         assert found is not None, "a Spec is made from dtypes that `parse_dtype` let through"
         return found
 
-    def raw(self, array: npt.NDArray[Any]) -> memoryview:
+    def to_bytes(self, array: npt.NDArray[Any]) -> memoryview:
         """The bytes to write: a view of `array` where it is contiguous and little-endian, else a copy."""
         ordered = array if self.order == "C" else array.T
         return np.ascontiguousarray(ordered, dtype=self.dtype).reshape(-1).view(np.uint8).data

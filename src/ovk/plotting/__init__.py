@@ -1,28 +1,29 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``; and `report`, all of them on one page."""
 
 from ovk.plotting.autoregression import JacobianDisplay, SeriesDisplay
-from ovk.plotting.calibration import CalibrationDisplay
+from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
 from ovk.plotting.display import Display
-from ovk.plotting.functional import FunctionalPredictionDisplay
+from ovk.plotting.drift import DriftDisplay
+from ovk.plotting.forecast import ForecastDisplay
+from ovk.plotting.graph import NetworkDisplay, OutputGraphDisplay
 from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
-from ovk.plotting.network import NetworkDisplay
-from ovk.plotting.output_graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
-from ovk.plotting.prediction import PredictionDisplay
-from ovk.plotting.progressive_error import ProgressiveErrorDisplay
-from ovk.plotting.recent import RecentDisplay
-from ovk.plotting.regret import RegretDisplay
+from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay
+from ovk.plotting.progressive import ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
+from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
+from ovk.plotting.relevance import RelevanceDisplay
 from ovk.plotting.report import report
-from ovk.plotting.residuals import ResidualDisplay
-from ovk.plotting.support import SupportDisplay
-from ovk.plotting.task_graph import TaskGraphDisplay
 from ovk.plotting.vector_field import VectorFieldDisplay
 
 __all__ = [
     "CalibrationDisplay",
+    "ClassAccuracyDisplay",
+    "ConfusionDisplay",
     "Display",
+    "DriftDisplay",
+    "ForecastDisplay",
     "FunctionalPredictionDisplay",
     "IntervalDisplay",
     "JacobianDisplay",
@@ -35,10 +36,10 @@ __all__ = [
     "ProgressiveErrorDisplay",
     "RecentDisplay",
     "RegretDisplay",
+    "RelevanceDisplay",
     "ResidualDisplay",
     "SeriesDisplay",
     "SupportDisplay",
-    "TaskGraphDisplay",
     "VectorFieldDisplay",
     "report",
 ]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array
-from ovk.plotting.display import Display, pyplot
+from ovk._types import Array
+from ovk.plotting.display import BLUE, Display, write_cells
 
 
+@dataclass(eq=False, repr=False)
 class JacobianDisplay(Display):
     """The mean derivative of each variable's dynamics in each variable, with numbers when there are few.
 
@@ -30,9 +32,8 @@ class JacobianDisplay(Display):
     (2, 2)
     """
 
-    def __init__(self, jacobian: Array, names: Sequence[str]) -> None:
-        self.jacobian = jacobian
-        self.names = names
+    jacobian: Array
+    names: Sequence[str]
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, lag: int = 1, ax: Any = None, plot: bool = True) -> Self:
@@ -42,7 +43,7 @@ class JacobianDisplay(Display):
         if not 1 <= lag <= estimator.lag:
             raise ValueError(f"lag must be a whole number from 1 to {estimator.lag}, that of the model, got {lag}")
         mean = estimator.jacobian(X).mean(axis=0)[:, (lag - 1) * d : lag * d]
-        display = cls(mean, estimator._names(d))
+        display = cls(mean, estimator.names_)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -57,23 +58,19 @@ class JacobianDisplay(Display):
         ax.set_ylabel("acted on")
         if d <= 20:
             digits = max(0, 1 - int(np.floor(np.log10(most)))) if d <= 12 else 0
-            for (i, j), value in np.ndenumerate(self.jacobian):
-                sign = "+" if value > 0.1 * most else "-" if value < -0.1 * most else ""
-                dark = abs(value) > 0.6 * most
-                ax.text(
-                    j,
-                    i,
-                    f"{value:.{digits}f}" if d <= 12 else sign,
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="w" if dark else "k",
-                )
+
+            def text(value: float) -> str:
+                if d <= 12:
+                    return f"{value:.{digits}f}"
+                return "+" if value > 0.1 * most else "-" if value < -0.1 * most else ""
+
+            write_cells(ax, self.jacobian, text, most, size=7)
         ax.figure.colorbar(image, ax=ax, label="mean derivative", shrink=0.8)
         ax.set_title("Mean Jacobian")
         return self
 
 
+@dataclass(eq=False, repr=False)
 class SeriesDisplay(Display):
     """Each variable over time: observed, and predicted one step ahead.
 
@@ -93,11 +90,10 @@ class SeriesDisplay(Display):
     (30, 2)
     """
 
-    def __init__(self, times: Array, observed: Array, predicted: Array, names: Sequence[str]) -> None:
-        self.times = times
-        self.observed = observed
-        self.predicted = predicted
-        self.names = names
+    times: Array
+    observed: Array
+    predicted: Array
+    names: Sequence[str]
 
     @classmethod
     def from_estimator(
@@ -116,26 +112,17 @@ class SeriesDisplay(Display):
         one = estimator.series_[series]
         shown = list(range(min(one.values.shape[1], 12))) if variables is None else list(variables)
         ahead = np.full(one.values.shape, np.nan)
-        ahead[1:] = estimator._predict(one)[:-1]
-        names = estimator._names(one.values.shape[1])
+        ahead[1:] = estimator.dynamics_.predict(one)[:-1]
+        names = estimator.names_
         display = cls(one.times, one.values[:, shown], ahead[:, shown], [names[q] for q in shown])
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each variable on its own axes."""
         d = self.observed.shape[1]
-        if ax is None:
-            columns = min(d, 3)
-            lines = -(-d // columns)
-            size = (1.0 + 2.6 * columns, 0.9 + 1.6 * lines)
-            _, ax = pyplot().subplots(lines, columns, figsize=size, sharex=True, layout="constrained", squeeze=False)
-            for unused in ax.reshape(-1)[d:]:
-                unused.set_visible(False)
-        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).reshape(-1)[:d]
-        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
-        for q, panel in enumerate(self.axes_):
+        for q, panel in enumerate(self._panels(ax, d, min(d, 3), (1.0, 0.9), (2.6, 1.6), sharex=True)):
             panel.plot(self.times, self.observed[:, q], "k.", markersize=4, label="observed")
-            panel.plot(self.times, self.predicted[:, q], color="#0072B2", label="one step ahead")
+            panel.plot(self.times, self.predicted[:, q], color=BLUE, label="one step ahead")
             panel.set_title(self.names[q], fontsize=9)
             panel.tick_params(labelbottom=True, labelsize=8)
         self.axes_[-1].set_xlabel("time")

@@ -1,9 +1,34 @@
-"""The base of all plots: compute first, draw when asked."""
+"""The base of all plots: compute first, draw when asked; and what several plots draw alike."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
+
+from ovk._named_outputs import NamedOutputs
+from ovk._types import Array
+
+#: Okabe and Ito's colours for what is predicted, for bands around it, and for what is set against it.
+BLUE, SKY, ORANGE = "#0072B2", "#56B4E9", "#D55E00"
+
+#: Lines that are told apart in grey as well as by eyes that mix up red and green.
+LINES: tuple[dict[str, Any], ...] = (
+    {"color": BLUE, "linestyle": "-", "linewidth": 2.2},
+    {"color": ORANGE, "linestyle": "--", "linewidth": 1.5},
+    {"color": "#000000", "linestyle": ":", "linewidth": 1.8},
+    {"color": "#009E73", "linestyle": "-.", "linewidth": 1.5},
+    {"color": "#CC79A7", "linestyle": (0, (8, 2, 1, 2, 1, 2)), "linewidth": 1.5},
+    {"color": "#E69F00", "linestyle": (0, (6, 1)), "linewidth": 1.2},
+    {"color": SKY, "linestyle": (0, (1, 1)), "linewidth": 2.2},
+    {"color": "#666666", "linestyle": "-", "linewidth": 0.9},
+)
+
+
+Size = tuple[float, float]
 
 
 def pyplot() -> Any:
@@ -13,6 +38,42 @@ def pyplot() -> Any:
     except ImportError as error:
         raise ImportError("plots need matplotlib: install it with  pip install 'ovk[plot]'") from error
     return plt
+
+
+def check_picture(path: Path) -> None:
+    """Refuse the name of a picture that cannot be written, before anything is drawn."""
+    known = pyplot().figure().canvas.get_supported_filetypes()
+    pyplot().close()
+    if path.suffix.lower().lstrip(".") not in known:
+        raise ValueError(f"{path} must end in .png, .svg or .pdf: that tells which kind of picture it is")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {path.absolute().parent} for the picture: make it first")
+
+
+def save_picture(display: Display, path: Path) -> None:
+    """Write what a display has drawn, and forget the figure; the same numbers make the same SVG."""
+    dated = {"metadata": {"Date": None}} if path.suffix.lower() == ".svg" else {}
+    display.figure_.savefig(path, dpi=150, **dated)
+    pyplot().close(display.figure_)
+
+
+def shortened(name: str, most: int = 28) -> str:
+    """A name that fits beside an axis: a long one keeps its beginning and its end.
+
+    >>> shortened("a long name of a column that nobody can read", 20)
+    'a long nam...an read'
+    """
+    return name if len(name) <= most else f"{name[: most // 2]}...{name[-(most - most // 2 - 3) :]}"
+
+
+def date_axis(ax: Any) -> None:
+    """Few dates on the horizontal axis, each told once."""
+    from matplotlib import dates
+
+    plain: Any = dates
+    locator = plain.AutoDateLocator(minticks=3, maxticks=7)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(plain.ConciseDateFormatter(locator))
 
 
 class Display(ABC):
@@ -28,8 +89,45 @@ class Display(ABC):
     def plot(self, ax: Any = None) -> Self:
         """Draw on `ax`, or on a new figure."""
 
-    def _axes(self, ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
+    def _axes(self, ax: Any, size: Size = (5.0, 4.0)) -> Any:
         if ax is None:
             _, ax = pyplot().subplots(figsize=size, layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         return ax
+
+    def _panels(self, axes: Any, n: int, columns: int, margin: Size, panel: Size, **shared: bool) -> Any:
+        """(n,) axes, those given or the first n of a new figure with `columns` in a line.
+
+        A new figure is as large as its `margin` and, for each of its lines and columns, a `panel` (width, height).
+        """
+        if axes is None:
+            lines = -(-n // columns)
+            size = (margin[0] + panel[0] * columns, margin[1] + panel[1] * lines)
+            _, axes = pyplot().subplots(lines, columns, figsize=size, layout="constrained", squeeze=False, **shared)
+            for unused in axes.reshape(-1)[n:]:
+                unused.set_visible(False)
+        self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).reshape(-1)[:n]
+        if len(self.axes_) < n:
+            raise ValueError(f"axes must hold one for each of the {n} panels, got {len(self.axes_)}")
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        return self.axes_
+
+
+def own_names(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+    """Names of the outputs that were given, else those that the estimator learned; None where there are neither."""
+    if names is None and isinstance(estimator, NamedOutputs) and estimator.output_frame_ is not None:
+        return estimator.output_names_
+    return names
+
+
+def write_cells(ax: Any, values: Array, text: Callable[[float], str], most: float, size: int = 8) -> None:
+    """Write each value into its cell of an image whose darkest cells have the size `most`; nan is left out."""
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            color = "white" if abs(value) > 0.6 * most else "black"
+            ax.text(j, i, text(value), ha="center", va="center", fontsize=size, color=color)
+
+
+def draw_band(ax: Any, x: Any, middle: Array, half: Array, label: str) -> None:
+    """Shade what lies within `half` of the `middle`."""
+    ax.fill_between(x, middle - half, middle + half, color=SKY, alpha=0.35, linewidth=0, label=label)

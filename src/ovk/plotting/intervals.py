@@ -1,16 +1,18 @@
-"""Coverage and width of intervals along a stream."""
+"""Coverage and width of intervals, along a stream or over the rows of a test set."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array, whole
+from ovk._params import check_int
+from ovk._types import Array
 from ovk.evaluation import IntervalResult, ProgressiveResult
-from ovk.plotting.display import Display, pyplot
-from ovk.plotting.progressive_error import LINES
+from ovk.intervals import Regions
+from ovk.plotting.display import LINES, Display, own_names
 
 #: Most outputs with lines of their own; of more, the mean is shown with the range of all.
 SHOWN = 5
@@ -18,6 +20,7 @@ SHOWN = 5
 LEAST_ROWS = 50
 
 
+@dataclass(eq=False, repr=False)
 class IntervalDisplay(Display):
     """How often intervals held the output, and how wide they were, over a moving window of rows.
 
@@ -42,15 +45,12 @@ class IntervalDisplay(Display):
     ((901, 1), 0.9)
     """
 
-    def __init__(
-        self, rows: Array, coverage: Array, width: Array, target: float, names: Sequence[str], title: str = ""
-    ) -> None:
-        self.rows = rows
-        self.coverage = coverage
-        self.width = width
-        self.target = target
-        self.names = names
-        self.title = title
+    rows: Array
+    coverage: Array
+    width: Array
+    target: float
+    names: Sequence[str]
+    title: str = ""
 
     @classmethod
     def from_result(
@@ -74,22 +74,49 @@ class IntervalDisplay(Display):
         if found.regions is None:
             rows, coverage, width = _between_checkpoints(found)
         else:
-            n = len(found.regions)
-            size = min(n, max(50, n // 50) if window is None else whole(window, "window"))
-            rows = np.arange(size, n + 1, dtype=np.float64)
-            coverage = _moving_mean(found.regions.covered, size)
-            width = _moving_mean(np.where(np.isfinite(found.regions.width), found.regions.width, np.nan), size)
+            rows, coverage, width = _moving(found.regions, window)
         joint = "" if found.region == "each" else f", {found.region} of all outputs"
         display = cls(rows, coverage, width, found.target, result.outputs, f"{found.name}{joint}")
+        return display.plot(axes) if plot else display
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: Any,
+        level: float = 0.9,
+        *,
+        method: str = "jackknife",
+        region: str = "each",
+        groups: Any = None,
+        window: int | None = None,
+        names: Sequence[str] | None = None,
+        axes: Any = None,
+        plot: bool = True,
+    ) -> Self:
+        """The intervals of a batch regressor at new rows X whose outputs Y are known, in the order of the rows.
+
+        Parameters
+        ----------
+        estimator : fitted, with `predict_interval`
+        X, Y : (n, p) inputs and (n, d) or (n,) outputs that were not learned from
+        level, method, region, groups : as in `OVKRidge.predict_interval`
+        window : rows to average over; default a fiftieth of all, at least 50
+        names : of the outputs, by default those that the estimator learned
+        axes, plot : as in `from_result`
+        """
+        found = estimator.predict_interval(X, level, method=method, region=region, groups=groups)
+        rows, coverage, width = _moving(replace(found, covered=found.contains(Y)), window)
+        joint = "" if region == "each" else f", {region} of all outputs"
+        labels = own_names(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
+        display = cls(rows, coverage, width, level, labels, f"{method}{joint}")
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         """Draw coverage and width on two axes, given or new."""
         own = ax is None
-        if own:
-            _, ax = pyplot().subplots(2, 1, figsize=(7.0, 5.0), layout="constrained", sharex=True)
-        top, bottom = np.asarray(ax, dtype=object).reshape(-1)[:2]
-        self.axes_, self.ax_, self.figure_ = np.array([top, bottom], dtype=object), top, top.figure
+        top, bottom = self._panels(ax, 2, 1, (0.0, 0.0), (7.0, 2.5), sharex=True)
         asked = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
         top.axhline(self.target, **asked, label=f"asked for: {self.target:g}")
         self._lines(top, self.coverage)
@@ -131,6 +158,15 @@ class IntervalDisplay(Display):
             label = "all outputs at once" if joint else self.names[q]
             style = {**LINES[q], "linewidth": 1.5, **({"color": "0.3"} if joint else {})}
             panel.plot(self.rows, curves[:, q], **style, label=label)
+
+
+def _moving(regions: Regions, window: int | None) -> tuple[Array, Array, Array]:
+    """Rows read, coverage and width over a moving window of them."""
+    n = len(regions)
+    size = min(n, max(50, n // 50) if window is None else check_int(window, "window"))
+    width = np.asarray(regions.width)
+    width = np.where(np.isfinite(width), width, np.nan)
+    return np.arange(size, n + 1, dtype=np.float64), _moving_mean(regions.covered, size), _moving_mean(width, size)
 
 
 def _moving_mean(values: Array, size: int) -> Array:

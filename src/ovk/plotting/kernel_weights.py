@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array
+from ovk._types import Array
+from ovk.grams.kronecker import distinct
 from ovk.kernels.algebra import Scaled
-from ovk.ovkernels.combination import distinct
-from ovk.plotting.display import Display
+from ovk.plotting.display import Display, write_cells
 
 
+@dataclass(eq=False, repr=False)
 class KernelWeightsDisplay(Display):
     """The weights of a combination of kernels: a row for each operator, a column for each scalar kernel.
 
@@ -33,10 +35,9 @@ class KernelWeightsDisplay(Display):
     (3, 8)
     """
 
-    def __init__(self, weights: Array, scalars: Sequence[str], operators: Sequence[str]) -> None:
-        self.weights = weights
-        self.scalars = scalars
-        self.operators = operators
+    weights: Array
+    scalars: Sequence[str]
+    operators: Sequence[str]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True) -> Self:
@@ -55,18 +56,12 @@ class KernelWeightsDisplay(Display):
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax`, or on a new figure."""
         rows, columns = self.weights.shape
         ax = self._axes(ax, (1.6 + 0.75 * columns, 1.6 + 0.5 * rows))
         # Light to dark: readable in grey and by everybody.
-        ax.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=max(float(np.nanmax(self.weights)), 1e-300), aspect="auto")
-        largest = float(np.nanmax(self.weights))
-        for i in range(rows):
-            for j in range(columns):
-                if np.isfinite(self.weights[i, j]):
-                    dark = self.weights[i, j] > 0.6 * largest
-                    text = f"{self.weights[i, j]:.2f}" if self.weights[i, j] >= 0.005 else "0"
-                    ax.text(j, i, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+        most = max(float(np.nanmax(self.weights)), 1e-300)
+        ax.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=most, aspect="auto")
+        write_cells(ax, self.weights, lambda value: f"{value:.2f}" if value >= 0.005 else "0", most)
         ax.set_xticks(range(columns), self.scalars, rotation=35, ha="right", fontsize=8)
         ax.set_yticks(range(rows), self.operators, fontsize=8)
         ax.set_title("kernel weights", fontsize=10)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.plotting.display import Display
 
 #: Line styles, so that curves can be told apart without colour.
 STYLES = ("-", "--", "-.", ":")
 
 
+@dataclass(eq=False, repr=False)
 class LeaveOneOutDisplay(Display):
     """Left-out error against alpha, a curve for each operator (the best kernel's).
 
@@ -35,11 +37,10 @@ class LeaveOneOutDisplay(Display):
     (2, 2)
     """
 
-    def __init__(self, alphas: Array, errors: Array, labels: list[str], best: tuple[float, float]) -> None:
-        self.alphas = alphas
-        self.errors = errors
-        self.labels = labels
-        self.best = best
+    alphas: Array
+    errors: Array
+    labels: list[str]
+    best: tuple[float, float]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True) -> Self:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array
-from ovk.plotting.display import Display
+from ovk._types import Array
+from ovk.plotting.display import Display, own_names, shortened, write_cells
 
 
+@dataclass(eq=False, repr=False)
 class OutputStructureDisplay(Display):
     """An output operator as a matrix of correlations between outputs.
 
@@ -34,9 +36,8 @@ class OutputStructureDisplay(Display):
            [0.5, 0.5, 1. ]])
     """
 
-    def __init__(self, correlation: Array, names: Sequence[str] | None = None) -> None:
-        self.correlation = correlation
-        self.names = names
+    correlation: Array
+    names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(
@@ -45,13 +46,13 @@ class OutputStructureDisplay(Display):
         """The prior correlation of outputs at one point: K(x, x) of the fitted kernel with a unit diagonal."""
         check_is_fitted(estimator)
         blocks = estimator.kernel_.diagonal_blocks(estimator.X_fit_[:100]).mean(axis=0)
-        return cls.from_matrix(blocks, names=names, ax=ax, plot=plot)
+        return cls.from_matrix(blocks, names=own_names(estimator, names), ax=ax, plot=plot)
 
     @classmethod
     def from_matrix(
         cls, matrix: Array, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
-        """The same for a covariance matrix."""
+        """The correlations of a covariance matrix (d, d)."""
         scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
         display = cls(matrix / np.outer(scale, scale), names)
         return display.plot(ax) if plot else display
@@ -61,14 +62,11 @@ class OutputStructureDisplay(Display):
         ax = self._axes(ax, (1.6 + 0.45 * max(d, 4), 1.2 + 0.4 * max(d, 4)))
         # Blue and red are safe for the colour-blind; in grey both ends look alike, and the numbers tell them apart.
         image = ax.imshow(self.correlation, vmin=-1, vmax=1, cmap="RdBu")
-        labels = [str(q) for q in range(d)] if self.names is None else list(self.names)
+        labels = [str(q) for q in range(d)] if self.names is None else [shortened(name, 18) for name in self.names]
         ax.set_xticks(range(d), labels, rotation=45 if self.names else 0, ha="right" if self.names else "center")
         ax.set_yticks(range(d), labels)
         if d <= 12:
-            for (i, j), value in np.ndenumerate(self.correlation):
-                ax.text(
-                    j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color="w" if abs(value) > 0.6 else "k"
-                )
+            write_cells(ax, self.correlation, "{:.2f}".format, 1.0)
         ax.figure.colorbar(image, ax=ax, label="correlation", shrink=0.8)
         ax.set_title("Which outputs go together")
         return self

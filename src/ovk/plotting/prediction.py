@@ -1,17 +1,20 @@
-"""A fitted function of one input, with its band."""
+"""Predictions with their bands: of a function of one input, and of curves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array
-from ovk.plotting.display import Display, pyplot
+from ovk._named_outputs import unnamed
+from ovk._types import Array
+from ovk.plotting.display import BLUE, Display, draw_band, own_names
 
 
+@dataclass(eq=False, repr=False)
 class PredictionDisplay(Display):
     """Each output against a single input: prediction, two standard deviations, and the data.
 
@@ -33,19 +36,11 @@ class PredictionDisplay(Display):
     (400, 2)
     """
 
-    def __init__(
-        self,
-        x: Array,
-        mean: Array,
-        std: Array,
-        points: tuple[Array, Array] | None = None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self.x = x
-        self.mean = mean
-        self.std = std
-        self.points = points
-        self.names = names
+    x: Array
+    mean: Array
+    std: Array
+    points: tuple[Array, Array] | None = None
+    names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(
@@ -67,33 +62,94 @@ class PredictionDisplay(Display):
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * (support.max() - support.min())
         x = np.linspace(support.min() - margin, support.max() + margin, 400)
-        mean, std = estimator.predict(x[:, None], return_std=True)
+        mean, std = unnamed(estimator.predict(x[:, None], return_std=True))
         n = len(x)
         points = None
         if X is not None and Y is not None:
             points = (np.asarray(X, dtype=float).reshape(-1), np.asarray(Y, dtype=float).reshape(len(X), -1))
-        display = cls(x, mean.reshape(n, -1), std.reshape(n, -1), points, names)
+        display = cls(x, mean.reshape(n, -1), std.reshape(n, -1), points, own_names(estimator, names))
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each output on its own axes, below each other."""
         d = self.mean.shape[1]
-        if ax is None:
-            _, ax = pyplot().subplots(
-                d, 1, figsize=(6.0, 1.0 + 1.7 * d), sharex=True, layout="constrained", squeeze=False
-            )
-        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).reshape(-1)
-        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
-        for q, panel in enumerate(self.axes_[:d]):
-            low, high = self.mean[:, q] - 2 * self.std[:, q], self.mean[:, q] + 2 * self.std[:, q]
-            panel.fill_between(
-                self.x, low, high, color="#56B4E9", alpha=0.35, linewidth=0, label="two standard deviations"
-            )
-            panel.plot(self.x, self.mean[:, q], color="#0072B2", label="prediction")
+        for q, panel in enumerate(self._panels(ax, d, 1, (0.0, 1.0), (6.0, 1.7), sharex=True)):
+            draw_band(panel, self.x, self.mean[:, q], 2 * self.std[:, q], "two standard deviations")
+            panel.plot(self.x, self.mean[:, q], color=BLUE, label="prediction")
             if self.points is not None:
                 panel.plot(self.points[0], self.points[1][:, q], "k.", markersize=4, label="observed")
             panel.set_ylabel(f"output {q}" if self.names is None else self.names[q])
         self.axes_[d - 1].set_xlabel("input")
         # Above the axes, where there is no data to hide.
         self.axes_[0].legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class FunctionalPredictionDisplay(Display):
+    """A few curves: prediction, two standard deviations, and what was observed.
+
+    Parameters
+    ----------
+    points : (d,) the grid
+    mean : (n, d)
+    std : (n, d) or None
+    observed : (n, d) or None, nan in gaps
+    names : names of the curves, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import FunctionalRidge
+    >>> from ovk.plotting import FunctionalPredictionDisplay
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> Y = np.sin(3 * np.linspace(0, 1, 30) + X)
+    >>> model = FunctionalRidge(alpha=0.01).fit(X, Y)
+    >>> FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], plot=False).std.shape
+    (3, 30)
+    """
+
+    points: Array
+    mean: Array
+    std: Array | None = None
+    observed: Array | None = None
+    names: Any = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: Any = None,
+        *,
+        band: bool = True,
+        names: Any = None,
+        axes: Any = None,
+        plot: bool = True,
+    ) -> Self:
+        """Predicted curves at the rows of X, and the observed ones Y; a `band` takes many solves."""
+        check_is_fitted(estimator)
+        if estimator.grid_ is None:
+            raise ValueError("FunctionalPredictionDisplay draws curves, but the model was fitted without a grid")
+        mean, std = unnamed(estimator.predict(X, return_std=True) if band else (estimator.predict(X), None))
+        observed = None if Y is None else np.asarray(Y, dtype=np.float64)
+        display = cls(estimator.grid_.checked(), mean, std, observed, names)
+        return display.plot(axes) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each curve on its own axes, side by side."""
+        n = len(self.mean)
+        panels = self._panels(ax, n, min(n, 4), (0.6, 0.7), (2.6, 2.1), sharex=True, sharey=True)
+        for i, panel in enumerate(panels):
+            if self.std is not None:
+                draw_band(panel, self.points, self.mean[i], 2 * self.std[i], "two standard deviations")
+            if self.observed is not None:
+                # Thin and light: dashes of a rough curve cannot be told from the curve.
+                panel.plot(self.points, self.observed[i], color="0.6", linewidth=0.8, label="observed")
+            panel.plot(self.points, self.mean[i], color=BLUE, linewidth=1.8, label="prediction")
+            if self.names is not None:
+                panel.set_title(str(self.names[i]), fontsize=9)
+            panel.set_xlabel("t")
+        handles, labels = self.axes_[0].get_legend_handles_labels()
+        self.figure_.legend(handles, labels, fontsize=8, loc="outside upper center", ncols=3, frameon=False)
         return self

@@ -1,24 +1,30 @@
-"""The last rows of a stream: what was predicted, what came."""
+"""The last rows of a stream: predictions and outcomes, their errors, and the coverage of the intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.evaluation import Recent
-from ovk.plotting.display import Display
+from ovk.evaluation.conformal.rolling import LEVELS
+from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
+from ovk.streams.steps import as_dates
 
 
+@dataclass(eq=False, repr=False)
 class RecentDisplay(Display):
     """Outcomes of the last rows as dots, predictions as a line, their intervals as a band.
 
     Parameters
     ----------
     outcomes, predictions : (m,)
-    width : half width of the intervals
+    half : (m,) half widths of the intervals, each made before its outcome was seen
     name : of the output
+    instants : (m,) when the rows were, in seconds since 1970; None where that is not known
 
     Examples
     --------
@@ -26,37 +32,150 @@ class RecentDisplay(Display):
     >>> from ovk.evaluation import Recent
     >>> from ovk.plotting import RecentDisplay
     >>> recent = Recent.empty(1)
-    >>> recent.take(np.zeros((300, 1)), np.ones((300, 1)))
+    >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
     >>> display = RecentDisplay.from_recent(recent, 0, plot=False)
-    >>> len(display.outcomes), display.width
+    >>> len(display.outcomes), float(display.half[-1])
     (150, 1.0)
     """
 
-    def __init__(self, outcomes: Array, predictions: Array, width: float, name: str) -> None:
-        self.outcomes = outcomes
-        self.predictions = predictions
-        self.width = width
-        self.name = name
+    outcomes: Array
+    predictions: Array
+    half: Array
+    name: str
+    instants: Array | None = None
 
     @classmethod
     def from_recent(
         cls, recent: Recent, output: int, *, name: str | None = None, rows: int = 150, ax: Any = None, plot: bool = True
     ) -> Self:
-        """One output of the last `rows` rows, with intervals that hold 90% of what was seen."""
-        width = float(recent.widths([0.9])[0, output])
-        display = cls(recent.Y[-rows:, output], recent.F[-rows:, output], width, name or f"y{output}")
+        """One output of the last `rows` rows, with its intervals of level 0.9."""
+        Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
+        instants = None if recent.instants is None else recent.instants[-rows:]
+        display = cls(Y, F, half, name or f"y{output}", instants)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.0))
-        t = np.arange(-len(self.outcomes), 0) + 1
-        ax.fill_between(
-            t, self.predictions - self.width, self.predictions + self.width, color="#56B4E9", alpha=0.35, linewidth=0,
-            label="90% interval",
-        )  # fmt: skip
-        ax.plot(t, self.predictions, color="#0072B2", linewidth=1.5, label="prediction")
+        dated = self.instants is not None and bool(np.isfinite(self.instants).all())
+        t: Any = np.arange(-len(self.outcomes), 0) + 1
+        if self.instants is not None and dated:
+            t = as_dates(self.instants)
+            date_axis(ax)
+        half = np.where(np.isfinite(self.half), self.half, np.nan)
+        draw_band(ax, t, self.predictions, half, "90% interval")
+        ax.plot(t, self.predictions, color=BLUE, linewidth=1.5, label="prediction")
         ax.plot(t, self.outcomes, "k.", markersize=3.5, label="outcome")
-        ax.set_title(self.name)
-        ax.set_xlabel("rows before the end")
+        ax.set_title(shortened(self.name, 44), fontsize=10)
+        ax.set_xlabel("" if dated else "rows before the end")
         ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
+        return self
+
+
+MARKERS = "osD^vP*X"
+
+
+@dataclass(eq=False, repr=False)
+class CalibrationDisplay(Display):
+    """Part of the outcomes that intervals of a level held, against the level: on the diagonal both agree.
+
+    Parameters
+    ----------
+    levels : (k,) levels of the intervals
+    coverage : (k, d) part of the outcomes within them
+    names : names of the outputs
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import Recent
+    >>> from ovk.plotting import CalibrationDisplay
+    >>> recent = Recent.empty(2)
+    >>> for _ in range(3):
+    ...     _ = recent.update(np.zeros((50, 2)), np.random.default_rng(0).standard_normal((50, 2)))
+    >>> CalibrationDisplay.from_recent(recent, plot=False).coverage.shape
+    (4, 2)
+    """
+
+    levels: Array
+    coverage: Array
+    names: Sequence[str]
+
+    @classmethod
+    def from_recent(
+        cls, recent: Recent, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
+    ) -> Self:
+        """The intervals of a stream, tested as it went."""
+        d = recent.Y.shape[1]
+        display = cls(np.array(LEVELS), recent.coverage, names or [f"y{q}" for q in range(d)])
+        return display.plot(ax) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._axes(ax, (4.6, 3.8))
+        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
+        for q, name in enumerate(self.names[:8]):
+            style = LINES[q % len(LINES)]
+            ax.plot(
+                self.levels, self.coverage[:, q], marker=MARKERS[q % len(MARKERS)], markersize=6, label=shortened(name),
+                color=style["color"], linestyle=style["linestyle"], linewidth=1.2,
+                fillstyle="none" if q >= len(LINES) else "full",
+            )  # fmt: skip
+        ax.set_xlim(0.4, 1.0)
+        ax.set_ylim(min(0.4, float(np.nanmin(self.coverage, initial=0.4)) - 0.02), 1.01)
+        ax.set_xlabel("level of the interval")
+        ax.set_ylabel("part of the outcomes within")
+        ax.set_title("Coverage of the intervals")
+        ax.legend(fontsize=8, loc="lower right")
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class ResidualDisplay(Display):
+    """Errors of the last predictions, outcome less prediction over the outcome's deviation: median, quartiles, tails.
+
+    Parameters
+    ----------
+    residuals : a (m,) array for each output, without gaps
+    names : names of the outputs
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import Recent
+    >>> from ovk.plotting import ResidualDisplay
+    >>> recent = Recent.empty(1)
+    >>> _ = recent.update(np.zeros((3, 1)), np.array([[1.0], [np.nan], [-1.0]]))
+    >>> ResidualDisplay.from_recent(recent, plot=False).residuals
+    [array([ 1., -1.])]
+    """
+
+    residuals: list[Array]
+    names: Sequence[str]
+
+    @classmethod
+    def from_recent(
+        cls, recent: Recent, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
+    ) -> Self:
+        """The errors that a stream remembers."""
+        residuals = []
+        for y, f in zip(recent.Y.T, recent.F.T, strict=True):
+            known = np.isfinite(y) & np.isfinite(f)
+            spread = float(y[known].std()) if known.any() else 1.0
+            residuals.append((y - f)[known] / (spread if spread > 0 else 1.0))
+        display = cls(residuals, names or [f"y{q}" for q in range(len(residuals))])
+        return display.plot(ax) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        d = min(len(self.names), 30)
+        ax = self._axes(ax, (4.6, 1.4 + 0.38 * d))
+        line = {"color": "black", "linewidth": 1.0}
+        ax.boxplot(
+            [r if len(r) else np.array([np.nan]) for r in self.residuals[:d][::-1]],
+            orientation="horizontal", widths=0.6, whis=(1, 99), patch_artist=True, medianprops={**line, "linewidth": 2},
+            boxprops={"facecolor": SKY, **line}, whiskerprops=line, capprops=line,
+            flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "0.4"},
+        )  # fmt: skip
+        ax.set_yticks(range(1, d + 1), [shortened(name, 22) for name in self.names[:d]][::-1], fontsize=8)
+        ax.axvline(0, color="0.5", linewidth=1, zorder=0)
+        ax.set_xlabel("error, in deviations of the outcome")
+        ax.set_title("Errors of the last predictions")
         return self

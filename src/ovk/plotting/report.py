@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import platform
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk._version import __version__
-from ovk.evaluation import ProgressiveResult, Recent
-from ovk.persistence.atomic import replacing
-from ovk.plotting.calibration import CalibrationDisplay
-from ovk.plotting.display import Display, pyplot
+from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
+from ovk.plotting.class_report import class_sections
+from ovk.plotting.display import pyplot
+from ovk.plotting.drift import DRIFT, DriftDisplay
+from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
-from ovk.plotting.progressive_error import ProgressiveErrorDisplay
-from ovk.plotting.recent import RecentDisplay
-from ovk.plotting.residuals import ResidualDisplay
-from ovk.plotting.style import STYLE
-from ovk.plotting.support import SupportDisplay
-from ovk.plotting.task_graph import TaskGraphDisplay
+from ovk.plotting.page import figure, grid, number, relevance_section, section, table, write_page
+from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
+from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
 
 #: Most outputs with figures of their own; the tables have all of them.
 FIGURES = 12
 
+#: Most outputs in the graph of those that go together.
+NODES = 40
+
 #: Most inputs in the summary of the data.
 INPUTS = 40
 
-#: The browser itself refuses anything that is not in the file.
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-
 
 def report(
-    result: ProgressiveResult,
+    result: ProgressiveResult | ClassificationResult,
     path: str | Path,
     *,
     title: str = "What was learned",
@@ -45,12 +41,13 @@ def report(
     settings: Mapping[str, object] | None = None,
     notes: Sequence[str] = (),
     seconds: float | None = None,
+    relevance: Mapping[str, float] | None = None,
 ) -> Path:
     """Write a report of a progressive evaluation: one HTML file that needs no network.
 
     Parameters
     ----------
-    result : what `progressive` returned
+    result : what `progressive` or `progressive_classes` returned
     path : the file to write
     title : its heading
     summary : for each column its name, its role, part of its values that were seen, their mean and deviation
@@ -59,6 +56,7 @@ def report(
     settings : names and values of what was chosen
     notes : sentences to put first
     seconds : how long it all took
+    relevance : how much each column matters, by its name
 
     Returns
     -------
@@ -77,30 +75,35 @@ def report(
     >>> page.startswith("<!doctype html>"), "://" in page
     (True, False)
     """
+    if not isinstance(result, (ProgressiveResult, ClassificationResult)):
+        raise TypeError(
+            f"result must be what `progressive` returns, got {type(result).__name__}: evaluate the model first, as in "
+            "report(progressive(model, X, Y), path)"
+        )
     if len(result.rows) == 0:
         raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to report")
     pyplot()
-    recent = _kept(result) if recent is None else recent
-    parts = [
-        _section("summary", "In short", _short(result, notes, seconds)),
-        _section("errors", "Errors as the stream went", _errors(result)),
-    ]
-    if recent is not None and len(recent.Y):
-        parts += [
-            _section("recent", "The last rows", _last_rows(recent, result.outputs)),
-            _section("calibration", "Intervals and residuals", _intervals(recent, result.outputs)),
-            _section("structure", "Which outputs go together", _structure(recent, result.outputs)),
+    if isinstance(result, ClassificationResult):
+        parts = class_sections(result, notes, seconds)
+    else:
+        recent = _kept(result) if recent is None else recent
+        parts = [
+            section("summary", "In short", _short(result, notes, seconds)),
+            section("errors", "Errors as the stream went", _errors(result)),
         ]
-    if result.support_rows is not None:
-        parts.append(_section("growth", "Size of the model", _figure(SupportDisplay.from_result(result), "Growth")))
+        if result.drift is not None and len(result.drift.rows) > 1:
+            shown = figure(DriftDisplay.from_result(result), "Losses of late, alarms and experts")
+            parts.append(section("drift", "Drift", DRIFT + shown))
+        if recent is not None and len(recent.Y):
+            parts += recent_sections(recent, result.outputs)
+    if relevance:
+        parts.append(relevance_section(relevance))
+    if isinstance(result, ProgressiveResult) and result.support_rows is not None:
+        parts.append(section("growth", "Size of the model", figure(SupportDisplay.from_result(result), "Growth")))
     if summary:
-        parts.append(_section("data", "The data", _data(summary)))
-    parts.append(_section("settings", "Settings and versions", _settings(settings or {})))
-    page = _PAGE.format(title=escape(title), style=STYLE, policy=POLICY, body="\n".join(parts))
-    path = Path(path)
-    with replacing(str(path)) as file:
-        file.write(page.encode("utf-8"))
-    return path
+        parts.append(section("data", "The data", _data(summary)))
+    parts.append(section("settings", "Settings and versions", settings_table(settings or {})))
+    return write_page(path, title, parts)
 
 
 def _kept(result: ProgressiveResult) -> Recent | None:
@@ -110,30 +113,30 @@ def _kept(result: ProgressiveResult) -> Recent | None:
     d = len(result.outputs)
     F, Y = result.predictions.reshape(-1, d), result.targets.reshape(-1, d)
     recent = Recent.empty(d)
-    for start in range(result.warm_up, len(F), 200):
-        recent.take(F[start : start + 200], Y[start : start + 200])
+    recent.update(F[result.untested :], Y[result.untested :])
     return recent
 
 
 def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | None) -> str:
     learners = (result.model, *result.baselines)
-    tested = result.n_rows - result.warm_up
+    tested = result.n_rows - result.untested
     facts = [
-        f"{tested:,} rows were predicted before they were learned, after a warm-up of {result.warm_up:,}.",
+        f"{tested:,} rows were predicted before they were learned, after a warm-up of {result.untested:,}.",
         *notes,
     ]
     if seconds is not None:
         facts.append(f"It took {seconds:,.1f} seconds.")
-    text = "".join(f"<p>{escape(fact)}</p>" for fact in facts)
+    lead = f'<p class="lead">{escape(result.conclusion())}</p>'
+    text = lead + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
     names = [learner.name for learner in learners]
     rows = []
     for q, output in enumerate(result.outputs):
         errors = [float(learner.mse[q]) for learner in learners]
         known = [error for error in errors if np.isfinite(error)]
         best = min(known) if known else None
-        cells = [f"<b>{_number(error)}</b>" if error == best else _number(error) for error in errors]
+        cells = [f"<b>{number(error)}</b>" if error == best else number(error) for error in errors]
         rows.append([escape(output), *cells])
-    return text + _table("Mean squared errors, the least in bold", ["output", *map(escape, names)], rows)
+    return text + table("Mean squared errors, the least in bold", ["output", *map(escape, names)], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:
@@ -146,16 +149,25 @@ def _errors(result: ProgressiveResult) -> str:
         display.plot(ax)
         # Below, where there is no curve to hide.
         ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, handlelength=3.0)
-        figures.append(_figure(display, f"Mean squared error of {output} so far, beside baselines"))
-    return more + _grid(figures)
+        figures.append(figure(display, f"Mean squared error of {output} so far, beside baselines"))
+    return more + grid(figures)
+
+
+def recent_sections(recent: Recent, outputs: Sequence[str]) -> list[str]:
+    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together."""
+    return [
+        section("recent", "The last rows", _last_rows(recent, outputs)),
+        section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
+        section("structure", "Which outputs go together", _structure(recent, outputs)),
+    ]
 
 
 def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
     figures = [
-        _figure(RecentDisplay.from_recent(recent, q, name=name), f"The last predictions and outcomes of {name}")
+        figure(RecentDisplay.from_recent(recent, q, name=name), f"The last predictions and outcomes of {name}")
         for q, name in enumerate(outputs[:FIGURES])
     ]
-    return _grid(figures)
+    return grid(figures)
 
 
 def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
@@ -167,10 +179,10 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
         "fell inside. Below the line, intervals were too narrow.</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
-    return text + _grid(
+    return text + grid(
         [
-            _figure(display, "Coverage of intervals against their level"),
-            _figure(residuals, "Residuals of each output"),
+            figure(display, "Coverage of intervals against their level"),
+            figure(residuals, "Residuals of each output"),
         ]
     )
 
@@ -188,11 +200,11 @@ def _structure(recent: Recent, outputs: Sequence[str]) -> str:
         "<p>What is correlated in the outcomes can help each other's predictions; what is still correlated in the "
         "errors was not used.</p>"
     )
-    return text + _grid(
+    return text + grid(
         [
-            _figure(heat, "Correlation matrix of the outcomes"),
-            _figure(left, "Correlation matrix of the errors"),
-            _figure(TaskGraphDisplay(outcomes, names).plot(), "Graph of the outputs"),
+            figure(heat, "Correlation matrix of the outcomes"),
+            figure(left, "Correlation matrix of the errors"),
+            figure(OutputGraphDisplay(outcomes[:NODES, :NODES], names[:NODES]).plot(), "Graph of the outputs"),
         ]
     )
 
@@ -212,14 +224,15 @@ def _correlation(A: Array) -> Array:
 
 def _data(summary: Sequence[tuple[str, str, float, float, float]]) -> str:
     rows = [
-        [escape(name), escape(role), f"{seen:.1%}", _number(mean), _number(spread)]
+        [escape(name), escape(role), f"{seen:.1%}", number(mean), number(spread)]
         for name, role, seen, mean, spread in summary[:INPUTS]
     ]
     more = f"<p>{len(summary) - INPUTS:,} more columns.</p>" if len(summary) > INPUTS else ""
-    return _table("Columns", ["column", "role", "seen", "mean", "deviation"], rows) + more
+    return table("Columns", ["column", "role", "seen", "mean", "deviation"], rows) + more
 
 
-def _settings(settings: Mapping[str, object]) -> str:
+def settings_table(settings: Mapping[str, object]) -> str:
+    """What was chosen, and the versions of what ran."""
     import scipy
     import sklearn
 
@@ -232,69 +245,10 @@ def _settings(settings: Mapping[str, object]) -> str:
         "system": platform.platform(terse=True),
     }
     both = {**{name: _setting(value) for name, value in settings.items()}, **versions}
-    return _table("", ["", ""], [[escape(name), escape(value)] for name, value in both.items()], words=2)
+    return table("", ["", ""], [[escape(name), escape(value)] for name, value in both.items()], words=2)
 
 
 def _setting(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "none"
     return "default" if value is None else str(value)
-
-
-# HTML -----------------------------------------------------------------------------------------------------------------
-
-
-def _section(name: str, heading: str, body: str) -> str:
-    return f'<section id="{name}"><h2>{escape(heading)}</h2>{body}</section>'
-
-
-def _grid(figures: Sequence[str]) -> str:
-    return f'<div class="grid">{"".join(figures)}</div>'
-
-
-def _figure(display: Display, description: str) -> str:
-    """A plot as an image within the page: its names cannot collide with those of other plots."""
-    buffer = BytesIO()
-    # Without a date, the same numbers make the same file.
-    display.figure_.savefig(buffer, format="svg", metadata={"Date": None})
-    pyplot().close(display.figure_)
-    source = b64encode(buffer.getvalue()).decode("ascii")
-    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{source}"></figure>'
-
-
-def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """A table of cells that are HTML already; the first `words` columns hold words."""
-
-    def cells(row: Sequence[str], tag: str) -> str:
-        kinds = ("" if k < words else ' class="number"' for k in range(len(row)))
-        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, row, strict=True))
-
-    top = f"<caption>{escape(caption)}</caption>" if caption else ""
-    header = f"<thead><tr>{cells(head, 'th')}</tr></thead>" if any(head) else ""
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f'<div class="wide"><table>{top}{header}<tbody>{body}</tbody></table></div>'
-
-
-def _number(value: float) -> str:
-    return "–" if not np.isfinite(value) else f"{value:.4g}"
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<header><h1>{title}</h1></header>
-<main>
-{body}
-</main>
-<footer>Made by ovk. This page is one file: it loads nothing and runs no script.</footer>
-</body>
-</html>
-"""

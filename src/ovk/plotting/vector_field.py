@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array, whole
-from ovk.plotting.display import Display
+from ovk._params import check_int
+from ovk._types import Array, FieldStyle
+from ovk.plotting.display import ORANGE, Display
 
-Style = Literal["quiver", "stream"]
 
-
+@dataclass(eq=False, repr=False)
 class VectorFieldDisplay(Display):
     """A field on a grid, as arrows or as stream lines over its speed, with the observations.
 
@@ -21,7 +22,7 @@ class VectorFieldDisplay(Display):
     x, y : (m,) coordinates of the grid
     vectors : (m, m, 2) the field; the first axis is y
     points, observed : (n, 2) where vectors were observed, and which; optional
-    inlier : (n,) False at mismatches, which are drawn as crosses; optional
+    inlier : (n,) False at outliers, which are drawn as crosses; optional
     title : str
 
     Examples
@@ -35,23 +36,13 @@ class VectorFieldDisplay(Display):
     (25, 25, 2)
     """
 
-    def __init__(
-        self,
-        x: Array,
-        y: Array,
-        vectors: Array,
-        points: Array | None = None,
-        observed: Array | None = None,
-        inlier: Any = None,
-        title: str = "",
-    ) -> None:
-        self.x = x
-        self.y = y
-        self.vectors = vectors
-        self.points = points
-        self.observed = observed
-        self.inlier = inlier
-        self.title = title
+    x: Array
+    y: Array
+    vectors: Array
+    points: Array | None = None
+    observed: Array | None = None
+    inlier: Any = None
+    title: str = ""
 
     @classmethod
     def from_estimator(
@@ -63,7 +54,7 @@ class VectorFieldDisplay(Display):
         part: str | None = None,
         grid: int = 25,
         height: float = 0.0,
-        style: Style = "quiver",
+        style: FieldStyle = "quiver",
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
@@ -72,7 +63,7 @@ class VectorFieldDisplay(Display):
         Parameters
         ----------
         estimator : fitted `VectorField`
-        X, V : (n, 2) observations to draw, optional; mismatches of a robust fit are crossed out
+        X, V : (n, 2) observations to draw, optional; outliers of a robust fit are crossed out
         part : "curl-free", "div-free" or "rest", optional
             One part instead of the whole field.
         grid : points on each side
@@ -91,7 +82,7 @@ class VectorFieldDisplay(Display):
         support = np.asarray(estimator.X_fit_)[:, :2]
         low, high = support.min(axis=0), support.max(axis=0)
         margin = 0.05 * np.maximum(high - low, 1e-12 + 1e-3 * float(np.ptp(support)))
-        m = whole(grid, "grid", least=2)
+        m = check_int(grid, "grid", least=2)
         x, y = (np.linspace(low[k] - margin[k], high[k] + margin[k], m) for k in (0, 1))
         columns = [np.tile(x, m), np.repeat(y, m)] + [np.full(m * m, float(height))] * (p - 2)
         places = np.column_stack(columns)
@@ -110,41 +101,23 @@ class VectorFieldDisplay(Display):
         display = cls(x, y, values[:, :2].reshape(m, m, 2), points, observed, inlier, title)
         return display.plot(ax, style=style) if plot else display
 
-    def plot(self, ax: Any = None, *, style: Style = "quiver") -> Self:
+    def plot(self, ax: Any = None, *, style: FieldStyle = "quiver") -> Self:
         """Draw arrows over the observations, or stream lines whose darkness and width are the speed."""
         ax = self._axes(ax, (5.2, 4.6))
         speed = np.linalg.norm(self.vectors, axis=2)
         top = max(float(speed.max()), 1e-300)
+        arrows = {"angles": "xy", "scale_units": "xy", "scale": self._scale(top), "width": 0.004}
+        field = (self.x, self.y, self.vectors[..., 0], self.vectors[..., 1])
         if self.points is not None and self.observed is not None:
             good = np.ones(len(self.points), dtype=bool) if self.inlier is None else np.asarray(self.inlier)
-            arrows = {"angles": "xy", "scale_units": "xy", "scale": self._scale(top), "width": 0.004}
-            ax.quiver(*self.points[good].T, *self.observed[good].T, color="#D55E00", label="observed", **arrows)
+            ax.quiver(*self.points[good].T, *self.observed[good].T, color=ORANGE, label="observed", **arrows)
             if not good.all():
-                ax.plot(*self.points[~good].T, "kx", markersize=4, alpha=0.6, label="mismatch")
+                ax.plot(*self.points[~good].T, "kx", markersize=4, alpha=0.6, label="outlier")
         if style == "stream":
-            lines = ax.streamplot(
-                self.x,
-                self.y,
-                self.vectors[..., 0],
-                self.vectors[..., 1],
-                color=speed,
-                cmap="cividis_r",
-                linewidth=0.5 + 2.0 * speed / top,
-                density=1.2,
-            ).lines
+            width = 0.5 + 2.0 * speed / top
+            lines = ax.streamplot(*field, color=speed, cmap="cividis_r", linewidth=width, density=1.2).lines
         else:
-            lines = ax.quiver(
-                self.x,
-                self.y,
-                self.vectors[..., 0],
-                self.vectors[..., 1],
-                speed,
-                cmap="cividis_r",
-                angles="xy",
-                scale_units="xy",
-                scale=self._scale(top),
-                width=0.004,
-            )
+            lines = ax.quiver(*field, speed, cmap="cividis_r", **arrows)
         ax.figure.colorbar(lines, ax=ax, label="speed", shrink=0.85)
         ax.set_aspect("equal")
         ax.set_title(self.title)

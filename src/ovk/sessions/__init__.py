@@ -1,22 +1,38 @@
 """Tables learned to the end, whatever happens in between: sessions, checkpoints, predictions in parts."""
 
 from ovk.sessions.batch import Fitted, fit_table
-from ovk.sessions.learn import Progress, learn
+from ovk.sessions.class_predictions import ClassPredictions
+from ovk.sessions.class_table import FittedClasses, fit_classes
+from ovk.sessions.classes import ClassSession
+from ovk.sessions.files import fit_files
+from ovk.sessions.forecasts import Forecast
+from ovk.sessions.interrupts import Interrupted, StopSignals
+from ovk.sessions.learn import SessionProgress, learn
+from ovk.sessions.merging import merge_sessions
 from ovk.sessions.models import MODELS, make_model
-from ovk.sessions.parts import Parts
-from ovk.sessions.predictions import Predictions
+from ovk.sessions.predictions import OtherSession, Parts, Predictions
 from ovk.sessions.session import Session
 from ovk.sessions.settings import Settings
 
 __all__ = [
     "MODELS",
+    "ClassPredictions",
+    "ClassSession",
     "Fitted",
+    "FittedClasses",
+    "Forecast",
+    "Interrupted",
+    "OtherSession",
     "Parts",
     "Predictions",
-    "Progress",
     "Session",
+    "SessionProgress",
     "Settings",
+    "StopSignals",
+    "fit_classes",
+    "fit_files",
     "fit_table",
     "learn",
     "make_model",
+    "merge_sessions",
 ]

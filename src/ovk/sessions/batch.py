@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovk._params import Registered
-from ovk._validation import Array
+from ovk._state import State
+from ovk._types import Array, Indices, Mask
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import Recent
-from ovk.evaluation.scaling import Standardised
+from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.evaluation.running import Standardised
+from ovk.sessions.columns import PredictionColumns
+from ovk.sessions.forecasts import Forecast, forecast
+from ovk.sessions.horizons import REMEMBERED as REMEMBERED_FORECASTS
+from ovk.sessions.horizons import horizon_errors
 from ovk.sessions.models import KERNELS
-from ovk.sessions.predictions import Predictions, predicted
-from ovk.sessions.session import FEWEST, joined
+from ovk.sessions.predictions import Predictions, RowPredictor
+from ovk.sessions.relevance import ROWS
+from ovk.sessions.session import FEWEST, REMEMBERED, concatenate
 from ovk.sessions.settings import Settings
-from ovk.streams import Batch, Preparation, Records
+from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
+from ovk.streams.lags import filled
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
-EXACT = 1500
+EXACT = 3000
 
 #: Landmarks for tables with more rows.
 LANDMARKS = 500
@@ -29,7 +38,7 @@ COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass
-class Fitted(Registered):
+class Fitted(State, Registered):
     """A batch model of a table: how its columns are read and scaled, the estimator, and errors of rows left out.
 
     Attributes
@@ -39,8 +48,11 @@ class Fitted(Registered):
     scaling : how they are scaled
     estimator : `OVKRidge`, learned from all rows
     recent : errors of the fifth of the rows that was left out of a first fit, for intervals
-    n_bad : rows that could not be read
+    n_rows, n_bad : rows of the table, and those of them that could not be read, or only in part
+    faults : the first of these, with their faults
     errors : (d,) mean squared errors of the rows left out, and (d,) those of their mean
+    ahead : (k, horizon, d) errors of forecasts several rows ahead in the rows left out; None without lags
+    inputs : (m, p) inputs of the last rows, to tell which of them matter
     """
 
     settings: Settings
@@ -48,14 +60,78 @@ class Fitted(Registered):
     scaling: Standardised
     estimator: OVKRidge
     recent: Recent
+    n_rows: int
     n_bad: int
+    faults: list[tuple[int, str]]
     errors: tuple[Array, Array]
+    ahead: Array | None = None
+    inputs: Array | None = None
 
-    def predict(self, batch: Batch, level: float = 0.9) -> Predictions:
-        """Predict rows, with intervals of that level."""
-        rows = self.preparation.take(batch)
-        self.n_bad += len(rows.bad)
-        return predicted(rows, self.scaling, self.estimator, self.recent, level)
+    _state_classes = {"scaling": Standardised}
+    _defaults_for_old_files = {"n_rows": 0, "faults": [], "ahead": None, "inputs": None}
+
+    def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
+        """Predict rows that follow those that were learned, with intervals of that level; nothing changes."""
+        return self.predictor().predict(batch, level)
+
+    def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
+        """Forecast the rows that follow the table, as `Session.forecast` does."""
+        return forecast(self.predictor(), steps, level, future, self.ahead)
+
+    def predictor(self) -> RowPredictor:
+        """What predicts a table of several batches, each with the lags that those before it leave."""
+        return RowPredictor(self.preparation, self.scaling, self.estimator, self.recent)
+
+    def prediction_columns(self, *, outcomes: bool = True) -> Any:
+        """How predictions are written."""
+        timed = self.preparation.clock() is not None
+        return PredictionColumns(self.settings.targets, timed=timed, outcomes=outcomes)
+
+
+class WholeTable(NamedTuple):
+    """The rows of a table.
+
+    Attributes
+    ----------
+    preparation, rows : how columns are read, and all rows
+    known : numbers of the rows with an output
+    X, Y : (n, p) and (n, d) inputs and outputs of these
+    left_out : (n,) those of them that are left out of a first fit
+    n_rows : rows of the table, those that cannot be read too
+    """
+
+    preparation: Preparation
+    rows: Prepared
+    known: Indices
+    X: Array
+    Y: Array
+    left_out: Mask
+    n_rows: int
+
+
+def read_table(records: Records, settings: Settings) -> WholeTable:
+    """All rows of a table that fits in memory; refuses one that cannot be read, or has too few of them."""
+    preparation = settings.preparation(records)
+    whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
+    if len(whole.rows) < FEWEST:
+        raise ValueError(f"{records.label} has {len(whole.rows)} rows to learn from: at least {FEWEST} are needed")
+    rows = preparation.fit(whole).prepare(whole)
+    total = len(whole.rows) + len(whole.bad)
+    if rows.bad:
+        settings.check_bad_rows(len(rows.bad), total, rows.bad[-1], records.label)
+    seen = np.isfinite(rows.chunk.Y)
+    if not seen.any(axis=0).all():
+        empty = rows.chunk.targets[int((~seen.any(axis=0)).argmax())]
+        raise ValueError(f"column {empty!r} of {records.label} is a target but holds no number: choose another one")
+    known = np.flatnonzero(seen.any(axis=1))
+    X, Y = rows.chunk.X[known], rows.chunk.Y[known]
+    n = len(X)
+    left_out = np.arange(n) >= n - n // 5 if settings.lags or settings.time else np.arange(n) % 5 == 4
+    if n < FEWEST or not np.isfinite(Y[~left_out]).any(axis=0).all():
+        raise ValueError(
+            f"{records.label} has too few rows with known targets ({n}): some are learned, some are tested"
+        )
+    return WholeTable(preparation, rows, known, X, Y, left_out, total)
 
 
 def fit_table(records: Records, settings: Settings) -> Fitted:
@@ -78,49 +154,53 @@ def fit_table(records: Records, settings: Settings) -> Fitted:
     >>> bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
     True
     """
-    preparation = settings.preparation(records)
-    whole = joined(list(records.batches(int(settings.block))), len(records.names))
-    if len(whole.rows) < FEWEST:
-        raise ValueError(f"{records.label} has {len(whole.rows)} rows to learn from: at least {FEWEST} are needed")
-    rows = preparation.fit(whole).take(whole)
-    seen = np.isfinite(rows.chunk.Y)
-    if not seen.any(axis=0).all():
-        empty = rows.chunk.targets[int((~seen.any(axis=0)).argmax())]
-        raise ValueError(f"column {empty!r} of {records.label} is a target but holds no number: choose another one")
-    X, Y = rows.chunk.X[seen.any(axis=1)], rows.chunk.Y[seen.any(axis=1)]
+    preparation, rows, known, X, Y, left_out, total = read_table(records, settings)
     n = len(X)
-    left_out = np.arange(n) >= n - n // 5 if settings.lags or settings.time else np.arange(n) % 5 == 4
-    if n < FEWEST or not np.isfinite(Y[~left_out]).any(axis=0).all():
-        raise ValueError(
-            f"{records.label} has too few rows with known targets ({n}): some are learned, some are tested"
-        )
     # The errors of rows left out must not know their moments.
     train = Standardised(running=False, robust=True)
-    scaled = train.begin(X[~left_out], Y[~left_out])
-    chosen = _chosen(settings, scaled.X, scaled.Y)
+    scaled = train.scale_warm_up(X[~left_out], Y[~left_out])
+    chosen = chosen_ridge(settings, scaled.X, scaled.Y)
     first = _ridge(chosen, len(scaled.X)).fit(scaled.X, scaled.Y)
     test = train.scale(X[left_out], Y[left_out])
     F = test.restore(first.predict(test.X).reshape(-1, Y.shape[1]))
     recent = Recent.empty(Y.shape[1], size=max(len(F), 1))
-    recent.take(F, Y[left_out])
+    recent.update(F, Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
+    ahead = None
+    if settings.lags and settings.horizon:
+        predict = RowPredictor(preparation, train, first, recent).outputs
+        ahead = _errors_ahead(predict, settings, rows.chunk, int(known[~left_out][-1]) + 1)
     mean = np.nanmean(Y[~left_out], axis=0)
-    errors = _mean_square(F - Y[left_out]), _mean_square(mean - Y[left_out])
+    errors = mean_square(F - Y[left_out]), mean_square(mean - Y[left_out])
     scaling = Standardised(running=False, robust=True)
-    scaled = scaling.begin(X, Y)
+    scaled = scaling.scale_warm_up(X, Y)
     estimator = _ridge(chosen, n).fit(scaled.X, scaled.Y)
-    return Fitted(settings, preparation, scaling, estimator, recent, len(rows.bad), errors)
+    faults = rows.bad[:REMEMBERED]
+    return Fitted(
+        settings, preparation, scaling, estimator, recent, total, len(rows.bad), faults, errors, ahead, X[-ROWS:]
+    )
 
 
-def _chosen(settings: Settings, X: Array, Y: Array) -> OVKRidgeCV:
-    """Alpha and coupling by leave-one-out, on a part of the rows if there are many."""
-    if settings.kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {settings.kernel!r}")
+def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: Chunk, start: int) -> Array:
+    """(k, horizon, d) errors of forecasts within the rows from `start` on, by a model that was learned before them."""
+    longest, d = max(settings.lags), chunk.Y.shape[1]
+    before = filled(np.vstack([np.full((longest, d), np.nan), chunk.Y[:start]]))[start:]
+    X, Y = chunk.X[start:], chunk.Y[start:]
+    return horizon_errors(predict, settings.lags, before, X, Y, int(settings.horizon), REMEMBERED_FORECASTS)
+
+
+def chosen_ridge(settings: Settings, X: Array, Y: Array) -> OVKRidgeCV:
+    """Kernel, alpha and coupling by leave-one-out, on a part of the rows if there are many."""
+    if settings.kernel != "auto" and settings.kernel not in KERNELS:
+        raise ValueError(f"kernel must be auto or one of {', '.join(KERNELS)}, got {settings.kernel!r}")
     omegas = COUPLINGS if settings.coupling is None else (float(settings.coupling),)
     step = -(-len(X) // EXACT)
     some = np.arange(0, len(X), step)
     if not np.isfinite(Y[some]).any(axis=0).all():
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:EXACT]
-    kernel = KERNELS[settings.kernel]()
+    if settings.kernel == "auto" and settings.coupling is None:
+        ordered = bool(settings.lags or settings.time)
+        return OVKRidgeCV(standardize=False, time_order=ordered).fit(X[some], Y[some])
+    kernel = None if settings.kernel == "auto" else KERNELS[settings.kernel]()
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 
 
@@ -129,7 +209,8 @@ def _ridge(chosen: OVKRidgeCV, n: int) -> OVKRidge:
     return OVKRidge(chosen.kernel_, chosen.alpha_, landmarks=landmarks, random_state=0)
 
 
-def _mean_square(errors: Array) -> Array:
+def mean_square(errors: Array) -> Array:
+    """(d,) mean squares of (n, d) errors, over those that are known."""
     known = np.isfinite(errors)
     sums: Array = (np.where(known, errors, 0.0) ** 2).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     return np.where(known.any(axis=0), sums, np.nan)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ovk._validation import in_interval
+from ovk._params import in_interval
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
-from ovk.online import OLOK, PKAWV
+from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
 from ovk.operators import MixedEffect
 from ovk.ovkernels import OperatorKernel
 
@@ -42,36 +42,71 @@ def make_kernel(name: str, coupling: float | None) -> ScalarKernel | OperatorKer
     return coupled
 
 
-def _olok(kernel: str, coupling: float | None, n_features: int) -> Any:
-    return OLOK(make_kernel(kernel, coupling), alpha=1e-4, schedule="auto", truncation=WINDOW, on_invalid="skip")
-
-
-def _pkawv(kernel: str, coupling: float | None, n_features: int) -> Any:
-    # Standardised outputs have variance 1: linear functions are hardly penalised, waves must earn their place.
-    waves, shape = (0, "gaussian") if kernel == "linear" else (WAVES, kernel)
-    return PKAWV(
-        make_kernel(shape, coupling),
-        alpha=10.0,
-        features=LinearFourier(waves, weight=10.0),
-        on_invalid="skip",
-        random_state=0,
+def _olok(kernel: str, coupling: float | None) -> Any:
+    return OLOK(
+        make_kernel(kernel, coupling), alpha=1e-4, schedule="auto", truncation=WINDOW, warm_up=0, on_invalid="skip"
     )
 
 
+def _features(kernel: str) -> tuple[str, LinearFourier]:
+    """The kernel that waves are drawn from, and linear functions beside them."""
+    # Standardised outputs have variance 1: linear functions are hardly penalised, waves must earn their place.
+    waves, shape = (0, "gaussian") if kernel == "linear" else (WAVES, kernel)
+    return shape, LinearFourier(waves, weight=10.0)
+
+
+def _pkawv(kernel: str, coupling: float | None) -> Any:
+    shape, features = _features(kernel)
+    return PKAWV(
+        make_kernel(shape, coupling), alpha=10.0, features=features, warm_up=0, on_invalid="skip", random_state=0
+    )
+
+
+def _autostream(kernel: str, coupling: float | None) -> Any:
+    # It chooses kernels and weights of experts by itself, for each output.
+    return AutoStream()
+
+
+def _pkawv_classifier(kernel: str, coupling: float | None) -> Any:
+    shape, features = _features(kernel)
+    return PKAWVClassifier(
+        make_kernel(shape, coupling), alpha=10.0, features=features, warm_up=0, on_invalid="skip", random_state=0
+    )
+
+
+def _olok_classifier(kernel: str, coupling: float | None) -> Any:
+    kernels = make_kernel(kernel, coupling)
+    return OLOKClassifier(kernels, alpha=1e-4, schedule="auto", truncation=WINDOW, warm_up=0, on_invalid="skip")
+
+
+def _autostream_classifier(kernel: str, coupling: float | None) -> Any:
+    return AutoStreamClassifier()
+
+
+#: Learners of classes by name.
+CLASSIFIERS: dict[str, Callable[[str, float | None], Any]] = {
+    "olok": _olok_classifier,
+    "pkawv": _pkawv_classifier,
+    "autostream": _autostream_classifier,
+}
+
 #: Learners by name.
-MODELS: dict[str, Callable[[str, float | None, int], Any]] = {"olok": _olok, "pkawv": _pkawv}
+MODELS: dict[str, Callable[[str, float | None], Any]] = {"olok": _olok, "pkawv": _pkawv, "autostream": _autostream}
 
 
-def make_model(name: str, kernel: str = "gaussian", coupling: float | None = None, n_features: int = 1) -> Any:
+def make_model(
+    name: str, kernel: str = "gaussian", coupling: float | None = None, n_features: int = 1, *, classify: bool = False
+) -> Any:
     """A new learner for standardised rows.
 
     Parameters
     ----------
-    name : one of `MODELS`, or "auto": the second-order "pkawv", unless there are so many inputs that its matrices
-        would not fit
+    name : one of `MODELS`, or "auto": the second-order "pkawv", for classes "autostream", unless there are so many
+        inputs that their matrices would not fit
     kernel : name of a kernel
     coupling : how much outputs have in common, 0 for nothing
     n_features : number of inputs, which "auto" looks at
+    classify : outputs are labels of classes. Only "autostream" takes classes that come after the warm-up
 
     Examples
     --------
@@ -80,7 +115,8 @@ def make_model(name: str, kernel: str = "gaussian", coupling: float | None = Non
     ('PKAWV', 'OLOK')
     """
     if name == "auto":
-        name = "pkawv" if n_features <= MANY else "olok"
+        best = "autostream" if classify else "pkawv"
+        name = best if n_features <= MANY else "olok"
     if name not in MODELS:
         raise ValueError(f"model must be auto or one of {', '.join(MODELS)}, got {name!r}")
-    return MODELS[name](kernel, coupling, n_features)
+    return (CLASSIFIERS if classify else MODELS)[name](kernel, coupling)

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ovk._params import Registered
-from ovk.evaluation import LastValue, ProgressiveResult, Race, Recent, RunningMean
-from ovk.evaluation.scaling import RunningMoments, Standardised
+from ovk._state import State
+from ovk._types import Array
+from ovk.evaluation import Evaluator, LastValue, ProgressiveResult, Recent, RunningMean
+from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.evaluation.running import RunningMoments, Standardised
+from ovk.sessions.columns import PredictionColumns
+from ovk.sessions.forecasts import Forecast, forecast
+from ovk.sessions.horizons import HorizonErrors
 from ovk.sessions.models import make_model
-from ovk.sessions.predictions import Predictions, predicted
+from ovk.sessions.predictions import Predictions, RowPredictor
+from ovk.sessions.relevance import ROWS, relevance
 from ovk.sessions.settings import Settings
-from ovk.streams import Batch, Chunk, Preparation, Records
+from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
+from ovk.streams.tables import quoted
 
 #: Faulty rows that are remembered with their fault; of the others only the number.
 REMEMBERED = 10
-
-#: Level of the intervals that are written beside predictions.
-LEVEL = 0.9
-
-#: Rows after which the widths of intervals are brought up to date.
-STEP = 256
 
 #: Fewest rows to learn from.
 FEWEST = 8
 
 
 @dataclass
-class Session(Registered):
+class Session(State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
 
     Saved and loaded it goes on with the same bits. It holds no times, so that two runs that learned the same rows make
@@ -41,14 +44,21 @@ class Session(Registered):
     ----------
     settings : `Settings`
     preparation : how rows are made inputs and outputs
-    race : the model beside its baselines
+    evaluator : the model beside its baselines
     recent : the last errors, for intervals
     moments : mean and deviation of all inputs and outputs so far
+    id : what tells the session from those of other files or settings
     offset : rows of the file that were read
-    last : text of the last of them, by which the file is recognised
+    digest : digest of the names of its columns and of these rows, by which the file is recognised
+    head : number of the rows that were read first, and the digest up to there, by which the file is told from the next
+    earlier : rows of the files that were learned before this one
     parts : files of predictions that belong to this state
-    n_bad : rows that could not be read
+    lines : lines of predictions in the last of them, if it is unfinished
+    n_bad : rows that could not be read, or only in part
     faults : the first of them, with their faults
+    position : where in the stream of a broker the next row is; None for files
+    horizons : errors of forecasts several rows ahead; None without lags, or with a horizon of 0
+    inputs : (m, p) inputs of the last rows, to tell which of them matter
 
     Examples
     --------
@@ -60,37 +70,53 @@ class Session(Registered):
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
     ...     with open_records(path) as records:
-    ...         session, batches = Session.begin(records, Settings(["y"], warm_up=100))
+    ...         session, batches = Session.start(records, Settings(["y"], warm_up=100))
     ...         for predictions in batches:
     ...             pass
-    >>> session.offset, session.race.n_rows, bool(session.result().mse[0] < 0.1)
+    >>> session.offset, session.evaluator.n_rows, bool(session.result().mse[0] < 0.1)
     (500, 500, True)
     """
 
     settings: Settings
     preparation: Preparation
-    race: Race
+    evaluator: Evaluator
     recent: Recent
     moments: RunningMoments
+    id: str = ""
     offset: int = 0
-    last: str = ""
+    digest: str = ""
+    head: tuple[int, str] = (0, "")
+    earlier: int = 0
     parts: int = 0
+    lines: int = 0
     n_bad: int = 0
     faults: list[tuple[int, str]] = field(default_factory=list)
+    position: Any = None
+    horizons: HorizonErrors | None = None
+    inputs: Array | None = None
+
+    _defaults_for_old_files = {"position": None, "horizons": None, "inputs": None}
+    _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
 
     @classmethod
-    def begin(cls, records: Records, settings: Settings) -> tuple[Session, Learning]:
+    def start(cls, records: Records, settings: Settings) -> tuple[Self, Learning]:
         """Learn the warm-up of a file; the session, and the predictions of all rows to come, learned one by one."""
         preparation = settings.preparation(records)
         batches = records.batches(settings.block)
         head: list[Batch] = []
         ended = True
+        known = (0, "")
         for batch in batches:
             head.append(batch)
+            known = known if known[0] else (records.offset, records.digest())
             if sum(len(one.rows) for one in head) >= settings.warm_up:
                 ended = False
                 break
-        whole = joined(head, len(records.names))
+        if not (ended or records.waits or records.live):
+            # Batches are full until the file ends: one that ends soon after its warm-up is short as well.
+            partial = len(head[-1].rows) + len(head[-1].bad) < settings.block
+            ended = partial and sum(len(one.rows) for one in head) < 2 * settings.warm_up
+        whole = concatenate(head, len(records.names))
         n = len(whole.rows)
         if n < FEWEST:
             bad = f", and {len(whole.bad)} more cannot be read ({whole.bad[0][1]})" if whole.bad else ""
@@ -98,106 +124,199 @@ class Session(Registered):
         # A file that ends within the warm-up keeps most of its rows for the test.
         first, rest = _split(whole, max(FEWEST // 2, n // 4) if ended else settings.warm_up)
         preparation.fit(first)
-        rows = preparation.take(first)
+        rows = preparation.prepare(first)
         if len(rows.chunk.X) < 2:
             raise ValueError(
                 f"hardly any of the first {len(first.rows)} rows of {records.label} can be read: "
                 + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
             )
-        model = make_model(settings.model, settings.kernel, settings.coupling, rows.chunk.X.shape[1])
-        scaling = Standardised(running=False, robust=True)
-        race = Race.of(model, [LastValue(), RunningMean()], scaling, rows.chunk)
-        moments = RunningMoments(rows.chunk.X.shape[1] + rows.chunk.Y.shape[1])
-        session = cls(settings, preparation, race, Recent.empty(len(settings.targets)), moments)
-        session._note(rows.bad)
-        session._see(rows.chunk)
-        race.take(rows.chunk, tested=False)
+        session = cls._from_warm_up(settings, preparation, rows)
+        # Not a random number: two runs that learned the same rows make the same file.
+        identity = hashlib.sha256(f"{settings.get_params(deep=False)!r} {records.digest()}".encode()).hexdigest()[:32]
+        session.id, session.head = identity, known
         return session, Learning(session, records, chain([rest], batches))
+
+    @classmethod
+    def _from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
+        """A session that has learned the rows of its warm-up."""
+        d, (n, p) = len(settings.targets), rows.chunk.X.shape
+        model = make_model(settings.model, settings.kernel, settings.coupling, p)
+        scaling = Standardised(running=False, robust=True)
+        evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
+        session = cls(settings, preparation, evaluator, Recent.empty(d), RunningMoments(p + d))
+        session._count(rows)
+        evaluator.predict_then_learn(rows.chunk, tested=False)
+        if settings.horizon and settings.lags:
+            past = preparation.lags_.past_
+            session.horizons = HorizonErrors.start(int(settings.horizon), settings.lags, past, evaluator.model, n, p)
+        return session
 
     def resume(self, records: Records) -> Learning:
         """Go on in the file, behind the rows that were learned already."""
+        records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
         self.preparation.bind(records.names, records.label)
-        records.skip(self.offset, int(self.settings.block))
-        if records.last != self.last:
-            raise ValueError(
-                f"row {self.offset} of {records.label} is not the one that was learned: it is not the file that the "
-                "model was learning from, or it was changed"
-            )
         return Learning(self, records, records.batches(int(self.settings.block)))
 
-    def take(self, batch: Batch) -> Predictions:
+    def continue_with(self, records: Records) -> Learning:
+        """Go on with the first row of another file that has the same columns; its lags are the last rows of this one.
+
+        If it is the file that is being learned already, it is resumed: no row is learned twice when a run that
+        continued with a file is interrupted and called again.
+        """
+        known = {*records.names}
+        needed = [source for column in self.preparation.columns_ for source in column.sources()]
+        missing = [name for name in dict.fromkeys([*needed, *self.settings.targets]) if name not in known]
+        if missing:
+            raise ValueError(
+                f"{records.label} lacks the columns {quoted(missing)}, which the model learns from: its columns are "
+                f"{quoted(records.names)}"
+            )
+        self.preparation.bind(records.names, records.label)
+        block = int(self.settings.block)
+        # A session that was merged is not learning any file.
+        size = self.head[0] or block
+        first = next(records.batches(size), None)
+        if first is None:
+            raise ValueError(f"{records.label} has no rows yet: there is nothing to go on with")
+        if (records.offset, records.digest()) == self.head:
+            return self.resume(records)
+        # Blocks begin at multiples of their size, so that they are the same when the file is resumed.
+        rest = next(records.batches(block - records.offset), None) if size < block else None
+        batch = first if rest is None else concatenate([first, rest], len(records.names))
+        self.earlier += self.offset
+        self.offset, self.digest, self.head, self.lines, self.position = 0, "", (0, ""), 0, None
+        return Learning(self, records, chain([batch], records.batches(block)))
+
+    def predict_then_learn(self, batch: Batch) -> Predictions:
         """Predict rows, then learn them."""
-        rows = self.preparation.take(batch)
-        self._note(rows.bad)
-        self._see(rows.chunk)
-        F = self.race.take(rows.chunk, tested=True)
-        widths = np.empty(F.shape)
-        for start in range(0, len(F), STEP):
-            some = slice(start, start + STEP)
-            widths[some] = self.recent.step(F[some], rows.chunk.Y[some], LEVEL)
-        return Predictions(rows.rows, F, widths)
+        self.preparation, rows = self._prepared(batch)
+        self._count(rows)
+        F = self._learn(rows.chunk)
+        Y, instants = rows.chunk.Y, rows.instants
+        return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
+
+    def _prepared(self, batch: Batch) -> tuple[Preparation, Prepared]:
+        """Inputs and outputs of rows, and the preparation that has read them; the session stays as it is."""
+        preparation = self.preparation.fork()
+        rows = preparation.prepare(batch)
+        if rows.bad:
+            total = self.evaluator.n_rows + len(batch.rows) + len(batch.bad)
+            self.settings.check_bad_rows(self.n_bad + len(rows.bad), total, rows.bad[-1], preparation.label)
+        return preparation, rows
+
+    def _learn(self, chunk: Chunk) -> Array:
+        """(n, d) predictions of rows that are learned then, and tested in forecasts several rows ahead."""
+        if self.horizons is None:
+            return self.evaluator.predict_then_learn(chunk, tested=True)
+        found, start = [np.empty((0, len(chunk.targets)))], 0
+        predictor = self.predictor()
+        while start < len(chunk.X):
+            # Another model is kept at fixed rows of the stream, wherever blocks end.
+            end = start + self.horizons.room
+            part = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
+            found.append(self.evaluator.predict_then_learn(part, tested=True))
+            self.horizons.add(part.X, part.Y, self.evaluator.model, predictor.with_model)
+            start = end
+        return np.concatenate(found)
 
     def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
-        """Predict rows without learning them. Their outputs, where they are known, still serve as lags."""
-        rows = self.preparation.take(batch)
-        self._note(rows.bad)
-        if not isinstance(self.race.scaling, Standardised):
+        """Predict rows that follow those that were learned, with intervals of that level; nothing changes."""
+        return self.predictor().predict(batch, level)
+
+    def predictor(self) -> RowPredictor:
+        """What predicts a table of several batches, each with the lags that those before it leave."""
+        if not isinstance(self.evaluator.scaling, Standardised):
             raise TypeError("a session standardises its rows")
-        return predicted(rows, self.race.scaling, self.race.model, self.recent, level)
+        return RowPredictor(self.preparation, self.evaluator.scaling, self.evaluator.model, self.recent)
+
+    def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
+        """Forecast the rows that follow, each from the forecasts before it; nothing changes.
+
+        Parameters
+        ----------
+        steps : how many rows
+        level : how often an interval should hold the outcome
+        future : a table of the rows to forecast, with the inputs that are neither lags nor the calendar
+        """
+        predictor = self.predictor()
+        errors = None if self.horizons is None else self.horizons.measured(predictor.with_model)
+        return forecast(predictor, steps, level, future, errors)
+
+    def prediction_columns(self, *, outcomes: bool = True) -> Any:
+        """How predictions are written."""
+        return PredictionColumns(self.settings.targets, timed=self.preparation.clock() is not None, outcomes=outcomes)
 
     def result(self) -> ProgressiveResult:
         """Errors so far."""
-        return self.race.result()
+        return self.evaluator.result()
 
     def for_report(self, label: str) -> dict[str, Any]:
         """What `ovk.plotting.report` shows of a session besides its errors."""
-        moments = self.moments
-        roles = [*(["input"] * len(self.race.features)), *(["output"] * len(self.race.outputs))]
-        names = [*self.race.features, *self.race.outputs]
-        seen = moments.count / max(self.race.n_rows, 1)
-        # Outputs first: there are fewer of them.
-        rows = zip(names, roles, seen, moments.mean, moments.sd, strict=True)
-        summary = sorted(rows, key=lambda row: row[1] == "input")
-        notes = [f"{self.offset:,} rows of {label} were read."]
+        before = f", after {self.earlier:,} of earlier files" if self.earlier else ""
+        notes = [f"{self.offset:,} rows of {label} were read{before}."]
         if self.n_bad:
             first = "; ".join(f"row {row}: {fault}" for row, fault in self.faults[:3])
-            notes.append(f"{self.n_bad:,} rows could not be read and were left out ({first}).")
+            notes.append(f"{self.n_bad:,} rows could not be read, or only in part ({first}).")
         notes += [f"Column {name!r} is not used: {why}." for name, why in self.preparation.left_out_.items()]
-        settings = {**self.settings.get_params(deep=False), "learner": repr(self.race.model)}
+        settings = {**self.settings.get_params(deep=False), "learner": repr(self.evaluator.model)}
         return {
             "title": f"What was learned from {label}",
-            "summary": summary,
+            "summary": self._columns(),
             "recent": self.recent,
+            "relevance": relevance(self.predictor(), self.inputs),
             "settings": settings,
             "notes": notes,
         }
 
-    def _see(self, chunk: Chunk) -> None:
-        if len(chunk.X):
-            self.moments.take(np.hstack([chunk.X, chunk.Y]))
+    def _columns(self) -> list[tuple[str, str, float, float, float]]:
+        """Name and role of each column, part of its values that were seen, their mean and deviation."""
+        moments = self.moments
+        roles = [*(["input"] * len(self.evaluator.features)), *(["output"] * len(self.evaluator.outputs))]
+        names = [*self.evaluator.features, *self.evaluator.outputs]
+        seen = moments.count / max(self.evaluator.n_rows, 1)
+        # Outputs first: there are fewer of them.
+        rows = zip(names, roles, seen, moments.mean, moments.sd, strict=True)
+        return sorted(rows, key=lambda row: row[1] == "input")
 
-    def _note(self, bad: list[tuple[int, str]]) -> None:
-        self.n_bad += len(bad)
-        self.faults += bad[: REMEMBERED - len(self.faults)]
+    def _count(self, rows: Prepared) -> None:
+        """Add rows to the moments and to the number of faulty ones."""
+        self.n_bad += len(rows.bad)
+        self.faults += rows.bad[: REMEMBERED - len(self.faults)]
+        if rows.rows:
+            last = rows.chunk.X[-ROWS:]
+            self.inputs = (last if self.inputs is None else np.concatenate([self.inputs, last]))[-ROWS:]
+            self.moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
 
 
 class Learning:
-    """Predictions of the rows of a file, each learned after it was predicted."""
+    """The rows of a file, in blocks, each predicted and then learned.
+
+    To read and to learn are two steps, so that a signal may end the one at any moment and wait for the other.
+    """
 
     def __init__(self, session: Session, records: Records, batches: Iterator[Batch]) -> None:
         self.session, self.records = session, records
         self._batches = batches
 
-    def __iter__(self) -> Learning:
-        return self
+    def __iter__(self) -> Iterator[Predictions]:
+        while (batch := self.read()) is not None:
+            yield self.learn(batch)
 
-    def __next__(self) -> Predictions:
-        predictions = self.session.take(next(self._batches))
-        self.session.offset, self.session.last = self.records.offset, self.records.last
+    def read(self) -> Batch | None:
+        """The rows to come, None at the end of the file; the session stays as it is."""
+        return next(self._batches, None)
+
+    def learn(self, batch: Batch) -> Predictions:
+        """Predict rows that were read, then learn them."""
+        session, records = self.session, self.records
+        predictions = session.predict_then_learn(batch)
+        session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
+        if not session.head[0]:
+            session.head = (session.offset, session.digest)
         return predictions
 
 
-def joined(batches: list[Batch], width: int) -> Batch:
+def concatenate(batches: list[Batch], width: int) -> Batch:
     """All rows of the batches in one."""
     columns: list[Sequence[Any]] = [
         list(chain.from_iterable(batch.columns[j] for batch in batches)) for j in range(width)

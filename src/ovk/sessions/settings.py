@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovk._params import Parameters
-from ovk._validation import whole
+from ovk._params import Parameters, check_int, in_interval
 from ovk.streams import Preparation, Records
+
+#: Rows before which nothing is said of the share of bad ones.
+FEW = 100
 
 
 class Settings(Parameters):
@@ -16,11 +18,14 @@ class Settings(Parameters):
     ----------
     targets, features, time, lags : as in `ovk.streams.Preparation`
     model : one of `MODELS`
-    kernel : "gaussian", "laplacian", "matern" or "linear"
+    kernel : "gaussian", "laplacian", "matern" or "linear"; for tables also "auto", which tries several
     coupling : float in [0, 1), how much outputs have in common; None leaves it to the model
     warm_up : rows for scaling and bandwidth, learned but not tested
     block : rows read at a time; the same block gives the same bits
     every : rows between two checkpoints
+    max_bad : share of rows that cannot be read, or only in part, above which learning stops with an error
+    horizon : with lags, how many rows ahead forecasts are tested along the way, to know their intervals
+    classify : the target holds classes, words or whole numbers of few values
 
     Examples
     --------
@@ -28,6 +33,8 @@ class Settings(Parameters):
     >>> Settings(["y"], lags=[1]).differences(Settings(["y"], lags=[1, 2]))
     ['lags']
     """
+
+    _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False}
 
     def __init__(
         self,
@@ -41,6 +48,9 @@ class Settings(Parameters):
         warm_up: int = 1000,
         block: int = 4096,
         every: int = 100_000,
+        max_bad: float = 0.2,
+        horizon: int = 24,
+        classify: bool = False,
     ) -> None:
         self.targets = targets
         self.features = features
@@ -52,17 +62,37 @@ class Settings(Parameters):
         self.warm_up = warm_up
         self.block = block
         self.every = every
+        self.max_bad = max_bad
+        self.horizon = horizon
+        self.classify = classify
 
     def check(self) -> None:
         """Refuse numbers that make no sense."""
-        whole(self.warm_up, "warm_up", least=2)
-        whole(self.block, "block")
-        whole(self.every, "every")
+        check_int(self.warm_up, "warm_up", least=2)
+        check_int(self.block, "block")
+        check_int(self.every, "every")
+        in_interval(self.max_bad, "max_bad", 0.0, 1.0)
+        check_int(self.horizon, "horizon", least=0)
+
+    def check_bad_rows(self, bad: int, rows: int, last: tuple[int, str], label: str) -> None:
+        """Refuse a table of which too large a part cannot be read.
+
+        Parameters
+        ----------
+        bad, rows : number of rows that cannot be read, or only in part, and of all rows so far
+        last : number and fault of the last of them
+        """
+        if rows >= FEW and bad > self.max_bad * rows:
+            raise ValueError(
+                f"{bad:,} of the first {rows:,} rows of {label} cannot be read, or only in part (row {last[0]}: "
+                f"{last[1]}), more than the {self.max_bad:.0%} of max_bad: mend the file or leave the column out, or "
+                "raise max_bad (--max-bad)"
+            )
 
     def preparation(self, records: Records) -> Preparation:
         """How rows of that file are made inputs and outputs, before any of them was looked at."""
         self.check()
-        preparation = Preparation(self.targets, self.features, self.time, self.lags)
+        preparation = Preparation(self.targets, self.features, self.time, self.lags, classify=self.classify)
         preparation.bind(records.names, records.label)
         return preparation
 

@@ -1,6 +1,7 @@
 """Solvers of (K + alpha I) C = Y that use the structure of the gram."""
 
-from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
+from ovk._singular import SingularSystem
+from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import Cholesky
 from ovk.solvers.conjugate_gradient import ConjugateGradient
 from ovk.solvers.eigen import Eigen

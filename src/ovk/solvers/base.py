@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ovk._params import Parameters, Registered
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.grams import Gram
 
 
@@ -38,10 +38,6 @@ class Solution(NamedTuple):
     info: SolverInfo
 
 
-class SingularSystem(ValueError):
-    """A system that cannot be solved as it stands."""
-
-
 class Solver(Parameters, ABC):
     """Solves (K + alpha I) C = Y for one gram and any number of alphas and right-hand sides.
 
@@ -50,7 +46,7 @@ class Solver(Parameters, ABC):
 
     @abstractmethod
     def factor(self, gram: Gram) -> Any:
-        """Prepare a square gram."""
+        """What `solve` needs to know of a square gram, whatever alpha and the outputs are."""
 
     @abstractmethod
     def solve(self, state: Any, Y: Array, alpha: float, start: Array | None = None) -> Solution:

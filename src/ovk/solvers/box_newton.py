@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._validation import Array, Indices
+from ovk._types import Array, Indices
 
 #: Part of the slope that a step must gain, and the parts of a Newton step that are tried.
 ARMIJO, PARTS = 1e-4, (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625)

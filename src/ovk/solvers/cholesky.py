@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
-from ovk._validation import Array
-from ovk.grams import Decoupled, Gram, decouple
-from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
+from ovk._singular import SingularSystem
+from ovk._types import Array
+from ovk.grams import Decoupled, Gram
+from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
-class Triangle(NamedTuple):
+class CholeskyFactor(NamedTuple):
     """Lower Cholesky factor of a symmetric matrix, in Fortran order, and what it took."""
 
     L: Array
@@ -22,16 +23,14 @@ class Triangle(NamedTuple):
 
     def solve(self, B: Array) -> Array:
         """A^-1 B."""
-        result: Array = cho_solve((self.L, True), B, check_finite=False)
-        return result
+        return np.asarray(cho_solve((self.L, True), B, check_finite=False))
 
     def whiten(self, B: Array) -> Array:
         """L^-1 B."""
-        result: Array = solve_triangular(self.L, B, lower=True, check_finite=False)
-        return result
+        return np.asarray(solve_triangular(self.L, B, lower=True, check_finite=False))
 
 
-def triangle(make: Callable[[], Array], alpha: float) -> Triangle:
+def cholesky_factor(make: Callable[[], Array], alpha: float) -> CholeskyFactor:
     """Factor ``make() + alpha I``, adding jitter when rounding has made it indefinite.
 
     The matrix is overwritten, so `make` is asked for it anew at every attempt.
@@ -50,7 +49,7 @@ def triangle(make: Callable[[], Array], alpha: float) -> Triangle:
         L, failed = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
         if failed == 0:
             reciprocal, _ = lapack.dpocon(L, norm, uplo="L")
-            return Triangle(L, jitter, 1.0 / reciprocal if reciprocal > 0 else np.inf)
+            return CholeskyFactor(L, jitter, 1.0 / reciprocal if reciprocal > 0 else np.inf)
     raise SingularSystem(
         f"the kernel matrix of {len(A)} points plus alpha={alpha:.3g} is not positive definite, even with "
         f"{jitter:.1e} added to its diagonal: use a larger alpha, remove duplicated inputs, or check that the kernel "
@@ -64,17 +63,17 @@ class CholeskyState:
     def __init__(self, decoupled: Decoupled) -> None:
         self.decoupled = decoupled
         self._alpha: float | None = None
-        self._triangles: list[Triangle | None] = []
+        self._triangles: list[CholeskyFactor | None] = []
 
-    def triangles(self, alpha: float) -> list[Triangle | None]:
+    def triangles(self, alpha: float) -> list[CholeskyFactor | None]:
         """A factor for each scalar problem; None where its gram is zero."""
         if alpha != self._alpha:
             self._triangles = [self._triangle(q, alpha) for q in range(len(self.decoupled))]
             self._alpha = alpha
         return self._triangles
 
-    def _triangle(self, q: int, alpha: float) -> Triangle | None:
-        return None if self.decoupled.vanishes(q) else triangle(lambda: self.decoupled.matrix(q), alpha)
+    def _triangle(self, q: int, alpha: float) -> CholeskyFactor | None:
+        return None if self.decoupled.vanishes(q) else cholesky_factor(lambda: self.decoupled.matrix(q), alpha)
 
     def solve(self, Y: Array, alpha: float) -> Array:
         """(K + alpha I)^-1 Y; where K is zero and alpha too, zero."""
@@ -106,7 +105,7 @@ class Cholesky(Solver):
     """
 
     def factor(self, gram: Gram) -> CholeskyState:
-        decoupled = decouple(gram)
+        decoupled = gram.decouple()
         if decoupled is None:
             raise ValueError(
                 "the operators of this sum of kernels do not commute, so it does not fall apart into scalar problems: "

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._validation import Array, positive, whole
-from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum, Observed, Rotated
+from ovk._params import check_int, positive
+from ovk._progress import ProgressBar
+from ovk._types import Array, Map
+from ovk.grams import Gram
 from ovk.solvers.base import Solution, Solver, SolverInfo
-from ovk.solvers.cholesky import CholeskyState
-from ovk.solvers.low_rank import LowRankPreconditioner
-from ovk.solvers.pencil import Pencil
-
-Map = Callable[[Array], Array]
-
-#: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.
-FEW = 8
-#: Share of the outputs that must have been observed for the complete system to be a good guide.
-MOSTLY = 0.5
+from ovk.solvers.preconditioners import preconditioner
 
 
 class Iterate(NamedTuple):
@@ -60,6 +52,39 @@ def conjugate_gradient(
     return Iterate(X, max_iter, float(np.linalg.norm(R)) / norm)
 
 
+def conjugate_gradients(
+    apply: Map, B: Array, precondition: Map, start: Array | None, tol: float, max_iter: int
+) -> Iterate:
+    """Solve apply(X) = B column by column, (n, r): each has steps of its own, all share the products.
+
+    Columns that have arrived take no further part. `residual` is the largest of all columns.
+    """
+    norms = np.linalg.norm(B, axis=0)
+    norms[norms == 0.0] = 1.0
+    X = np.zeros_like(B) if start is None else start.copy()
+    R = B.copy() if start is None else B - apply(X)
+    left = np.linalg.norm(R, axis=0) / norms
+    active = np.flatnonzero(left > tol)
+    iteration = 0
+    P, energy = np.zeros_like(B), np.ones(B.shape[1])
+    with ProgressBar("solving") as bar:
+        while len(active) and iteration < max_iter:
+            Z = precondition(R[:, active])
+            new = np.einsum("ij,ij->j", R[:, active], Z)
+            P[:, active] = Z + P[:, active] * (new / energy[active] if iteration else 0.0)
+            energy[active] = new
+            A = apply(P[:, active])
+            step = new / np.einsum("ij,ij->j", P[:, active], A)
+            X[:, active] += step * P[:, active]
+            R[:, active] -= step * A
+            left[active] = np.linalg.norm(R[:, active], axis=0) / norms[active]
+            iteration += 1
+            bar.label = f"solving, residual {left.max():.1e}, iteration"
+            bar.update()
+            active = active[left[active] > tol]
+    return Iterate(X, iteration, float(left.max(initial=0.0)))
+
+
 class GradientState(NamedTuple):
     """A gram and the means to precondition it at any alpha."""
 
@@ -86,10 +111,10 @@ class ConjugateGradient(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.grams import KroneckerSum
+    >>> from ovk.grams import Kronecker
     >>> from ovk.operators import Dense, MixedEffect
     >>> from ovk.solvers import ConjugateGradient
-    >>> gram = KroneckerSum([(np.eye(3), MixedEffect(0.5, 2)), (np.ones((3, 3)), Dense([[2.0, 0.0], [0.0, 1.0]]))])
+    >>> gram = Kronecker([np.eye(3), np.ones((3, 3))], [MixedEffect(0.5, 2), Dense([[2.0, 0.0], [0.0, 1.0]])])
     >>> solver = ConjugateGradient()
     >>> C, info = solver.solve(solver.factor(gram), np.ones((3, 2)), alpha=0.1)
     >>> np.allclose(gram.matmat(C) + 0.1 * C, 1.0), info.route
@@ -102,18 +127,12 @@ class ConjugateGradient(Solver):
         self.rank = rank
 
     def factor(self, gram: Gram) -> GradientState:
-        if isinstance(gram, (Kronecker, KroneckerSum)):
-            return GradientState(gram, preconditioner(gram))
-        if isinstance(gram, Observed) and isinstance(gram.base, (Kronecker, KroneckerSum)) and _mostly_seen(gram):
-            return GradientState(gram, SeenPart(gram))
-        if isinstance(gram, (DenseBlocks, Observed)):
-            return GradientState(gram, LowRankPreconditioner(gram, whole(self.rank, "rank")))
-        raise TypeError(f"ConjugateGradient has no preconditioner for a {type(gram).__name__}")
+        return GradientState(gram, preconditioner(gram, check_int(self.rank, "rank")))
 
     def solve(self, state: GradientState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         if alpha <= 0:
             raise ValueError(f"ConjugateGradient needs alpha > 0, got {alpha}")
-        tol, max_iter = positive(self.tol, "tol"), whole(self.max_iter, "max_iter")
+        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter")
         found = conjugate_gradient(
             lambda C: state.gram.matmat(C) + alpha * C, Y, state.preconditioner(alpha), start, tol, max_iter
         )
@@ -126,58 +145,3 @@ class ConjugateGradient(Solver):
             )
         info = SolverInfo("ConjugateGradient", iterations=found.iterations, residual=found.residual)
         return Solution(found.X, info)
-
-
-def preconditioner(gram: Kronecker | KroneckerSum) -> Callable[[float], Map]:
-    """One for a sum of separable kernels."""
-    k = dominant(gram)
-    return Pencil(gram, k) if len(gram.terms[k][1].eigh().groups) > FEW else DominantOperator(gram, k)
-
-
-def dominant(gram: Kronecker | KroneckerSum) -> int:
-    """The term whose operator's spread weighs most, tr(G_k) |T_k - mean(T_k) I|."""
-    spread = []
-    for G, operator in gram.terms:
-        values = operator.eigh().values
-        spread.append(float(np.trace(G)) * float(np.linalg.norm(values - values.mean())))
-    return int(np.argmax(spread))
-
-
-def _mostly_seen(gram: Observed) -> bool:
-    return gram.shape[0] >= MOSTLY * gram.base.shape[0] * gram.base.output_dim
-
-
-class SeenPart:
-    """The preconditioner of the complete system, with nothing where nothing was observed."""
-
-    def __init__(self, gram: Observed) -> None:
-        assert isinstance(gram.base, (Kronecker, KroneckerSum))
-        self._gram = gram
-        self._complete = preconditioner(gram.base)
-
-    def __call__(self, alpha: float) -> Map:
-        inner, gram = self._complete(alpha), self._gram
-        return lambda R: inner(gram.spread(R))[gram.rows, gram.outputs][:, None]
-
-
-class DominantOperator:
-    """The part of sum_k G_k (x) T_k + alpha I that falls apart in the eigenvectors of one operator.
-
-    The eigenvectors of the others matter less, and of them only the diagonal v_q' T_k v_q is kept.
-    """
-
-    def __init__(self, gram: Kronecker | KroneckerSum, dominant: int) -> None:
-        grams = [G for G, _ in gram.terms]
-        d = gram.output_dim
-        V = gram.terms[dominant][1].eigh().vectors
-        weights = np.stack([np.einsum("qi,iq->q", operator.apply(V.T), V) for _, operator in gram.terms], axis=1)
-        # Outputs with the same weights share a factorisation.
-        order = np.lexsort(weights.round(12).T)
-        V, weights = V[:, order], weights[order]
-        new = np.flatnonzero((np.abs(np.diff(weights, axis=0)) > 1e-9 * np.abs(weights).max()).any(axis=1)) + 1
-        bounds = [0, *new.tolist(), d]
-        groups = [slice(a, b) for a, b in pairwise(bounds)]
-        self._state = CholeskyState(Rotated(grams, weights[bounds[:-1]], V, groups))
-
-    def __call__(self, alpha: float) -> Map:
-        return lambda R: self._state.solve(R, alpha)

@@ -26,8 +26,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from ovk._validation import Array, Indices
-from ovk.solvers.cholesky import triangle
+from ovk._types import Array, Indices
+from ovk.solvers.cholesky import cholesky_factor
 
 
 class Criterion(NamedTuple):
@@ -48,7 +48,7 @@ class Criterion(NamedTuple):
 
 
 class DenseCriterion(NamedTuple):
-    """The same in the covariance of the observed pairs: the derivative Omega, (N, N)."""
+    """A criterion and its derivative Omega, (N, N), in the covariance of the observed pairs."""
 
     value: float
     omega: Array
@@ -68,10 +68,7 @@ def separable_evidence(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
     n, d = Y.shape
     root = np.sqrt(noise)
     scaled, Y = T / np.outer(root, root), Y / root
-    t, V = np.linalg.eigh(0.5 * (scaled + scaled.T))
-    g, Q = np.linalg.eigh(G)
-    t, g = np.maximum(t, 0.0), np.maximum(g, 0.0)
-    filters = 1.0 / (np.multiply.outer(g, t) + 1.0)
+    t, V, g, Q, filters = _decomposed(scaled, G)
     Z = Q.T @ Y @ V
     C = Z * filters
     logdet = n * float(np.log(noise).sum()) - float(np.log(filters).sum())
@@ -102,10 +99,7 @@ def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Crite
     n, d = Y.shape
     root = np.sqrt(noise)
     scaled, Y = T / np.outer(root, root), Y / root
-    t, V = np.linalg.eigh(0.5 * (scaled + scaled.T))
-    g, Q = np.linalg.eigh(G)
-    t, g = np.maximum(t, 0.0), np.maximum(g, 0.0)
-    filters = 1.0 / (np.multiply.outer(g, t) + 1.0)
+    t, V, g, Q, filters = _decomposed(scaled, G)
     squares = Q**2
     C = (Q.T @ Y @ V) * filters
     H = squares @ filters
@@ -134,6 +128,14 @@ def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Crite
     return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
 
 
+def _decomposed(T: Array, G: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Eigenvalues and eigenvectors of T and of G, and the eigenvalues of (G (x) T + I)^-1, (n, d)."""
+    t, V = np.linalg.eigh(0.5 * (T + T.T))
+    g, Q = np.linalg.eigh(G)
+    t, g = np.maximum(t, 0.0), np.maximum(g, 0.0)
+    return t, V, g, Q, 1.0 / (np.multiply.outer(g, t) + 1.0)
+
+
 def dense_evidence(A: Array, y: Array, E: Array | None = None) -> DenseCriterion:
     """Negative log evidence of the pairs y, (N,), with covariance A, noise included.
 
@@ -142,7 +144,9 @@ def dense_evidence(A: Array, y: Array, E: Array | None = None) -> DenseCriterion
     P, c, logdet = _solved(A, y, E)
     known = len(y) - (0 if E is None else E.shape[1])
     value = 0.5 * (float(y @ c) + logdet + known * float(np.log(2.0 * np.pi)))
-    return DenseCriterion(value, 0.5 * (P - np.outer(c, c)))
+    P -= np.outer(c, c)
+    P *= 0.5
+    return DenseCriterion(value, P)
 
 
 def dense_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None = None) -> DenseCriterion:
@@ -167,7 +171,7 @@ def dense_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None =
 
 def _solved(A: Array, y: Array, E: Array | None) -> tuple[Array, Array, float]:
     """P = A^-1 - A^-1 E (E'A^-1 E)^-1 E'A^-1, c = P y, and log det A + log det E'A^-1 E."""
-    factor = triangle(A.copy, 0.0)
+    factor = cholesky_factor(A.copy, 0.0)
     P, c = _inverse(factor.L), factor.solve(y)
     logdet = 2.0 * float(np.log(np.diagonal(factor.L)).sum())
     if E is not None:
@@ -201,6 +205,10 @@ def _summed(member: sparse.csr_array, M: Array) -> Array:
 def _inverse(L: Array) -> Array:
     """(L L')^-1."""
     inverse, _ = lapack.dpotri(np.asfortranarray(L), lower=1)
-    lower = np.tril(inverse)
-    result: Array = lower + np.tril(inverse, -1).T
-    return result
+    # LAPACK fills the lower half; the upper one is copied in strips that stay in the cache.
+    for start in range(0, len(inverse), 128):
+        strip = slice(start, start + 128)
+        square = inverse[strip, strip]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        inverse[strip, start + 128 :] = inverse[start + 128 :, strip].T
+    return np.asarray(inverse.T)  # the same matrix in C order

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._validation import Array, positive
-from ovk.grams import Decoupled, Gram, Rotated, decouple
-from ovk.solvers.base import SingularSystem, Solution, Solver, SolverInfo
+from ovk._params import positive
+from ovk._singular import SingularSystem
+from ovk._types import Array
+from ovk.grams import Decoupled, Gram
+from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
 class Eigenpairs(NamedTuple):
@@ -101,15 +103,16 @@ class Eigen(Solver):
 
     def factor(self, gram: Gram) -> EigenState:
         tol = positive(self.tol, "tol", zero=True)
-        decoupled = decouple(gram)
+        decoupled = gram.decouple()
         if decoupled is None:
             raise ValueError(
                 "the operators of this sum of kernels do not commute, so it has no eigenvectors in common: "
                 "use solver='auto' or ConjugateGradient()"
             )
-        if isinstance(decoupled, Rotated) and len(decoupled.grams) == 1:
-            pairs = eigenpairs(decoupled.grams[0], tol)
-            return EigenState(decoupled, [(pairs, float(t)) for t in decoupled.weights[:, 0]])
+        rotated = decoupled.rotation()
+        if rotated is not None and len(rotated.grams) == 1:
+            pairs = eigenpairs(rotated.grams[0], tol)
+            return EigenState(rotated, [(pairs, float(t)) for t in rotated.weights[:, 0]])
         each = range(len(decoupled))
         return EigenState(decoupled, [(eigenpairs(decoupled.matrix(q), tol), 1.0) for q in each])
 
@@ -127,7 +130,7 @@ class Eigen(Solver):
         return Solution(state.decoupled.join(parts), SolverInfo("Eigen", condition=condition))
 
 
-class KnownEigen(Eigen):
+class KnownEigen(Eigen, saved=False):
     """The solver for a separable kernel whose scalar gram has been decomposed before.
 
     Parameters
@@ -139,7 +142,7 @@ class KnownEigen(Eigen):
         self.pairs = pairs
 
     def factor(self, gram: Gram) -> EigenState:
-        decoupled = decouple(gram)
-        if not isinstance(decoupled, Rotated) or len(decoupled.grams) != 1:
+        rotated = gram.rotation()
+        if rotated is None or len(rotated.grams) != 1:
             raise ValueError("known eigenvectors are those of one scalar gram: the kernel must be separable")
-        return EigenState(decoupled, [(self.pairs, float(t)) for t in decoupled.weights[:, 0]])
+        return EigenState(rotated, [(self.pairs, float(t)) for t in rotated.weights[:, 0]])

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._validation import Array, positive, whole
-from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum, Observed
+from ovk._params import check_int, positive
+from ovk._types import Array
+from ovk.grams import Gram
 from ovk.solvers.base import Solution, Solver, SolverInfo
-from ovk.solvers.cholesky import Triangle, triangle
+from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
 
 
-class _State(NamedTuple):
+class SweepState(NamedTuple):
+    """A gram and its diagonal blocks."""
+
     gram: Gram
     blocks: Array  # (n, d, d)
 
@@ -51,28 +54,28 @@ class GaussSeidel(Solver):
         self.tol = tol
         self.max_iter = max_iter
 
-    def factor(self, gram: Gram) -> _State:
-        return _State(gram, gram.diagonal_blocks())
+    def factor(self, gram: Gram) -> SweepState:
+        return SweepState(gram, gram.diagonal_blocks())
 
-    def solve(self, state: _State, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+    def solve(self, state: SweepState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         if alpha <= 0:
             raise ValueError(f"GaussSeidel needs alpha > 0, got {alpha}")
-        tol, max_iter = positive(self.tol, "tol"), whole(self.max_iter, "max_iter")
+        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter")
         gram, blocks = state
         # Stationary kernels have the same block everywhere: factor each different one once.
-        seen: dict[bytes, Triangle] = {}
+        seen: dict[bytes, CholeskyFactor] = {}
         factors = []
         for block in blocks:
             key = block.tobytes()
             if key not in seen:
-                seen[key] = triangle(lambda block=block: block.copy(), alpha)  # type: ignore[misc]
+                seen[key] = cholesky_factor(lambda block=block: block.copy(), alpha)  # type: ignore[misc]
             factors.append(seen[key])
         C = np.zeros_like(Y) if start is None else start.copy()
         norm = max(float(np.linalg.norm(Y)), 1e-300)
-        residual = np.inf
+        residual, every = np.inf, slice(None)
         for sweep in range(1, max_iter + 1):
             for i, factor in enumerate(factors):
-                others = _row(gram, i, C) - blocks[i] @ C[i]
+                others = gram.part_matmat(slice(i, i + 1), every, C)[0] - blocks[i] @ C[i]
                 C[i] = factor.solve(Y[i] - others)
             residual = float(np.linalg.norm(Y - gram.matmat(C) - alpha * C)) / norm
             if residual <= tol:
@@ -84,20 +87,3 @@ class GaussSeidel(Solver):
             stacklevel=3,
         )
         return Solution(C, SolverInfo("GaussSeidel", iterations=max_iter, residual=residual))
-
-
-def _row(gram: Any, i: int, C: Array) -> Array:
-    """sum_j K(x_i, x_j) c_j for one i, (d,)."""
-    if isinstance(gram, (Kronecker, KroneckerSum)):
-        total = np.zeros(gram.output_dim)
-        for G, operator in gram.terms:
-            total += operator.apply((G[i] @ C)[None])[0]
-        return total
-    if isinstance(gram, DenseBlocks):
-        d = gram.output_dim
-        values: Array = gram.matrix[i * d : (i + 1) * d] @ C.reshape(-1)
-        return values
-    if isinstance(gram, Observed):
-        row, output = int(gram.rows[i]), int(gram.outputs[i])
-        return _row(gram.base, row, gram.spread(C))[output : output + 1]
-    raise TypeError(f"GaussSeidel does not know the rows of a {type(gram).__name__}")

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.grams import Rotated
-from ovk.solvers.base import SingularSystem, Solution, Solver
+from ovk._singular import SingularSystem
+from ovk._types import Array
+from ovk.grams import Decoupled, Rotated
+from ovk.solvers.base import Solution, Solver
 
 
 def solve_with_intercept(
@@ -40,25 +41,31 @@ def solve_with_intercept(
         inside = np.column_stack([solve(columns[:, q : q + 1])[:, 0] for q in range(columns.shape[1])])
         b: Array = np.asarray(np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0]), dtype=np.float64)
         return Solution(solution.C - (inside @ b)[:, None], solution.info), b
-    inside, b = _shared_column(solve, getattr(state, "decoupled", None), columns, solution.C)
+    decoupled: Decoupled | None = getattr(state, "decoupled", None)
+    rotated = None if decoupled is None else decoupled.rotation()
+    inside, b = _shared_column(solve, rotated, columns, solution.C)
     return Solution(solution.C - inside, solution.info), b
 
 
-def _shared_column(solve: Callable[[Array], Array], decoupled: Any, u: Array, C: Array) -> tuple[Array, Array]:
+def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: Array, C: Array) -> tuple[Array, Array]:
     """A^-1 (u b') and b, when every output has the column u."""
     d = C.shape[1]
-    if isinstance(decoupled, Rotated):
+    if rotated is not None:
         # Every rotated output has its own z_q = A_q^-1 u: one solve gives them all.
-        V = decoupled.vectors
+        V = rotated.vectors
         Z = solve(np.outer(u, V.sum(axis=1))) @ V
         total = u @ Z
+        if not np.isfinite(total).all():
+            raise SingularSystem(
+                "values of the kernel are not finite, or too large to be added up: scale X, or check the kernel"
+            )
         if not (total > 0).all():
             raise SingularSystem(
                 "an intercept cannot be told from outputs that the operator does not couple to the inputs when alpha "
                 "is 0: use alpha > 0"
             )
-        rotated = (u @ C @ V) / total
-        return (Z * rotated) @ V.T, V @ rotated
+        along = (u @ C @ V) / total
+        return (Z * along) @ V.T, V @ along
     inside = np.stack([solve(np.outer(u, np.eye(d)[q])) for q in range(d)], axis=2)  # (n, d, d)
     b = np.linalg.solve(np.einsum("i,ipq->pq", u, inside), u @ C)
     return inside @ b, b

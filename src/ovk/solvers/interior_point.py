@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._validation import Array, Indices
+from ovk._types import Array, Indices
 
 #: Part of the way to the nearest bound that a step may go, and steps at most.
 WAY, STEPS = 0.995, 60

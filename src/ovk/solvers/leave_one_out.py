@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovk._validation import Array, Indices
+from ovk._types import Array, Indices
 from ovk.grams import Rotated
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
@@ -122,8 +122,7 @@ class RotatedLeaveOneOut:
 
 def _residuals(C: Array, H: Array, V: Array, entry: bool) -> Array:
     """Residuals of rows or entries left out, from C~ and H."""
-    residuals: Array = (C @ V.T) / (H @ (V**2).T) if entry else (C / H) @ V.T
-    return residuals
+    return np.asarray((C @ V.T) / (H @ (V**2).T) if entry else (C / H) @ V.T)
 
 
 class DenseLeaveOneOut:

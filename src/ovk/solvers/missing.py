@@ -19,14 +19,17 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._validation import Array, positive, whole
-from ovk.grams import Gram, Kronecker, Observed
+from ovk._params import check_int, positive
+from ovk._types import Array
+from ovk.grams import Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.conjugate_gradient import conjugate_gradient
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
 
-class _State(NamedTuple):
+class PrimalState(NamedTuple):
+    """The observed gram, the eigenpairs of its scalar gram, T = F F', and what was observed."""
+
     gram: Observed
     pairs: Eigenpairs
     F: Array  # (d, s)
@@ -59,18 +62,19 @@ class MissingOutputs(Solver):
         self.tol = tol
         self.max_iter = max_iter
 
-    def factor(self, gram: Gram) -> _State:
-        if not (isinstance(gram, Observed) and isinstance(gram.base, Kronecker)):
+    def factor(self, gram: Gram) -> PrimalState:
+        if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
             raise ValueError("MissingOutputs solves separable kernels with missing outputs only; use solver='auto'")
-        spectrum = gram.base.operator.eigh()
+        ((G, operator),) = gram.base.terms() or []
+        spectrum = operator.eigh()
         used = spectrum.values > 0
         F = spectrum.vectors[:, used] * np.sqrt(spectrum.values[used])
-        return _State(gram, eigenpairs(gram.base.G), F, gram.spread(np.ones(gram.shape[0])))
+        return PrimalState(gram, eigenpairs(G), F, gram.spread(np.ones(gram.shape[0])))
 
-    def solve(self, state: _State, Y: Array, alpha: float, start: Array | None = None) -> Solution:
+    def solve(self, state: PrimalState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         if alpha <= 0:
             raise ValueError(f"MissingOutputs needs alpha > 0, got {alpha}")
-        tol, max_iter = positive(self.tol, "tol"), whole(self.max_iter, "max_iter")
+        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter")
         gram, pairs, F, mask = state
         Phi = pairs.Q * np.sqrt(pairs.g)
         fractions = mask.mean(axis=0)
@@ -81,8 +85,7 @@ class MissingOutputs(Solver):
             return alpha * W + Phi.T @ ((mask * (Phi @ W @ F.T)) @ F)
 
         def precondition(R: Array) -> Array:
-            result: Array = ((R @ U) / denominator) @ U.T
-            return result
+            return np.asarray(((R @ U) / denominator) @ U.T)
 
         norm = max(float(np.linalg.norm(Y)), 1e-300)
         C = np.zeros_like(Y)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.penalties import Penalty
 from ovk.penalties.spectral import Spectral
 from ovk.solvers.profile import Profile
@@ -56,7 +56,7 @@ class Learned(NamedTuple):
     converged: bool
 
 
-class Weighted(Penalty):
+class Weighted(Penalty, saved=False):
     """alpha times a penalty."""
 
     def __init__(self, penalty: Penalty, alpha: float) -> None:
@@ -165,13 +165,17 @@ def _factor_descent(
 def learn_low_rank(
     profile: Profile, penalty: Spectral, alpha: float, start: Array, *, tol: float = 1e-4, max_iter: int = 1000
 ) -> Learned:
-    """Minimise h(W W') + alpha Omega(W W') over W, (d, rank), from `start`, (d, rank)."""
+    """Minimise h(W W') + alpha Omega(W W') over W, (d, rank), from `start`, (d, rank).
+
+    Stops where the gradient is below `tol` alpha |moment| |W|, both of the point reached: at the start they can be
+    larger by orders of magnitude, and a minimum told by them would be none.
+    """
     shape = start.shape
     at_start = profile.evaluate(start @ start.T, alpha)
-    scale = alpha * float(np.linalg.norm(at_start.moment)) * max(float(np.linalg.norm(start, 2)), 1e-300)
     log = [at_start.value + alpha * penalty.value(start @ start.T)]
-    if scale == 0.0 or max_iter == 0:
-        return Learned(start @ start.T, log, scale == 0.0)
+    empty = float(np.linalg.norm(at_start.moment)) == 0.0
+    if empty or max_iter == 0:
+        return Learned(start @ start.T, log, empty)
 
     def objective(w: Array) -> tuple[float, Array]:
         W = w.reshape(shape)
@@ -180,13 +184,26 @@ def learn_low_rank(
         gradient = 2.0 * alpha * (penalty.gradient(T) - moment) @ W
         return (value + alpha * penalty.value(T)) / log[0], gradient.ravel() / log[0]
 
-    found = minimize(
-        objective,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=lambda intermediate_result: log.append(float(intermediate_result.fun) * log[0]),
-        options={"maxiter": max_iter, "gtol": tol * scale / log[0] / np.sqrt(start.size), "ftol": 1e-12},
-    )
-    W = found.x.reshape(shape)
-    return Learned(W @ W.T, log, bool(found.success))
+    def enough(w: Array) -> float:
+        """The length of a gradient at w that counts as zero."""
+        W = w.reshape(shape)
+        moment = float(np.linalg.norm(profile.evaluate(W @ W.T, alpha).moment))
+        return tol * alpha * moment * max(float(np.linalg.norm(W, 2)), 1e-300) / log[0]
+
+    w, left, done = start.ravel(), max_iter, False
+    while left > 0 and not done:
+        found = minimize(
+            objective,
+            w,
+            jac=True,
+            method="L-BFGS-B",
+            callback=lambda intermediate_result: log.append(float(intermediate_result.fun) * log[0]),
+            options={"maxiter": left, "gtol": enough(w) / np.sqrt(start.size), "ftol": 0.0},
+        )
+        done = bool(np.linalg.norm(found.jac) <= enough(found.x))
+        stuck = found.nit == 0 or np.array_equal(found.x, w)
+        w, left = found.x, left - max(int(found.nit), 1)
+        if stuck:
+            break
+    W = w.reshape(shape)
+    return Learned(W @ W.T, log, done)

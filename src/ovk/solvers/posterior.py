@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ovk._progress import track
-from ovk._validation import Array
-from ovk.grams import Gram, Kronecker, KroneckerSum, Rotated
+from ovk._types import Array
+from ovk.grams import Gram, Rotated
 from ovk.solvers.base import Solver
 from ovk.solvers.cholesky import Cholesky, CholeskyState
 
@@ -27,9 +27,9 @@ def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) 
     """
     if not isinstance(solver, Cholesky):
         return _by_solving(solver, state, cross, alpha)
-    decoupled = state.decoupled
-    if isinstance(decoupled, Rotated) and isinstance(cross, (Kronecker, KroneckerSum)):
-        return _rotated(state, decoupled.like([G for G, _ in cross.terms]), alpha)
+    rotated, terms = state.decoupled.rotation(), cross.terms()
+    if rotated is not None and terms is not None:
+        return _rotated(state, rotated.like([G for G, _ in terms]), alpha)
     (factor,) = state.triangles(alpha)
     m, d = cross.shape[0], cross.output_dim
     return _inner(factor.whiten(cross.dense().T), m, d)
@@ -37,8 +37,7 @@ def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) 
 
 def _inner(white: Array, m: int, d: int) -> Array:
     blocks = white.reshape(-1, m, d)
-    total: Array = np.einsum("kip,kiq->ipq", blocks, blocks, optimize=True)
-    return total
+    return np.asarray(np.einsum("kip,kiq->ipq", blocks, blocks, optimize=True))
 
 
 def _rotated(state: CholeskyState, cross: Rotated, alpha: float) -> Array:
@@ -66,7 +65,7 @@ def _by_solving(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
 
 
 def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d: int) -> Array:
-    """The same when the training data are N pairs of a point and an output.
+    """`explained_covariance` when the training data are N pairs of a point and an output.
 
     Parameters
     ----------
@@ -82,5 +81,4 @@ def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d
     columns = track(range(m * d), "posterior covariance")
     solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])
     total = np.einsum("kip,kiq->ipq", cross.reshape(-1, m, d), solved.reshape(-1, m, d), optimize=True)
-    result: Array = total
-    return result
+    return np.asarray(total)

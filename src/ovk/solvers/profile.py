@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ovk._validation import Array, Indices
-from ovk.solvers.cholesky import triangle
+from ovk._types import Array
+from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs
+from ovk.targets import ObservedPairs
 
 
 class Evaluation(NamedTuple):
@@ -93,27 +94,27 @@ class PairProfile(Profile):
     Parameters
     ----------
     G : (n, n) scalar gram
-    points, outputs : (N,) the pairs
-    y : (N,) their outputs, scaled by v
-    v : (N,) their scales sqrt(weight)
-    d : number of outputs
-    E : (N, d) columns of the intercepts (scaled), or None
+    pairs : what was observed
+    intercept : a constant for each output is learned
     """
 
-    def __init__(
-        self, G: Array, points: Indices, outputs: Indices, y: Array, v: Array, d: int, E: Array | None = None
-    ) -> None:
-        self.d = d
-        self._G, self._points, self._outputs, self._y, self._v, self._E = G, points, outputs, y, v, E
-        self._pairs = G[np.ix_(points, points)] * np.outer(v, v)
+    def __init__(self, G: Array, pairs: ObservedPairs, *, intercept: bool = False) -> None:
+        self.d = pairs.shape[1]
+        self._G, self._pairs, self._y = G, pairs, pairs.scaled_values()
+        self._E = pairs.columns() if intercept else None
+        self._matrix: Array = G[np.ix_(pairs.points, pairs.points)] * np.outer(pairs.roots, pairs.roots)
+
+    def gram(self, T: Array) -> Array:
+        """(N, N) gram of the pairs under k T, scaled."""
+        return self._matrix * T[np.ix_(self._pairs.outputs, self._pairs.outputs)]
 
     def evaluate(self, T: Array, alpha: float) -> Evaluation:
-        factor = triangle(lambda: self._pairs * T[np.ix_(self._outputs, self._outputs)], alpha)
+        factor = cholesky_factor(lambda: self.gram(T), alpha)
         c = factor.solve(self._y)
         if self._E is not None:
             inside = factor.solve(self._E)
             c -= inside @ np.linalg.solve(self._E.T @ inside, self._E.T @ c)
         value = alpha * float(self._y @ c)
-        shape = (len(self._G), self.d)
-        C = sparse.csr_array((self._v * c, (self._points, self._outputs)), shape=shape)
+        at = self._pairs.points, self._pairs.outputs
+        C = sparse.csr_array((self._pairs.roots * c, at), shape=self._pairs.shape)
         return Evaluation(value, np.asarray(C.T @ (self._G @ C)))

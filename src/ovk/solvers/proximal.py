@@ -18,11 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._params import Registered
-from ovk._validation import Array, positive, whole
+from ovk._params import Registered, check_int, positive
+from ovk._types import Array, Smooth
 from ovk.penalties import Penalty
-
-Smooth = Callable[[Array], tuple[float, Array]]
 
 #: Relative error of an objective.
 ROUNDING = 1e-13
@@ -98,7 +96,7 @@ def proximal_gradient(
     >>> C, info.converged
     (array([[2., 0.]]), True)
     """
-    tol, max_iter = positive(tol, "tol"), whole(max_iter, "max_iter")
+    tol, max_iter = positive(tol, "tol"), check_int(max_iter, "max_iter")
     step = positive(step, "step")
     at = value_only if value_only is not None else (lambda C: smooth(C)[0])
     best, previous = start, start
@@ -207,7 +205,7 @@ class PenaltySum(Penalty):
         point = np.array(C, dtype=np.float64)
         enough = positive(self.tol, "tol") * float(np.linalg.norm(point))
         corrections = [np.zeros_like(point) for _ in self.penalties]
-        for _ in range(whole(self.max_iter, "max_iter")):
+        for _ in range(check_int(self.max_iter, "max_iter")):
             before = point
             for k, penalty in enumerate(self.penalties):
                 pulled = point + corrections[k]

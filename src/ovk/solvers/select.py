@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from ovk.grams import DenseBlocks, Gram, Kronecker, KroneckerSum, Observed, decouple
+from ovk.grams import DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers.base import Solver
 from ovk.solvers.cholesky import Cholesky
 from ovk.solvers.conjugate_gradient import ConjugateGradient
@@ -39,16 +39,14 @@ def select(gram: Gram) -> Solver:
 
 @select.register
 def _(gram: Kronecker) -> Solver:
-    return Cholesky() if len(gram.operator.eigh().groups) <= MANY_EIGENVALUES else Eigen()
-
-
-@select.register
-def _(gram: KroneckerSum) -> Solver:
-    decoupled = decouple(gram)
+    operators = [operator for _, operator in gram.terms()]
+    if len(operators) == 1:
+        return Cholesky() if len(operators[0].eigh().groups) <= MANY_EIGENVALUES else Eigen()
+    decoupled = gram.decouple()
     if decoupled is None:
         return ConjugateGradient()
     # One operator with many eigenvalues beside multiples of the identity: the preconditioner is the solution.
-    several = sum(len(operator.eigh().groups) > 1 for _, operator in gram.terms) > 1
+    several = sum(len(operator.eigh().groups) > 1 for operator in operators) > 1
     return Cholesky() if several or len(decoupled) <= MANY_EIGENVALUES else ConjugateGradient()
 
 
@@ -61,7 +59,8 @@ def _(gram: DenseBlocks) -> Solver:
 def _(gram: Observed) -> Solver:
     if gram.shape[0] <= DENSE_LIMIT:
         return Cholesky()
-    return MissingOutputs() if isinstance(gram.base, Kronecker) else ConjugateGradient()
+    terms = gram.base.terms()
+    return MissingOutputs() if terms is not None and len(terms) == 1 else ConjugateGradient()
 
 
 _NAMES: dict[str, type[Solver]] = {

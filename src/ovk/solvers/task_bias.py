@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array, Indices
+from ovk._types import Array, Indices
 from ovk.solvers.dual_coordinate import CALLS, FACTORS, INTERIOR, BoxDual, DualInfo, Products, dual_coordinate
 from ovk.solvers.interior_point import BoxProgramme, interior_point
 
@@ -36,8 +36,7 @@ class _SameTask:
 
     def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
         same = self.task[rows][:, None] == self.task[columns][None, :]
-        total: Array = self.base.entries(rows, outputs, columns, inputs) + self.rho * same
-        return total
+        return np.asarray(self.base.entries(rows, outputs, columns, inputs) + self.rho * same)
 
     def diagonal_blocks(self) -> Array:
         return self.base.diagonal_blocks() + self.rho

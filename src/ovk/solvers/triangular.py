@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dtrsm, dtrsv
 
-from ovk._validation import Array
+from ovk._types import Array
 
 
 def solve_lower(L: Array, B: Array, *, transposed: bool = False) -> Array:
@@ -32,4 +32,15 @@ def whitened_rows(L: Array, Phi: Array) -> Array:
     if L.shape[0] == 0 or Phi.shape[0] == 0:
         return Phi
     solved: Array = dtrsm(1.0, L.T, Phi.T, side=0, lower=0, trans_a=1).T
+    return solved
+
+
+def forward_row(L: Array, b: Array) -> Array:
+    """L^-1 b, (n,), for a single right-hand side.
+
+    >>> import numpy as np
+    >>> forward_row(np.array([[2.0, 9.0], [1.0, 1.0]]), np.array([2.0, 3.0]))
+    array([1., 2.])
+    """
+    solved: Array = dtrsv(L.T, b, lower=0, trans=1)
     return solved

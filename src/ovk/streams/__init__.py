@@ -1,12 +1,34 @@
 """Rows from arrays, data frames, iterators of chunks and files larger than memory, all as the same chunks (X, Y).
 
-`chunks` reads numbers and refuses everything else; `open_records` and `Preparation` read the files of the world, with
+`chunks` reads numbers and refuses everything else; `open_records` and `Preparation` read files as they come, with
 words, dates, gaps and faulty rows.
 """
 
+from ovk.streams.brokers import BrokerRecords, Gap, open_broker
 from ovk.streams.chunks import Chunk, Chunks, chunks
+from ovk.streams.credentials import BrokerError, StreamLost, is_address
 from ovk.streams.lags import Lags
+from ovk.streams.opening import open_records
 from ovk.streams.preparation import Preparation, Prepared
-from ovk.streams.records import Batch, Records, open_records
+from ovk.streams.ranges import FileRange, split_files
+from ovk.streams.records import Batch, Records
 
-__all__ = ["Batch", "Chunk", "Chunks", "Lags", "Preparation", "Prepared", "Records", "chunks", "open_records"]
+__all__ = [
+    "Batch",
+    "BrokerError",
+    "BrokerRecords",
+    "Chunk",
+    "Chunks",
+    "FileRange",
+    "Gap",
+    "Lags",
+    "Preparation",
+    "Prepared",
+    "Records",
+    "StreamLost",
+    "chunks",
+    "is_address",
+    "open_broker",
+    "open_records",
+    "split_files",
+]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ovk._validation import Array
-from ovk.streams.tables import MISSING
+from ovk._types import Array, Mask
 
-Mask = npt.NDArray[np.bool_]
+#: How a missing number may be spelled, in small letters.
+MISSING = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
 
 
 class Read(NamedTuple):
@@ -33,25 +33,33 @@ def is_missing(cell: Any) -> bool:
     >>> [is_missing(cell) for cell in (None, "", " NA ", "?", "null", float("nan"), "0", 0)]
     [True, True, True, True, True, True, False, False]
     """
-    if cell is None:
-        return True
-    if isinstance(cell, str):
-        return cell.strip().lower() in MISSING
-    return isinstance(cell, float) and cell != cell
+    return str(cell).strip().lower() in MISSING
 
 
-def read_numbers(cells: Sequence[Any], decimal: str = ".") -> Read:
-    """The numbers of a column. Infinity is no measurement.
+#: Numbers whose digits stand in groups of three, by their decimal mark: 1,234,567.5 and 1.234.567,5.
+GROUPED = {
+    ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"),
+    ",": re.compile(r"[+-]?\d{1,3}([. ]\d{3})+(,\d*)?"),
+}
 
-    >>> values, bad = read_numbers(["1.5", "?", "abc", "inf"])
-    >>> values.ravel(), bad
-    (array([1.5, nan, nan, nan]), array([False, False,  True,  True]))
+
+def plain_number(cell: str, decimal: str = ".", *, grouped: bool = False) -> str:
+    """A number as Python spells it: without a percent sign or groups of digits, and with a decimal point.
+
+    >>> plain_number("12 %"), plain_number("1,234.50", grouped=True), plain_number("1.234,5", ",", grouped=True)
+    ('12', '1234.50', '1234.5')
     """
-    if decimal == ",":
-        cells = [cell.replace(",", ".") if isinstance(cell, str) else cell for cell in cells]
+    text = cell.strip().removesuffix("%").rstrip()
+    if grouped and GROUPED[decimal].fullmatch(text):
+        text = text.replace("," if decimal == "." else ".", "").replace(" ", "")
+    return text.replace(",", ".") if decimal == "," else text
+
+
+def _parse(cells: Sequence[Any]) -> tuple[Array, Mask]:
+    """(n,) numbers, infinite ones too, nan where there is none; and (n,) whether a cell there is no number."""
     bad = np.zeros(len(cells), dtype=bool)
     try:
-        values = np.fromiter(map(float, cells), np.float64, len(cells))
+        return np.fromiter(map(float, cells), np.float64, len(cells)), bad
     except (TypeError, ValueError, OverflowError):
         # Something is missing, or no number: one by one.
         numbers = []
@@ -61,9 +69,45 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".") -> Read:
             except (TypeError, ValueError, OverflowError):
                 numbers.append(np.nan)
                 bad[i] = not is_missing(cell)
-        values = np.array(numbers, dtype=np.float64)
+        return np.array(numbers, dtype=np.float64), bad
+
+
+def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = False) -> Read:
+    """The numbers of a column; 12% is 12. Infinity is no measurement.
+
+    Parameters
+    ----------
+    decimal : "." or ","
+    grouped : whether digits may stand in groups of three, as in 1,234.50
+
+    >>> values, bad = read_numbers(["1.5", "?", "abc", "inf", "12%"])
+    >>> values.ravel(), bad
+    (array([ 1.5,  nan,  nan,  nan, 12. ]), array([False, False,  True,  True, False]))
+    """
+    values, bad = (None, None) if grouped or decimal == "," else _parse(cells)
+    if values is None or bad is None or bad.any():
+        values, bad = _parse([plain_number(c, decimal, grouped=grouped) if isinstance(c, str) else c for c in cells])
     infinite = np.isinf(values)
     if infinite.any():
         values[infinite] = np.nan
         bad |= infinite
     return Read(values[:, None], bad)
+
+
+def require_numbers(cells: Any, name: str, label: str, place: Callable[[int], str]) -> Array:
+    """(n,) numbers of the column `name` of the table `label`; a cell that is none is refused with its `place`.
+
+    >>> require_numbers(["1.5", "?", "abc"], "x", "t.csv", "line {}".format)
+    Traceback (most recent call last):
+    ValueError: column 'x' of t.csv holds 'abc' in line 2, which is not a number: leave the column out (features=, targets=), or encode it as numbers
+    """  # noqa: E501
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+        return np.asarray(cells, dtype=np.float64)
+    values, bad = _parse(cells)
+    if bad.any():
+        i = int(bad.argmax())
+        raise ValueError(
+            f"column {name!r} of {label} holds {cells[i]!r} in {place(i)}, which is not a number: "
+            "leave the column out (features=, targets=), or encode it as numbers"
+        )
+    return values

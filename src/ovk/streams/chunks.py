@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk._validation import Array, whole
-from ovk.streams.files import open_table
-from ovk.streams.tables import Table, as_table, is_frame
+from ovk._params import check_int
+from ovk._types import Array
+from ovk.streams.tables import FileTable, Table, as_table, is_frame, quoted
 
 
 class Chunk(NamedTuple):
@@ -54,8 +54,8 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
     source : one of these
         - array or data frame (pandas, polars, pyarrow) of inputs, with `Y`;
         - array or data frame of inputs and outputs, with `targets`;
-        - path of a file, with `targets`: ``.csv`` or ``.tsv`` (a line of names in front; separated by comma, semicolon,
-          tab or bar), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, ``.xz`` or ``.bz2`` behind it, or
+        - path of a file, with `targets`: ``.csv``, ``.tsv`` or ``.txt`` (a line of names in front; separated by comma,
+          semicolon, tab or bar), ``.jsonl`` or ``.ndjson``, each also with ``.gz``, ``.xz`` or ``.bz2`` behind it, or
           ``.parquet``; only a chunk of it is in memory at a time;
         - iterable of chunks: pairs (X, Y), or tables with `targets`. Small ones are passed on as they come.
     Y : (n, d) or (n,) array, frame or series of outputs, optional
@@ -78,19 +78,21 @@ def chunks(source: Any, Y: Any = None, *, targets: Any = None, features: Any = N
     [[0.0, 1.0], [3.0, 4.0], [6.0, 7.0]] [2.0, 5.0, 8.0] ('x0', 'x1') ('x2',)
     [[9.0, 10.0]] [11.0] ('x0', 'x1') ('x2',)
     """
-    size = whole(chunk_size, "chunk_size")
+    size = check_int(chunk_size, "chunk_size")
     if Y is not None:
         if targets is not None:
             raise ValueError(
                 "targets chooses output columns of X, so it must be None when Y is given: drop one of them"
             )
         return _pair(source, Y, features, size)
+    if isinstance(source, Table):
+        return _split(source, targets, features, size)
     if isinstance(source, (str, os.PathLike)):
-        return _split(open_table(source), targets, features, size)
+        return _split(FileTable(source), targets, features, size)
     if isinstance(source, np.ndarray) or is_frame(source):
         return _split(as_table(source, "X")[0], targets, features, size)
     if isinstance(source, Iterable):
-        return Chunks(None, lambda: _joined(source, targets, features, size))
+        return Chunks(None, lambda: _checked(source, targets, features, size))
     raise TypeError(
         "rows come from an array, a data frame, the path of a file or an iterable of chunks (X, Y), got "
         f"{type(source).__name__}"
@@ -102,7 +104,7 @@ def _split(table: Table, targets: Any, features: Any, size: int) -> Chunks:
     if targets is None:
         raise ValueError(
             f"Y and targets are both None: give the outputs as Y, or name their columns by targets=, out of "
-            f"{_some(table.names)}"
+            f"{quoted(table.names)}"
         )
     single = isinstance(targets, (str, int, np.integer))
     ys = _columns(table, [targets] if single else list(targets), "targets")
@@ -145,7 +147,7 @@ def _pair(X: Any, Y: Any, features: Any, size: int) -> Chunks:
     return Chunks(inputs.n_rows, read)
 
 
-def _joined(parts: Iterable[Any], targets: Any, features: Any, size: int) -> Iterator[Chunk]:
+def _checked(parts: Iterable[Any], targets: Any, features: Any, size: int) -> Iterator[Chunk]:
     """The chunks of an iterable, each split where it is too large, all checked to be of one shape."""
     first: Chunk | None = None
     for number, part in enumerate(parts):
@@ -192,13 +194,8 @@ def _columns(table: Table, chosen: Any, argument: str) -> list[int]:
         else:
             raise ValueError(
                 f"{argument} must hold names or numbers of the {width} columns of {table.label}, "
-                f"{_some(table.names)}, got {one!r}"
+                f"{quoted(table.names)}, got {one!r}"
             )
     if len(set(found)) < len(found):
-        raise ValueError(f"{argument} must not hold a column twice, got {_some(table.names[j] for j in found)}")
+        raise ValueError(f"{argument} must not hold a column twice, got {quoted(table.names[j] for j in found)}")
     return found
-
-
-def _some(names: Iterable[str]) -> str:
-    names = [repr(name) for name in names]
-    return ", ".join(names if len(names) <= 12 else [*names[:10], "...", names[-1]])

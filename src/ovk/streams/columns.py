@@ -6,14 +6,15 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ovk._params import Parameters, cached
-from ovk.streams.calendar import NAMES, calendar
-from ovk.streams.cells import Read, is_missing, read_numbers
-from ovk.streams.instants import Clock, day_comes_first
+from ovk._state import State
+from ovk._types import Array
+from ovk.streams.cells import GROUPED, Read, is_missing, read_numbers
+from ovk.streams.instants import CALENDAR_NAMES, Clock, calendar, day_comes_first
 
 #: Part of the cells that must agree with a guess of what a column holds. The others are faults of their rows.
 AGREEMENT = 0.9
@@ -21,7 +22,7 @@ AGREEMENT = 0.9
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
-class Column(Parameters, ABC):
+class Column(State, ABC):
     """A kind of column: how its cells become inputs."""
 
     @abstractmethod
@@ -36,9 +37,14 @@ class Column(Parameters, ABC):
     def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
         """Inputs (n, number of names) out of a sequence of cells for each source."""
 
+    @abstractmethod
+    def describe(self) -> str:
+        """How the cells are read, in a few words."""
 
-class Number(Column):
-    """A column of numbers, with a decimal point or comma.
+
+@dataclass
+class Number(Column, kind="number"):
+    """A column of numbers, with a decimal point or comma, and digits that may stand in groups of three.
 
     Examples
     --------
@@ -47,9 +53,11 @@ class Number(Column):
     array([1.5, nan])
     """
 
-    def __init__(self, name: str, decimal: str = ".") -> None:
-        self.name = name
-        self.decimal = decimal
+    name: str
+    decimal: str = "."
+    grouped: bool = False
+
+    _defaults_for_old_files = {"grouped": False}
 
     def sources(self) -> list[str]:
         return [self.name]
@@ -58,10 +66,16 @@ class Number(Column):
         return [self.name]
 
     def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
-        return read_numbers(cells[0], self.decimal)
+        return read_numbers(cells[0], self.decimal, grouped=self.grouped)
+
+    def describe(self) -> str:
+        if not self.grouped:
+            return "numbers" if self.decimal == "." else "numbers with a decimal comma"
+        return "numbers such as 1,234.5" if self.decimal == "." else "numbers such as 1.234,5"
 
 
-class Category(Column):
+@dataclass
+class Category(Column, kind="category"):
     """A column of words: an indicator for each level; words that are not among the levels have none.
 
     Examples
@@ -73,9 +87,8 @@ class Category(Column):
            [1., 0.]])
     """
 
-    def __init__(self, name: str, levels: Sequence[str]) -> None:
-        self.name = name
-        self.levels = levels
+    name: str
+    levels: Sequence[str]
 
     def sources(self) -> list[str]:
         return [self.name]
@@ -89,8 +102,13 @@ class Category(Column):
         values = (found[:, None] == np.arange(len(self.levels))).astype(np.float64)
         return Read(values, np.zeros(len(found), dtype=bool))
 
+    def describe(self) -> str:
+        shown = ", ".join(map(repr, self.levels[:3])) + (", ..." if len(self.levels) > 3 else "")
+        return f"{len(self.levels)} categories ({shown})" if len(self.levels) > 1 else f"one category ({shown})"
 
-class Instant(Column):
+
+@dataclass
+class Instant(Column, kind="instant"):
     """One column of instants, or a date and a time of day in two: place in the day, the week and the year.
 
     Examples
@@ -100,23 +118,28 @@ class Instant(Column):
     array([0.707, 0.707])
     """
 
-    def __init__(self, columns: Sequence[str], day_first: bool = True) -> None:
-        self.columns = columns
-        self.day_first = day_first
+    columns: Sequence[str]
+    day_first: bool = True
+
+    def __post_init__(self) -> None:
+        self._clock = Clock(bool(self.day_first))
 
     def sources(self) -> list[str]:
         return list(self.columns)
 
     def names(self) -> list[str]:
-        return list(NAMES)
-
-    @cached
-    def _clock(self) -> Clock:
-        return Clock(bool(self.day_first))
+        return list(CALENDAR_NAMES)
 
     def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
-        seconds, bad = self._clock().read(cells)
+        seconds, bad = self._clock.read(cells)
         return Read(calendar(seconds[:, 0]), bad)
+
+    def instants(self, cells: Sequence[Sequence[Any]]) -> Array:
+        """(n,) seconds since 1970, nan where not known."""
+        return self._clock.read(cells).values[:, 0]
+
+    def describe(self) -> str:
+        return "dates and times" + (", the day before the month where they are numbers" if self.day_first else "")
 
 
 def _word(cell: Any) -> str:
@@ -126,8 +149,10 @@ def _word(cell: Any) -> str:
 def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
     """What a column holds, by its first cells: numbers, instants or categories. None if its words never repeat.
 
-    >>> guess("a", ["1", "2", "?"], 9), guess("b", ["2024-01-31", ""], 9), guess("c", ["x", "y", "x", "y"], 9)
-    (Number(name='a'), Instant(columns=['b']), Category(levels=['x', 'y'], name='c'))
+    >>> guess("a", ["1", "2", "?"], 9), guess("b", ["2024-01-31", ""], 9)
+    (Number(name='a', decimal='.', grouped=False), Instant(columns=['b'], day_first=True))
+    >>> guess("c", ["x", "y", "x", "y"], 9)
+    Category(name='c', levels=['x', 'y'])
     """
     present = [cell for cell in cells if not is_missing(cell)]
     if not present:
@@ -135,7 +160,13 @@ def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
     enough = AGREEMENT * len(present)
     if len(present) - read_numbers(present).bad.sum() >= enough:
         return Number(name)
-    commas = sum(isinstance(cell, str) and bool(_DECIMAL_COMMA.fullmatch(cell)) for cell in present)
+    texts = [cell.strip().removesuffix("%").rstrip() for cell in present if isinstance(cell, str)]
+    for decimal, group in ((".", ","), (",", ".")):
+        # "1,234" alone may be either; "1,234.5" and "1,234,567" tell that digits stand in groups.
+        told = any(GROUPED[decimal].fullmatch(text) and (decimal in text or text.count(group) > 1) for text in texts)
+        if told and len(present) - read_numbers(present, decimal, grouped=True).bad.sum() >= enough:
+            return Number(name, decimal, True)
+    commas = sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in texts)
     if commas >= enough / 2 and len(present) - read_numbers(present, ",").bad.sum() >= enough:
         return Number(name, ",")
     column = instant([name], [present])

@@ -1,6 +1,6 @@
-"""Instants out of dates and times of day, in seconds since 1970 by the clock on the wall.
+"""Instants out of dates and times of day, in seconds since 1970 by the clock on the wall; their place in the calendar.
 
-Time zones are left out on purpose: what repeats by day and by week does so by the local clock.
+Time zones are left out on purpose: what repeats by day and by week does so by the local clock. A number is a Unix time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.streams.cells import Read, is_missing
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86400.0
 _DATE = re.compile(r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})")
-_TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][Mm])?(?:\s*(?:Z|UTC|[+-]\d{2}:?\d{2}))?")
+_UNIX = re.compile(r"-?\d{9,19}(?:\.\d+)?")
+_TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][Mm])?(?:\s*(?:Z|UTC|[+-]\d{2}:?\d{2}))?")
+
+#: Cycles, in seconds, with how many harmonics each is described by. A day has a sharper shape than a year.
+CYCLES: dict[str, tuple[float, int]] = {"day": (_DAY, 3), "week": (7 * _DAY, 2), "year": (365.2425 * _DAY, 2)}
+
+#: Names of the inputs that `calendar` makes.
+CALENDAR_NAMES = tuple(
+    f"{part} {k} of {cycle}"
+    for cycle, (_, most) in CYCLES.items()
+    for k in range(1, most + 1)
+    for part in ("sin", "cos")
+)
 
 #: Texts remembered with their meaning: dates and times of day repeat.
 REMEMBERED = 100_000
@@ -60,13 +72,27 @@ def _time_of_day(text: str) -> float:
     match = _TIME.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a time of day")
-    hour, minute = int(match[1]), int(match[2])
+    hour, minute = int(match[1]), int(match[2] or 0)
     second = float(match[3].replace(",", ".")) if match[3] else 0.0
     if match[4]:
         hour = hour % 12 + (12 if match[4].lower() == "pm" else 0)
     if hour > 24 or minute > 59 or second >= 61:
         raise ValueError(f"{text!r} is not a time of day")
     return 3600.0 * hour + 60.0 * minute + second
+
+
+def unix_seconds(number: float) -> float:
+    """A Unix time in seconds; it may be given in thousandths, millionths or billionths of them, as its size tells.
+
+    Seconds reach 1e11 in the year 5138, and milliseconds passed it in March 1973: what is larger is in the next unit.
+
+    >>> [unix_seconds(1.7e9 * unit) for unit in (1, 1e3, 1e6, 1e9)]
+    [1700000000.0, 1700000000.0, 1700000000.0, 1700000000.0]
+    """
+    for unit in (1.0, 1e3, 1e6):
+        if abs(number) <= 1e11 * unit:
+            return number / unit
+    return number / 1e9
 
 
 class Clock(dict[Any, float]):
@@ -102,9 +128,10 @@ class Clock(dict[Any, float]):
         if isinstance(cell, (int, float)) and not isinstance(cell, bool):
             if math.isinf(cell):
                 raise ValueError("infinity is not an instant")
-            # Since 1970: seconds, or thousandths of them.
-            return float(cell) / (1000.0 if abs(cell) > 1e11 else 1.0)
+            return unix_seconds(float(cell))
         text = str(cell).strip()
+        if _UNIX.fullmatch(text):
+            return unix_seconds(float(text))
         head, separator, tail = text.partition("T" if "T" in text[:11] else " ")
         if ":" in head:
             return _time_of_day(text)
@@ -132,3 +159,27 @@ class Clock(dict[Any, float]):
             return np.fromiter(map(self.__getitem__, cells), np.float64, len(cells))
         except TypeError:  # lists, as JSON may hold
             return self._column([str(cell) for cell in cells])
+
+
+def calendar(seconds: Array) -> Array:
+    """Sines and cosines of the time of day, week and year, (n, 14); 0 where the instant is not known.
+
+    Parameters
+    ----------
+    seconds : (n,) since 1970
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.streams.instants import calendar
+    >>> calendar(np.array([0.0, 3 * 3600.0]))[:, :2].round(3)
+    array([[0.   , 1.   ],
+           [0.707, 0.707]])
+    """
+    columns = []
+    for period, most in CYCLES.values():
+        angle = 2 * np.pi * np.mod(seconds, period) / period
+        for k in range(1, most + 1):
+            columns += [np.sin(k * angle), np.cos(k * angle)]
+    values: Array = np.nan_to_num(np.column_stack(columns))
+    return values

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
 
-from ovk._params import Parameters
-from ovk._validation import whole
+from ovk._params import Parameters, check_int
+from ovk._types import Array
 from ovk.streams.cells import is_missing, read_numbers
 from ovk.streams.chunks import Chunk
-from ovk.streams.columns import Column, Number, guess, instant
+from ovk.streams.columns import Column, Instant, Number, guess, instant
+from ovk.streams.labels import Label, few_whole_numbers, guess_labels
 from ovk.streams.lags import Lags
 from ovk.streams.records import Batch
+from ovk.streams.steps import REMEMBERED
+from ovk.streams.tables import quoted
 
 
 class Prepared(NamedTuple):
@@ -25,12 +29,14 @@ class Prepared(NamedTuple):
     ----------
     chunk : inputs and outputs, nan where missing
     rows : number of each row in its file
-    bad : number and fault of the rows that could not be read
+    bad : number and fault of the rows that could not be read, or only in part: a cell that cannot be read is missing
+    instants : (n,) when each row was, in seconds since 1970, nan where not known; None for a table without times
     """
 
     chunk: Chunk
     rows: list[int]
     bad: list[tuple[int, str]]
+    instants: Array | None = None
 
 
 class Preparation(Parameters):
@@ -46,13 +52,17 @@ class Preparation(Parameters):
     time : names of the columns that hold the time of a row, such as ``("Date", "Time")``: they become calendar inputs
     lags : outputs of so many rows before become inputs
     max_levels : most indicators of a column of words
+    classify : the one target holds class labels, words or whole numbers of few values, which become the numbers of the
+        classes; labels that come later are added
 
     Attributes
     ----------
     columns_ : how each input is made
     outputs_ : how each output is read
     lags_ : the last outputs
+    instants_ : (m,) when the last rows were, in seconds since 1970
     left_out_ : columns that are no inputs, with the reason
+    class_like_ : outputs whose numbers look like classes, with these numbers
     feature_names_ : names of the inputs
 
     Examples
@@ -62,9 +72,14 @@ class Preparation(Parameters):
     >>> preparation = Preparation(["y"], lags=[1]).bind(["word", "y"]).fit(batch)
     >>> preparation.feature_names_
     ['word=a', 'word=b', 'y lag 1']
-    >>> preparation.take(batch).chunk.X.tolist()
+    >>> preparation.prepare(batch).chunk.X.tolist()
     [[1.0, 0.0, nan], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
     """
+
+    _state_classes = {"columns_": Column, "outputs_": Column}
+    _defaults_for_old_files = {"instants_": np.empty(0), "classify": False, "class_like_": {}}
+
+    outputs_: list[Column]
 
     def __init__(
         self,
@@ -73,19 +88,21 @@ class Preparation(Parameters):
         time: Sequence[str] = (),
         lags: Sequence[int] = (),
         max_levels: int = 20,
+        classify: bool = False,
     ) -> None:
         self.targets = targets
         self.features = features
         self.time = time
         self.lags = lags
         self.max_levels = max_levels
+        self.classify = classify
 
     def bind(self, names: Sequence[str], label: str = "the table", *, predict: bool = False) -> Preparation:
         """Say in which order the columns of the batches to come stand; all that are needed must be there.
 
         With `predict`, targets may be missing: then they are not known.
         """
-        self._label, self._names = label, list(names)
+        self.label, self._names = label, list(names)
         self._place = {name: j for j, name in enumerate(self._names)}
         wanted = [*self.time, *(self.features or [])]
         if hasattr(self, "columns_"):
@@ -94,7 +111,13 @@ class Preparation(Parameters):
         if predict:
             return self
         if not self.targets:
-            raise ValueError(f"there must be at least one target: name a column of {label}, out of {some(names)}")
+            raise ValueError(f"there must be at least one target: name a column of {label}, out of {quoted(names)}")
+        if self.classify and (len(self.targets) > 1 or self.lags):
+            raise ValueError(
+                "classes are learned for one target, without lags: name one column"
+                if len(self.targets) > 1
+                else "lags are of numbers: leave them out (the model auto looks at the last label by itself)"
+            )
         inputs = [*(self.features or []), *self.time]
         both = [name for name in self.targets if name in inputs]
         if both:
@@ -110,7 +133,7 @@ class Preparation(Parameters):
 
     def fit(self, batch: Batch) -> Preparation:
         """Tell by the first rows what the columns hold."""
-        most = whole(self.max_levels, "max_levels")
+        most = check_int(self.max_levels, "max_levels")
         self.left_out_: dict[str, str] = {}
         self.columns_: list[Column] = []
         features = self.features
@@ -133,15 +156,17 @@ class Preparation(Parameters):
                 self.columns_.append(column)
         if self.time:
             self.columns_.append(self._calendar(batch))
+        self.class_like_: dict[str, list[str]] = {}
         self.outputs_ = [self._output(batch, name) for name in self.targets]
         self.lags_ = Lags(tuple(self.lags))
         self.lags_.checked()
+        self.instants_ = np.empty(0)
         self.feature_names_ = [name for column in self.columns_ for name in column.names()]
         self.feature_names_ += self.lags_.names(list(self.targets))
         if not self.feature_names_:
             others = ", ".join(f"{name!r} ({why})" for name, why in self.left_out_.items())
             raise ValueError(
-                f"{self._label} gives no inputs" + (f" (left out: {others})" if others else "") + ": name columns as "
+                f"{self.label} gives no inputs" + (f" (left out: {others})" if others else "") + ": name columns as "
                 "features, or use lags of the targets, or the time of the rows"
             )
         return self
@@ -155,30 +180,34 @@ class Preparation(Parameters):
             first = int(bad.argmax())
             found = " ".join(str(column[first]) for column in cells)
             raise ValueError(
-                f"row {batch.rows[first]} of {self._label} holds {found!r} in {' and '.join(map(repr, self.time))}, "
+                f"row {batch.rows[first]} of {self.label} holds {found!r} in {' and '.join(map(repr, self.time))}, "
                 "which is not a time: write it as 2006-12-16 17:24:00 or 16/12/2006 17:24:00, or name other columns"
             )
         return column
 
-    def _output(self, batch: Batch, name: str) -> Number:
-        """How to read an output, which must hold numbers."""
+    def _output(self, batch: Batch, name: str) -> Column:
+        """How to read an output, which must hold numbers, or labels of classes."""
         cells = self._cells(batch, name)
+        if self.classify:
+            return guess_labels(name, cells, self.label)
         column = guess(name, cells, 1)
         if isinstance(column, Number):
+            if few := few_whole_numbers(cells):
+                self.class_like_[name] = few
             return column
         i = next(i for i, cell in enumerate(cells) if not is_missing(cell) and read_numbers([cell]).bad[0])
         raise ValueError(
-            f"column {name!r} of {self._label} is a target but holds {cells[i]!r} in row {batch.rows[i]}: targets must "
-            "hold numbers; choose another column, or encode it"
+            f"column {name!r} of {self.label} is a target but holds {cells[i]!r} in row {batch.rows[i]}: targets must "
+            "hold numbers; choose another column, or learn it as classes (classify, --classify)"
         )
 
     def _cells(self, batch: Batch, name: str) -> Sequence[object]:
         return batch.columns[self._place[name]]
 
-    def take(self, batch: Batch) -> Prepared:
+    def prepare(self, batch: Batch) -> Prepared:
         """Inputs and outputs of the rows; their outputs become the lags of the rows to come.
 
-        A row in which a number or a date cannot be read is left out, and named with its fault.
+        A number or a date that cannot be read is missing, and its row is named with the fault.
         """
         n = len(batch.rows)
         X = np.empty((n, len(self.feature_names_)))
@@ -193,27 +222,68 @@ class Preparation(Parameters):
             for i in np.flatnonzero(bad).tolist():
                 faults.setdefault(i, self._fault(column, [part[i] for part in cells]))
         for q, output in enumerate(self.outputs_):
-            if output.name in self._place:
-                cells = [self._cells(batch, output.name)]
+            (name,) = output.sources()
+            if name in self._place:
+                cells = [self._cells(batch, name)]
                 values, bad = output.encode(cells)
                 Y[:, q] = values[:, 0]
                 for i in np.flatnonzero(bad).tolist():
                     faults.setdefault(i, self._fault(output, [cells[0][i]]))
-        rows = batch.rows
-        if faults:
-            fine = np.array([i not in faults for i in range(n)], dtype=bool)
-            X, Y = X[fine], Y[fine]
-            rows = [row for row, keep in zip(rows, fine, strict=True) if keep]
         if self.lags:
-            X[:, end:] = self.lags_.take(Y)
+            X[:, end:] = self._lagged(batch, Y)
         named = [(batch.rows[i], fault) for i, fault in faults.items()]
         chunk = Chunk(X, Y, tuple(self.feature_names_), tuple(self.targets))
-        return Prepared(chunk, rows, sorted([*batch.bad, *named]))
+        clock, instants = self.clock(), None
+        if clock is not None:
+            instants = clock.instants([self._cells(batch, source) for source in clock.sources()])
+            self.instants_ = np.concatenate([self.instants_, instants])[-REMEMBERED:]
+        return Prepared(chunk, batch.rows, sorted([*batch.bad, *named]), instants)
+
+    def knows_outputs(self) -> bool:
+        """Whether the table has a column of at least one target."""
+        return any(name in self._place for name in self.targets)
+
+    def clock(self) -> Instant | None:
+        """The column that tells when a row was: the one of `time`, or else the only column of dates."""
+        dates = [column for column in self.columns_ if isinstance(column, Instant)]
+        # The calendar of `time` is made last.
+        return dates[-1] if dates and (self.time or len(dates) == 1) else None
+
+    def _lagged(self, batch: Batch, Y: Array) -> Array:
+        """Earlier outputs of the rows. A row that cannot be read counts: its outputs are missing."""
+        if not batch.bad:
+            return self.lags_.inputs_then_update(Y)
+        numbers = np.array(sorted({*batch.rows, *(row for row, _ in batch.bad)}))
+        places = np.searchsorted(numbers, batch.rows)
+        every = np.full((len(numbers), Y.shape[1]), np.nan)
+        every[places] = Y
+        lagged: Array = self.lags_.inputs_then_update(every)[places]
+        return lagged
+
+    def fork(self) -> Preparation:
+        """A copy that reads other rows, with lags of its own that begin with these."""
+        other = copy(self)
+        if hasattr(self, "lags_"):
+            other.lags_, other.outputs_ = copy(self.lags_), [copy(output) for output in self.outputs_]
+        return other
+
+    def classes(self) -> list[str]:
+        """The labels so far, by number."""
+        label = self.outputs_[0]
+        if not isinstance(label, Label):
+            raise ValueError(f"{self.targets[0]!r} holds numbers, not classes: prepare it with classify=True")
+        return label.levels
+
+    def describe(self) -> dict[str, str]:
+        """How each column of the table is read."""
+        known = {source: column.describe() for column in self.columns_ for source in column.sources()}
+        outputs = {column.sources()[0]: column.describe() for column in self.outputs_}
+        return {**known, **outputs, **{name: f"not used: {why}" for name, why in self.left_out_.items()}}
 
     @staticmethod
     def _fault(column: Column, cells: Sequence[object]) -> str:
         names = " and ".join(map(repr, column.sources()))
-        return f"{' '.join(map(str, cells))[:40]!r} in column {names} cannot be read"
+        return f"{' '.join(map(str, cells))[:40]!r} in column {names} cannot be read and is missing"
 
 
 def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
@@ -223,13 +293,7 @@ def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> Non
         count = counts[name]
         if count == 0:
             close = get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {some(names)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {quoted(names)}"
             raise ValueError(f"there is no column {name!r} in {label}: {hint}")
         if count > 1:
             raise ValueError(f"column {name!r} stands {count} times in {label}: give each its own name")
-
-
-def some(names: Iterable[str]) -> str:
-    """Names for a message, not too many of them."""
-    names = [repr(name) for name in names]
-    return ", ".join(names if len(names) <= 12 else [*names[:10], "...", names[-1]])

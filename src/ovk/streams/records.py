@@ -1,22 +1,26 @@
-"""Rows of a file as they stand there, read once from front to back, in bounded memory.
+"""Rows of a file as they stand there, read once from front to back, in bounded memory: CSV, JSON lines, Parquet.
 
-Where `files` refuses a file with its first faulty line, records go on: a row that cannot be read is counted and named.
-This is how files of the world are read; numbers, dates and categories are made of the cells elsewhere.
+A row that cannot be read is counted and named, and the others are read on; a strict reader refuses the file with its
+first faulty row. Text is read by the standard library: half the speed of pyarrow's reader and faster than the learners
+behind it; it names the line of what it cannot read, and leaves one way whether pyarrow is installed or not.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import lzma
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from itertools import islice
-from pathlib import Path
+from itertools import chain, islice, tee
 from typing import Any, NamedTuple, Self, TextIO
 
-from ovk.streams.files import LONGEST, csv_header
-from ovk.streams.text import COMPRESSED, STDIN, open_text, readable, stem_suffix
+from ovk.streams.digest import TextDigest
+from ovk.streams.pipes import LONGEST, PipedText
+from ovk.streams.text import part_read
 
 #: Most letters of a cell, which is Python's own limit unless somebody moves it.
 FIELD = 1 << 17
@@ -27,7 +31,7 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    columns : a sequence of cells for each column of the file
+    columns : a sequence of cells for each column that was asked for
     rows : number of each row, the first one below the header being 1
     bad : number and fault of the rows that could not be read; they have no cells
     """
@@ -45,58 +49,71 @@ class Records(ABC):
     names : names of the columns
     label : what to call the file in a message
     n_rows : number of rows, None where only reading would tell
+    waits : whether rows may be yet to come, so that to read on may take any time
+    live : whether the rows of a pipe are passed on as soon as they have come, however few, because somebody waits for
+        an answer; by default batches are full, so that they do not depend on when the rows came
     offset : rows read so far
-    last : cells of the last row read, as a text to recognise the file by
+    strict : whether a row that cannot be read is an error, and Parquet's numbers come as arrays; then no digest is kept
+    columns : numbers of the columns to read, None for all
     """
 
     names: tuple[str, ...]
     label: str
     n_rows: int | None = None
+    waits: bool = False
+    live: bool = False
     offset: int = 0
-    last: str = ""
+
+    def __init__(self, label: str, strict: bool, columns: Sequence[int] | None) -> None:
+        self.label, self.strict, self.columns = label, strict, columns
 
     @abstractmethod
-    def _read(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
-        """At most `size` rows, a faulty one as None; and their faults, by their place in the list. Empty at the end."""
+    def _read(self, size: int) -> Batch | None:
+        """At most `size` rows, None at the end."""
 
-    def _columns(self, rows: list[Any]) -> list[Sequence[Any]]:
-        return list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Where the row of that number, one of the last batch, stands in the file."""
 
-    def batches(self, size: int) -> Iterator[Batch]:
-        """The rows from `offset` on, at most `size` of them at a time."""
-        while True:
-            with readable(self.label):
-                rows, faults = self._read(size)
-            if not rows:
-                return
-            start = self.offset + 1
-            self._advance(rows)
-            numbers = list(range(start, start + len(rows)))
-            if None in rows:
-                numbers = [number for number, row in zip(numbers, rows, strict=True) if row is not None]
-                rows = [row for row in rows if row is not None]
-            yield Batch(self._columns(rows), numbers, [(start + i, fault) for i, fault in faults])
+    @abstractmethod
+    def digest(self) -> str:
+        """A digest of the names of the columns and of the rows up to `offset`, to recognise the file by."""
 
-    def skip(self, count: int, size: int) -> None:
-        """Go on to the row behind the first `count`, by the same batches in which they were read."""
-        while self.offset < count:
-            with readable(self.label):
-                rows, _ = self._read(min(size, count - self.offset))
-            if not rows:
-                raise ValueError(
-                    f"{self.label} has only {self.offset} rows, but {count} of them were learned already: it is not "
-                    "the file that the model was learning from"
-                )
-            self._advance(rows)
-
-    def _advance(self, rows: list[Any]) -> None:
-        self.offset += len(rows)
-        if rows[-1] is not None:
-            self.last = repr(rows[-1])
+    def part_read(self) -> float | None:
+        """The part of the rows that were read so far, from 0 to 1; None where that is not known."""
+        return self.offset / self.n_rows if self.n_rows else None
 
     @abstractmethod
     def close(self) -> None:
         """Close the file."""
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """The rows from `offset` on, at most `size` of them at a time."""
+        while (batch := self._read(size)) is not None:
+            yield batch
+
+    def skip(self, count: int, size: int) -> None:
+        """Go on to the row behind the first `count`, by the same batches in which they were read."""
+        while self.offset < count:
+            if self._read(min(size, count - self.offset)) is None:
+                raise ValueError(
+                    f"{self.label} has only {self.offset} rows, but {count} of them were learned already: it is not "
+                    "the file that the model was learning from"
+                )
+
+    def position(self) -> Any:
+        """Where we are, in a form that is saved with a session, if `offset` does not tell it."""
+        return None
+
+    def resume_at(self, offset: int, size: int, digest: str, position: Any) -> None:
+        """Go on behind the first `offset` rows, which were read by batches of `size` and have that digest."""
+        self.skip(offset, size)
+        if position or self.digest() != digest:
+            raise ValueError(
+                f"the first {offset} rows of {self.label} are not those that were learned: it is not the file "
+                "that the model was learning from, or a row or the names of its columns were changed since; to learn "
+                "it as a further file, use --continue-with (in Python, continue_with=)"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -106,14 +123,64 @@ class Records(ABC):
 
 
 class TextRecords(Records):
-    """Rows of a text file that is open behind its header."""
+    """Rows of a text file, each a line or more."""
 
-    def __init__(self, file: TextIO, label: str) -> None:
-        self.file, self.label = file, label
+    #: What to do about a faulty row.
+    cure: str
 
-    def _lines(self) -> Iterator[str]:
+    def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
+        super().__init__(label, strict, columns)
+        self.file = file
+        #: Lines that were read to learn the names, and are rows as well.
+        self._rows_at_hand = 0
         # Not `for line in file`: a line without an end would fill the memory.
-        return iter(partial(self.file.readline, LONGEST), "")
+        self.lines: Iterator[str] = iter(partial(file.readline, LONGEST), "")
+        self._digest = TextDigest()
+        #: The same lines once more, for the digest.
+        self._again: Iterator[str] = iter(())
+
+    def _keep_digest(self) -> None:
+        """From here on every line that is read is added to the digest."""
+        if not self.strict:
+            self.lines, self._again = tee(self.lines)
+
+    def _add_to_digest(self, count: int) -> None:
+        """Add the next lines, which were read by now."""
+        if not self.strict:
+            self._digest.add("".join(islice(self._again, count)))
+
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+    @abstractmethod
+    def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
+        """At most `size` rows, None for an empty or faulty one; and the faults, by their place in the list."""
+
+    def _read(self, size: int) -> Batch | None:
+        with readable(self.label):
+            if self.live and isinstance(self.file, PipedText):
+                # What was read to learn the names has come already.
+                size = min(size, self._rows_at_hand or self.file.ready(size))
+            self._rows_at_hand = 0
+            rows, faults = self._parse(size)
+        if not rows:
+            return None
+        first = self.offset + 1
+        if faults and self.strict:
+            i, fault = faults[0]
+            raise ValueError(f"{self.place(first + i)} of {self.label} cannot be read: {fault}: {self.cure}")
+        self.offset += len(rows)
+        numbers = list(range(first, first + len(rows)))
+        if None in rows:
+            numbers = [number for number, row in zip(numbers, rows, strict=True) if row is not None]
+            rows = [row for row in rows if row is not None]
+        cells: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(self.names)
+        if self.columns is not None:
+            cells = [cells[j] for j in self.columns]
+        return Batch(cells, numbers, [(first + i, fault) for i, fault in faults])
+
+    def part_read(self) -> float | None:
+        return part_read(self.file)
 
     def close(self) -> None:
         self.file.close()
@@ -122,19 +189,43 @@ class TextRecords(Records):
 class CSVRecords(TextRecords):
     """Comma-separated values, or separated by semicolons, tabs or bars, with a line of names in front."""
 
-    def __init__(self, file: TextIO, label: str) -> None:
-        super().__init__(file, label)
-        self.names, delimiter = csv_header(file, label)
-        self.reader = csv.reader(self._lines(), delimiter=delimiter)
+    cure = "mend the line, and quote fields that hold the separator"
 
-    def _read(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
+    def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
+        super().__init__(file, label, strict, columns)
+        with readable(label):
+            first = next(self.lines, "")
+        delimiter = max(",;\t|", key=first.count)
+        try:
+            names = next(csv.reader([first], delimiter=delimiter), [])
+        except csv.Error as error:
+            raise ValueError(f"the first line of {label} cannot be read ({error}): it must name the columns") from error
+        if not any(names):
+            raise ValueError(f"{label} is empty: its first line must hold the names of the columns")
+        if all(map(is_number, names)):
+            raise ValueError(
+                f"the first line of {label} must hold the names of the columns, got only numbers "
+                f"({first.strip()[:40]!r}): put a line of names in front"
+            )
+        self.names = tuple(name.strip() for name in names)
+        self._digest.add(first)
+        self._keep_digest()
+        self.reader = csv.reader(self.lines, delimiter=delimiter)
+        #: Number of the first row of the last batch, lines before it, and its rows.
+        self._batch: tuple[int, int, list[Any]] = (1, 1, [])
+
+    def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
+        before = self.reader.line_num
         # The limit belongs to the process, and others move it.
         others = csv.field_size_limit(FIELD)
         try:
-            rows, faults = self._parsed(size)
+            rows, faults = self._parse_any_width(size)
         finally:
             csv.field_size_limit(others)
+        self._add_to_digest(self.reader.line_num - before)
         width = len(self.names)
+        if self.strict:
+            self._batch = (self.offset + 1, before + 1, rows)
         if faults or set(map(len, rows)) != {width}:
             known = {i for i, _ in faults}
             for i, row in enumerate(rows):
@@ -144,7 +235,7 @@ class CSVRecords(TextRecords):
                     rows[i] = None
         return rows, sorted(faults)
 
-    def _parsed(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
+    def _parse_any_width(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
         """Rows of any width, a faulty one as None."""
         rows: list[Any] = []
         faults: list[tuple[int, str]] = []
@@ -161,118 +252,62 @@ class CSVRecords(TextRecords):
                 break
         return rows, faults
 
+    def place(self, row: int) -> str:
+        first, before, rows = self._batch
+        # A quoted cell may hold ends of lines.
+        lines = sum(1 + sum(cell.count("\n") for cell in cells or ()) for cells in rows[: row - first])
+        return f"line {before + lines + 1}"
+
 
 class JSONRecords(TextRecords):
-    """A JSON object a line; the columns are the keys of the first one."""
+    """A JSON object a line; the columns are the keys of the first one, and a key that a line lacks is missing."""
 
-    def __init__(self, file: TextIO, label: str) -> None:
-        super().__init__(file, label)
-        self.lines = self._lines()
+    cure = 'write one object a line, such as {"x": 1.5}'
+
+    def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
+        super().__init__(file, label, strict, columns)
+        head: list[str] = []
         with readable(label):
-            first = next((line for line in self.lines if not line.isspace()), "")
-        row = _object(first)
+            while (not head or head[-1].isspace()) and (line := next(self.lines, "")):
+                head.append(line)
+        row = _object(head[-1]) if head else None
         if not row:
-            found = f"got {first.strip()[:40]!r}" if first else "and it is empty"
-            raise ValueError(f'the first line of {label} must hold a JSON object such as {{"x": 1.5}}, {found}')
+            if not "".join(head).strip():
+                raise ValueError(f'{label} is empty: each line must hold a JSON object such as {{"x": 1.5}}')
+            raise ValueError(
+                f'the first line of {label} must hold a JSON object such as {{"x": 1.5}}, got {head[-1].strip()[:40]!r}'
+            )
         self.names = tuple(row)
-        self.first: list[str] = [first]
+        self.lines = chain(head, self.lines)
+        self._rows_at_hand = len(head)
+        self._keep_digest()
 
-    def _read(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
-        lines = [*self.first, *islice(self.lines, size - len(self.first))]
-        self.first = []
+    def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
         rows: list[Any] = []
         faults: list[tuple[int, str]] = []
-        for i, line in enumerate(lines):
+        for i, line in enumerate(islice(self.lines, size)):
             row = _object(line)
             rows.append(None if row is None else [row.get(name) for name in self.names])
             if row is None and not line.isspace():
                 faults.append((i, f"{line.strip()[:40]!r} is not a JSON object"))
+        self._add_to_digest(len(rows))
         return rows, faults
 
-
-class ParquetRecords(Records):
-    """A Parquet file, through pyarrow."""
-
-    def __init__(self, path: Path) -> None:
-        try:
-            from pyarrow import ArrowException, parquet
-        except ImportError as error:
-            raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder: give a file in it")
-        self.label, self._error = path.name, ArrowException
-        try:
-            # Unless told otherwise, pyarrow reads all row groups ahead, that is the whole file.
-            self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16)
-        except (ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise ValueError(f"{self.label} is not a Parquet file, or it is damaged: {error}") from error
-        self.names = tuple(self.file.schema_arrow.names)
-        self.n_rows = int(self.file.metadata.num_rows)
-        self.batch: Iterator[Any] | None = None
-        self.rest: list[Any] = []
-
-    def _read(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
-        if self.batch is None:
-            self.batch = self.file.iter_batches(batch_size=size, use_threads=False)
-        # Batches end where row groups do: fill up, so that the same rows always stand together.
-        try:
-            while len(self.rest) < size and (batch := next(self.batch, None)) is not None:
-                self.rest += zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        except (self._error, OSError, ValueError) as error:
-            raise ValueError(f"{self.label} cannot be read on ({error}): it is damaged") from error
-        rows, self.rest = self.rest[:size], self.rest[size:]
-        return rows, []
-
-    def close(self) -> None:
-        self.file.close()
+    def place(self, row: int) -> str:
+        return f"line {row}"
 
 
-def open_records(path: str | Path, form: str | None = None) -> Records:
-    """Open a file for reading once: CSV, JSON lines or Parquet, compressed perhaps, or ``-`` for standard input.
-
-    Parameters
-    ----------
-    path : the file
-    form : "csv", "jsonl" or "parquet"; by default what the ending of the name says, or else its first letter
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from ovk.streams import open_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "t.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
-    ...     with open_records(path) as records:
-    ...         [(batch.columns, batch.rows, batch.bad) for batch in records.batches(10)]
-    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 fields where the first line names 2')])]
-    """
-    path = Path(path)
-    ending = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-    known = form or ending.get(stem_suffix(path))
-    if known not in (None, "csv", "jsonl", "parquet"):
-        raise ValueError(f"the format must be csv, jsonl or parquet, got {form!r}")
-    if known == "parquet":
-        if str(path) == STDIN or path.suffix.lower() in COMPRESSED:
-            raise ValueError("Parquet is read from a file of its own, not from a pipe or a compressed one: unpack it")
-        return ParquetRecords(path)
-    label = "standard input" if str(path) == STDIN else path.name
-    file = open_text(path)
+@contextmanager
+def readable(label: str) -> Iterator[None]:
+    """Turn what decompression raises for a damaged file into one kind of error that names it."""
     try:
-        if known is None:
-            known = "jsonl" if _first_letter(file) == "{" else "csv"
-        return JSONRecords(file, label) if known == "jsonl" else CSVRecords(file, label)
-    except BaseException:
-        file.close()
-        raise
-
-
-def _first_letter(file: TextIO) -> str:
-    """The first letter, without moving on."""
-    head: bytes = file.buffer.peek(64)  # type: ignore[attr-defined]
-    return head.decode(file.encoding, errors="replace").lstrip("\ufeff \t\r\n")[:1]
+        yield
+    except (EOFError, lzma.LZMAError, zlib.error, OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(
+            f"{label} cannot be read on ({error}): it is damaged, cut short, or not what its name says"
+        ) from error
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -281,3 +316,12 @@ def _object(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, and so no name of a column."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,17 +1,20 @@
-"""Tables: named columns whose rows are read in blocks of numbers. Here those in memory: arrays and data frames."""
+"""Tables: named columns whose rows are read in blocks of numbers, from arrays, data frames and files."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-
-#: How a missing number may be spelled, in small letters.
-MISSING = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
+from ovk._types import Array
+from ovk.streams.cells import require_numbers
+from ovk.streams.opening import open_records
+from ovk.streams.records import Records
+from ovk.streams.text import STDIN
 
 
 class Table(ABC):
@@ -32,6 +35,13 @@ class Table(ABC):
     def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
         """The rows in their order, (at most `size`, number of columns) at a time."""
 
+    def _numbers(self, cells: Iterable[Any], columns: list[int], place: Callable[[int], str]) -> Array:
+        """(n, columns) numbers out of the cells of each column; `place` says where the i-th of them stands."""
+        names = (self.names[j] for j in columns)
+        return np.column_stack(
+            [require_numbers(part, name, self.label, place) for part, name in zip(cells, names, strict=True)]
+        )
+
 
 class ArrayTable(Table):
     """A two-dimensional array, memory-mapped perhaps; its columns are called x0, x1, ... or y0, y1, ..."""
@@ -48,7 +58,7 @@ class ArrayTable(Table):
             if part.dtype.kind in "biuf":
                 yield np.asarray(part, dtype=np.float64)
             else:
-                yield numbers([column.tolist() for column in part.T], self, columns, start)
+                yield self._numbers((column.tolist() for column in part.T), columns, _row_after(start))
 
 
 class FrameTable(Table):
@@ -67,7 +77,31 @@ class FrameTable(Table):
             for series in (part[:, j] for j in columns):
                 plain = series.dtype.is_float() or series.dtype.is_integer()
                 cells.append(series.cast(nw.Float64).to_numpy() if plain else series.to_list())
-            yield numbers(cells, self, columns, start)
+            yield self._numbers(cells, columns, _row_after(start))
+
+
+def _row_after(start: int) -> Callable[[int], str]:
+    return lambda i: f"row {start + i}"
+
+
+class FileTable(Table):
+    """A file, opened for each reading: every row must be readable, and every cell of the columns read a number."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if str(path) == STDIN:
+            raise ValueError("standard input cannot be read twice: give a file, or an iterator of chunks (X, Y)")
+        with open_records(self.path, strict=True) as records:
+            self.names, self.n_rows, self.label = records.names, records.n_rows, records.label
+
+    def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
+        with self._open(columns) as records:
+            for cells, rows, _ in records.batches(size):
+                if rows:
+                    yield self._numbers(cells, columns, lambda i, rows=rows: records.place(rows[i]))  # type: ignore[misc]
+
+    def _open(self, columns: list[int]) -> Records:
+        return open_records(self.path, strict=True, columns=columns)
 
 
 def is_frame(data: Any) -> bool:
@@ -108,25 +142,11 @@ def _narwhals(data: Any, label: str) -> Any:
     return frame
 
 
-def numbers(cells: Sequence[Any], table: Table, columns: list[int], rows: int | Sequence[int]) -> Array:
-    """Cells of the given columns, a sequence for each, as an array (n, columns).
+def quoted(names: Iterable[str]) -> str:
+    """Names of columns for a message, not too many of them.
 
-    `rows` is the number of the first row, or the line of each row in a text file.
+    >>> quoted(["a", "b"]), quoted(map(str, range(20)))
+    ("'a', 'b'", "'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ..., '19'")
     """
-    result = np.empty((len(cells[0]) if cells else 0, len(columns)))
-    for k, (column, j) in enumerate(zip(cells, columns, strict=True)):
-        if isinstance(column, np.ndarray):
-            result[:, k] = column
-            continue
-        for i, cell in enumerate(column):
-            try:
-                result[i, k] = float(cell)
-            except (TypeError, ValueError):
-                if str(cell).strip().lower() not in MISSING:
-                    place = f"row {rows + i}" if isinstance(rows, int) else f"line {rows[i]}"
-                    raise ValueError(
-                        f"column {table.names[j]!r} of {table.label} holds {cell!r} in {place}, which is not a number: "
-                        "leave the column out (features=, targets=), or encode it as numbers"
-                    ) from None
-                result[i, k] = np.nan
-    return result
+    names = [repr(name) for name in names]
+    return ", ".join(names if len(names) <= 12 else [*names[:10], "...", names[-1]])

@@ -9,17 +9,34 @@ import io
 import lzma
 import os
 import sys
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
+
+from ovk.streams.pipes import PipedText, is_pipe
 
 #: The name of standard input, as everywhere on the command line.
 STDIN = "-"
 
-#: Compressed files, by the ending of their names.
-COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+#: Endings of the names of compressed files.
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+
+
+def _zstandard(file: Any) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError("Zstandard needs pyarrow: install it with  pip install 'ovk[files]'") from error
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd")
+
+
+#: What decompresses bytes that begin so, whatever the file is called: a pipe has no name.
+OPENERS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+    b"\x28\xb5\x2f\xfd": _zstandard,
+}
 
 #: Byte order marks. The longer ones first: UTF-16's is the beginning of UTF-32's.
 MARKS = {
@@ -34,8 +51,20 @@ MARKS = {
 HEAD = 1 << 16
 
 
+class _Decompressed(io.BufferedReader):
+    """Bytes that are decompressed on their way; closed together with those they are made of."""
+
+    def __init__(self, raw: Any, source: io.BufferedReader) -> None:
+        super().__init__(raw, HEAD)
+        self._source = source
+
+    def close(self) -> None:
+        super().close()
+        self._source.close()
+
+
 def open_text(path: Path) -> TextIO:
-    """The text of a file, or of standard input, decompressed by the ending of its name.
+    """The text of a file, or of standard input, decompressed if its first bytes say so.
 
     The encoding is told by a byte order mark; without one it is UTF-8, or Windows' Latin letters if the first bytes
     are not UTF-8. Letters that cannot be read do no harm in columns that are not asked for.
@@ -43,23 +72,28 @@ def open_text(path: Path) -> TextIO:
     raw: Any
     if str(path) == STDIN:
         raw = sys.stdin.buffer
-    elif path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give a file in it")
+        if isinstance(raw, io.BufferedReader):
+            # Which would wait until its own buffer is full, while rows that came through a pipe could be learned.
+            raw = raw.raw
     else:
-        raw = COMPRESSED.get(path.suffix.lower(), _plain)(path)
+        raw = io.FileIO(path)
     buffered = io.BufferedReader(raw, HEAD)
+    for beginning, opener in OPENERS.items():
+        if buffered.peek(len(beginning)).startswith(beginning):
+            return decoded(_Decompressed(opener(buffered), buffered), path.name)
+    return decoded(buffered, path.name)
+
+
+def decoded(buffered: io.BufferedReader, label: str) -> TextIO:
+    """The text of bytes, in the encoding that the first of them tell."""
     try:
-        with readable(path.name):
-            head = buffered.peek(HEAD)
-        encoding = _encoding(head, path.name)
+        encoding = _encoding(buffered.peek(HEAD), label)
     except BaseException:
         buffered.close()
         raise
+    if is_pipe(buffered.raw):
+        return cast(TextIO, PipedText(buffered, encoding))
     return io.TextIOWrapper(buffered, encoding=encoding, errors="replace", newline="")
-
-
-def _plain(path: Path) -> io.FileIO:
-    return io.FileIO(path)
 
 
 def _encoding(head: bytes, label: str) -> str:
@@ -78,17 +112,15 @@ def _encoding(head: bytes, label: str) -> str:
     return "utf-8"
 
 
-@contextmanager
-def readable(label: str) -> Iterator[None]:
-    """Turn what decompression raises for a damaged file into one kind of error that names it."""
-    try:
-        yield
-    except (EOFError, lzma.LZMAError, zlib.error, OSError, UnicodeError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(
-            f"{label} cannot be read on ({error}): it is damaged, cut short, or not what its name says"
-        ) from error
+def part_read(file: TextIO) -> float | None:
+    """The part of a file that was read so far, from 0 to 1; None for pipes and where decompression does not tell."""
+    raw = getattr(file.buffer, "raw", None)
+    if isinstance(raw, gzip.GzipFile):
+        raw = getattr(raw.fileobj, "raw", None)
+    if not isinstance(raw, io.FileIO) or isinstance(file, PipedText) or raw.closed:
+        return None
+    size = os.fstat(raw.fileno()).st_size
+    return min(raw.tell() / size, 1.0) if size else None
 
 
 def stem_suffix(path: str | os.PathLike[str]) -> str:

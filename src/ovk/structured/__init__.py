@@ -1,20 +1,17 @@
 """Structured outputs: regression into the feature space of a kernel on the outputs, pre-images, link prediction."""
 
+from ovk.batch.ridge.graph_penalty import neighbour_graph
+from ovk.graphs import as_adjacency, laplacian
 from ovk.structured.candidates import Candidates, Generated, PerExample
 from ovk.structured.decoders import ClosedForm, Decoder, GaussianPreimage, LabelThresholds
-from ovk.structured.delta import Delta
-from ovk.structured.graph_penalty import neighbour_graph
-from ovk.structured.graphs import as_adjacency, laplacian
-from ovk.structured.hierarchy import Hierarchy
 from ovk.structured.iokr import IOKR
+from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall
 from ovk.structured.link_prediction import LinkPredictor
 from ovk.structured.mean_map import MeanMap
 from ovk.structured.nodes import Diffusion, NodeKernel, RandomWalk, RegularisedLaplacian
 from ovk.structured.outputs import ObjectKernel
 from ovk.structured.pairs import link_aucs
-from ovk.structured.rankings import Kendall
 from ovk.structured.regressor import FeatureRegressor
-from ovk.structured.sets import Jaccard
 from ovk.structured.strings import KSpectrum, Mismatch
 from ovk.structured.trees import KernelTree, OutputKernelTrees
 

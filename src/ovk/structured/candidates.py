@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ovk._types import Outputs
 from ovk.kernels import ScalarKernel
-from ovk.structured.outputs import Outputs, as_outputs, count
+from ovk.structured.outputs import as_outputs, count_outputs
 
 
 class Candidates(ABC):
@@ -104,7 +105,7 @@ def checked_blocks(candidates: Candidates, kernel: ScalarKernel, row: int) -> It
     found = False
     for block in candidates.blocks(row):
         outputs = as_outputs(block, kernel, whom)
-        if count(outputs):
+        if count_outputs(outputs):
             found = True
             yield block, outputs
     if not found:

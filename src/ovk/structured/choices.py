@@ -1,4 +1,4 @@
-"""What a user may pass to `IOKR` as kernel, operator, alphas and landmarks, and what it means."""
+"""Reading the parameters of `IOKR`: kernel, operator, alphas and landmarks, in all the forms that a user may pass."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
-from ovk._validation import Array, positive, whole
+from ovk._params import check_int, positive
+from ovk._types import Array, Outputs
+from ovk.batch.ridge.landmark_points import choose_landmarks
 from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.structured.coordinates import Coordinates, Distinct, Sketch, Vectors
-from ovk.structured.outputs import Outputs, as_outputs, count, first_of_each, take
+from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, select_outputs
 
 #: Distinct outputs above which a square matrix of them is not made unasked.
 MANY_OUTPUTS = 10_000
 
 
 def check_alphas(alpha: Any) -> Array:
-    """One alpha, or several to choose from."""
+    """(alphas,) the alphas to choose from, a single one included, after a check that all are numbers > 0."""
     alphas = np.atleast_1d(np.asarray(alpha))
     if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
         raise ValueError(f"alpha must be a number > 0, or a sequence of them to choose from, got {alpha!r}")
@@ -52,18 +53,18 @@ def coordinates_for(
     if isinstance(kernel, Linear) and landmarks is None and (orthonormal or outputs.shape[1] <= outputs.shape[0]):
         return Vectors(np.eye(outputs.shape[1]))
     if landmarks is not None and not isinstance(landmarks, (int, np.integer)):
-        return Sketch.on(kernel, as_outputs(landmarks, kernel, "output_landmarks"))
-    first = first_of_each(outputs)
-    wanted = len(first) if landmarks is None else min(whole(landmarks, "output_landmarks"), len(first))
+        return Sketch.from_landmarks(kernel, as_outputs(landmarks, kernel, "output_landmarks"))
+    first = distinct_outputs(outputs)[0]
+    wanted = len(first) if landmarks is None else min(check_int(landmarks, "output_landmarks"), len(first))
     if wanted > MANY_OUTPUTS:
         raise ValueError(
             f"there are {wanted} distinct outputs, and their kernel matrix would not fit: give output_landmarks=m, a "
             "few hundred or thousand"
         )
     if landmarks is None and not orthonormal:
-        return Distinct.among(kernel, outputs)
+        return Distinct.from_outputs(kernel, outputs)
     chosen = first if wanted == len(first) else np.sort(rng.choice(first, size=wanted, replace=False))
-    return Sketch.on(kernel, take(outputs, chosen))
+    return Sketch.from_landmarks(kernel, select_outputs(outputs, chosen))
 
 
 def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> OutputOperator | None:
@@ -71,31 +72,16 @@ def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> Ou
     if operator is None:
         return None
     if isinstance(operator, OutputOperator):
-        resolved: OutputOperator = clone(operator).resolve(count(coordinates.anchors))
+        resolved: OutputOperator = clone(operator).resolve(count_outputs(coordinates.anchors))
         return resolved
-    T = coordinates.of(outputs)
+    T = coordinates.transform(outputs)
     moments = T.T @ T
     return Dense(moments / max(float(np.linalg.norm(moments, 2)), 1e-300))
 
 
-def landmarks_among(landmarks: Any, X: Any, rng: Any) -> Any:
+def landmarks_among(landmarks: Any, X: Any, rng: Any, kernel: ScalarKernel) -> Any:
     """Points of the inputs' Nystrom features, None without."""
-    if landmarks is None:
-        return None
-    if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
-        m = min(whole(landmarks, "landmarks"), X.shape[0])
-        return dense(X[np.sort(rng.choice(X.shape[0], size=m, replace=False))])
-    points = np.asarray(landmarks, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0 or not np.isfinite(points).all():
-        raise ValueError(
-            f"landmarks must be a whole number or finite points with {X.shape[1]} features, got shape {points.shape}"
-        )
-    return points
-
-
-def generator(random_state: Any) -> Any:
-    """What draws landmarks."""
-    return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+    return None if landmarks is None else dense(choose_landmarks(landmarks, X, rng, clone(kernel).resolve))
 
 
 def dense(X: Any) -> Array:

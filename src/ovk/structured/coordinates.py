@@ -17,95 +17,83 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import Registered
-from ovk._validation import Array
+from ovk._state import State
+from ovk._types import Array, Outputs
 from ovk.features import NystromMap
 from ovk.features.nystrom import independent
 from ovk.kernels import ScalarKernel
-from ovk.structured.outputs import Outputs, first_of_each, keys, take
+from ovk.structured.outputs import distinct_outputs, hashable_keys, select_outputs
 
 
-class Coordinates(Registered, ABC):
+class Coordinates(State, ABC):
     """Coordinates of outputs."""
 
     anchors: Outputs
 
     @abstractmethod
-    def of(self, outputs: Outputs) -> Array:
+    def transform(self, outputs: Outputs) -> Array:
         """(n, r) numbers to be learned."""
 
-    @abstractmethod
     def to_anchors(self, C: Array) -> Array:
-        """Coefficients of the anchors' features, from those of the coordinates; both (m, r)."""
+        """Coefficients of the anchors' features, from those of the coordinates; both (m, r). The same by default."""
+        return C
 
-    @abstractmethod
     def squared_norms(self, R: Array) -> Array:
-        """|sum_j R_ij f_j|^2 of rows of coordinates, (n,)."""
+        """|sum_j R_ij f_j|^2 of rows of coordinates, (n,); by default for orthonormal f_j."""
+        return np.asarray(np.einsum("ij,ij->i", R, R))
 
 
 @dataclass(frozen=True)
-class Distinct(Coordinates):
+class Distinct(Coordinates, kind="distinct outputs"):
     """Each distinct output is an anchor."""
 
     kernel: ScalarKernel
     anchors: Outputs
 
     @classmethod
-    def among(cls, kernel: ScalarKernel, outputs: Outputs) -> Distinct:
+    def from_outputs(cls, kernel: ScalarKernel, outputs: Outputs) -> Distinct:
         """The anchors of a collection."""
-        return cls(kernel, take(outputs, first_of_each(outputs)))
+        return cls(kernel, select_outputs(outputs, distinct_outputs(outputs)[0]))
 
-    def of(self, outputs: Outputs) -> Array:
-        numbers = {key: j for j, key in enumerate(keys(self.anchors))}
-        E = np.zeros((len(found := keys(outputs)), len(numbers)))
+    def transform(self, outputs: Outputs) -> Array:
+        numbers = {key: j for j, key in enumerate(hashable_keys(self.anchors))}
+        E = np.zeros((len(found := hashable_keys(outputs)), len(numbers)))
         E[np.arange(len(found)), [numbers[key] for key in found]] = 1.0
         return E
-
-    def to_anchors(self, C: Array) -> Array:
-        return C
 
     def squared_norms(self, R: Array) -> Array:
         return np.asarray(np.einsum("ij,ij->i", R @ self.kernel(self.anchors), R))
 
 
 @dataclass(frozen=True)
-class Vectors(Coordinates):
+class Vectors(Coordinates, kind="vectors"):
     """The linear kernel: outputs are their own coordinates, and the unit vectors the anchors."""
 
     anchors: Array
 
-    def of(self, outputs: Outputs) -> Array:
+    def transform(self, outputs: Outputs) -> Array:
         return outputs if isinstance(outputs, np.ndarray) else np.asarray(outputs.toarray())
-
-    def to_anchors(self, C: Array) -> Array:
-        return C
-
-    def squared_norms(self, R: Array) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", R, R))
 
 
 @dataclass(frozen=True)
-class Sketch(Coordinates):
+class Sketch(Coordinates, kind="sketch"):
     """Orthonormal coordinates in the span of the features of landmarks."""
 
     features: NystromMap
 
     @classmethod
-    def on(cls, kernel: ScalarKernel, landmarks: Outputs) -> Sketch:
+    def from_landmarks(cls, kernel: ScalarKernel, landmarks: Outputs) -> Sketch:
         """The coordinates of these landmarks, without those that depend on the others."""
         keep, L = independent(kernel(landmarks))
-        return cls(NystromMap(kernel, take(landmarks, keep), L))
+        return cls(NystromMap(kernel, select_outputs(landmarks, keep), L))
 
     @property
     def anchors(self) -> Any:
         """The landmarks that were kept."""
         return self.features.points
 
-    def of(self, outputs: Outputs) -> Array:
+    def transform(self, outputs: Outputs) -> Array:
         return self.features.transform(outputs)
 
     def to_anchors(self, C: Array) -> Array:
         return self.features.coefficients(C.T).T
-
-    def squared_norms(self, R: Array) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", R, R))

@@ -10,18 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import Parameters
-from ovk._validation import Array, positive, whole
+from ovk._params import Parameters, check_int, positive
+from ovk._types import Array, Outputs
 from ovk.kernels import Gaussian, Linear, ScalarKernel
-from ovk.structured.outputs import Outputs
 
 
 class Decoder(Parameters, ABC):
     """Finds the output whose features are nearest to a prediction."""
 
-    @abstractmethod
+    #: The output kernel that the decoder is for.
+    for_kernel: type[ScalarKernel] = Linear
+
     def check(self, kernel: ScalarKernel) -> None:
         """Raise an error for an output kernel that this decoder is not for."""
+        if not isinstance(kernel, self.for_kernel):
+            raise ValueError(
+                f"decoder {type(self).__name__} is for the output kernel {self.for_kernel.__name__}(), got "
+                f"{type(kernel).__name__}: use decoder='candidates'"
+            )
 
     @abstractmethod
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
@@ -39,9 +45,6 @@ class ClosedForm(Decoder):
     >>> ClosedForm().decode(Linear(), np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.5, 0.5]]))
     array([[0.5, 1. ]])
     """
-
-    def check(self, kernel: ScalarKernel) -> None:
-        _only_for(kernel, Linear, self)
 
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         return np.asarray(W @ anchors)
@@ -67,9 +70,6 @@ class LabelThresholds(Decoder):
 
     def __init__(self, threshold: float | Array = 0.5) -> None:
         self.threshold = threshold
-
-    def check(self, kernel: ScalarKernel) -> None:
-        _only_for(kernel, Linear, self)
 
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         threshold = np.asarray(self.threshold, dtype=np.float64)
@@ -103,12 +103,11 @@ class GaussianPreimage(Decoder):
     array([[0.5]])
     """
 
+    for_kernel = Gaussian
+
     def __init__(self, max_iter: int = 200, tol: float = 1e-8) -> None:
         self.max_iter = max_iter
         self.tol = tol
-
-    def check(self, kernel: ScalarKernel) -> None:
-        _only_for(kernel, Gaussian, self)
 
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         assert isinstance(kernel, Gaussian)
@@ -119,7 +118,7 @@ class GaussianPreimage(Decoder):
         y, at = Z[best].copy(), np.arange(len(W))
         score = np.einsum("ij,ij->i", W, kernel(y, Z))
         step = np.ones(len(W))
-        for _ in range(whole(self.max_iter, "max_iter")):
+        for _ in range(check_int(self.max_iter, "max_iter")):
             if not len(at):
                 break
             weighted = W[at] * kernel(y[at], Z)
@@ -136,14 +135,6 @@ class GaussianPreimage(Decoder):
             at = at[moved > tol]
         found: Array = y
         return found
-
-
-def _only_for(kernel: ScalarKernel, wanted: type[ScalarKernel], decoder: Decoder) -> None:
-    if not isinstance(kernel, wanted):
-        raise ValueError(
-            f"decoder {type(decoder).__name__} is for the output kernel {wanted.__name__}(), got "
-            f"{type(kernel).__name__}: use decoder='candidates'"
-        )
 
 
 _NAMES: dict[str, type[Decoder]] = {

@@ -1,32 +1,57 @@
-"""Input-output kernel regression."""
+"""Input-output kernel regression, from a batch or from a stream of rows."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array, positive, whole
-from ovk.batch.regressor import takes_gram
+from ovk._params import check_int, equal, positive
+from ovk._types import Array, Outputs
+from ovk.batch.ridge.graph_penalty import check_manifold, graph_of_inputs, with_unlabelled
+from ovk.batch.ridge.landmark_points import as_generator
+from ovk.batch.ridge.landmarks import LandmarkRidge
+from ovk.batch.ridge.problem import takes_gram
 from ovk.expansion import Expansion
-from ovk.kernels import ScalarKernel
+from ovk.features import Given, Nystrom, Uniform
+from ovk.kernels import Gaussian, ScalarKernel
+from ovk.online import PKAWV
 from ovk.operators import Identity
-from ovk.structured.choices import (
-    check_alphas,
-    coordinates_for,
-    generator,
-    landmarks_among,
-    operator_on,
-    split_kernel,
+from ovk.structured.choices import check_alphas, coordinates_for, dense, landmarks_among, operator_on, split_kernel
+from ovk.structured.coordinates import Coordinates
+from ovk.structured.decoders import as_decoder
+from ovk.structured.feature_ridge import FeatureSpaceRidge, SolvedRidge
+from ovk.structured.learned_kernel import learned_kernel
+from ovk.structured.outputs import (
+    as_outputs,
+    check_lengths,
+    concatenate_outputs,
+    count_outputs,
+    distinct_outputs,
+    same_outputs,
+    select_outputs,
+    squared_norms,
 )
-from ovk.structured.graph_penalty import neighbour_graph, penalty_matrix
-from ovk.structured.problem import FeatureProblem
-from ovk.structured.stream import StreamRegressor
+from ovk.structured.regressor import FeatureRegressor
 
 
-class IOKR(StreamRegressor):
+def _can_stream(model: Any) -> bool:
+    """Whether `partial_fit` can be called; where this raises, scikit-learn treats the method as absent."""
+    if getattr(model, "stream_", model) is None:
+        raise AttributeError("this model was fitted to a batch, which partial_fit cannot continue: make a new model")
+    if np.ndim(model.alpha) > 0 or model.fit_intercept or model.alpha_graph or isinstance(model.operator, str):
+        raise AttributeError(
+            "partial_fit supports neither several alphas nor fit_intercept, alpha_graph or operator='covariance': "
+            "leave them out"
+        )
+    return True
+
+
+class IOKR(FeatureRegressor):
     """Regression from inputs to structured outputs, through the feature space of a kernel on the outputs.
 
     Learns h(x) near phi(y), with phi the features of the output kernel, by ridge regression in closed form, and
@@ -39,6 +64,8 @@ class IOKR(StreamRegressor):
     Parameters
     ----------
     kernel : scalar kernel of the inputs, or ``k * T`` with an operator T on the output features; default ``Gaussian()``
+        Of a list of scalar kernels the weighted sum is learned that suits the outputs best (`MovKL` in the output
+        feature space); one must be able to take the inputs that the others take.
     output_kernel : scalar kernel of the outputs; default ``Linear()`` (vectors, as in `OVKRidge`)
         Those of `ovk.kernels` for vectors, `Precomputed(matrix)` for known objects, and those of `ovk.structured`:
         `Delta`, `Hierarchy`, `Jaccard`, `MeanMap`, `KSpectrum`, `Mismatch`, `Diffusion`, `Kendall`, ...
@@ -57,7 +84,7 @@ class IOKR(StreamRegressor):
         Weight of the graph penalty.
     n_neighbors : int
         Neighbours of an input in that graph, where `fit` is given no graph.
-    landmarks : int or (m, p) array, optional
+    landmarks : int, (m, p) array, "rpcholesky" or `RPCholesky`, optional
         Nystrom features of that many inputs: O(n m^2) time.
     output_landmarks : int or collection of outputs, optional
         The same for the outputs. With both, n = 100,000 examples fit.
@@ -75,7 +102,9 @@ class IOKR(StreamRegressor):
     alpha_ : the alpha used
     loo_errors_ : (alphas,) mean squared left-out distance in the feature space, None for a single alpha
     kernel_, output_kernel_ : with everything learned from the data filled in
+    kernel_weights_ : (M,) weights of a list of kernels, None for one kernel
     candidates_ : distinct training outputs
+    landmarks_ : sums over rows that `merge` adds up, None without `landmarks`
     stream_ : the `PKAWV` of `partial_fit`, None after `fit`
     n_features_in_ : as in scikit-learn
 
@@ -93,6 +122,13 @@ class IOKR(StreamRegressor):
     >>> [sorted(one) for one in model.predict([[0.21]], return_top_k=2)[0]]
     [['sun', 'wind'], ['sun']]
     """
+
+    _behind_none = {"kernel": Gaussian}
+
+    stream_: PKAWV | None
+
+    _state_classes: ClassVar = {"coordinates_": Coordinates, "landmarks_": LandmarkRidge}
+    _defaults_for_old_files: ClassVar = {"landmarks_": None, "kernel_weights_": None}
 
     def __init__(
         self,
@@ -138,7 +174,7 @@ class IOKR(StreamRegressor):
         unlabelled : (u, p), optional
             Inputs without outputs, for the graph penalty (`alpha_graph` > 0).
         graph : (n + u, n + u) array, sparse matrix or networkx graph, optional
-            Weights between inputs, labelled ones first; similarities of near neighbours by default.
+            Weights between inputs, labelled ones first, or their Laplacian; near neighbours by default.
         """
         with self._all_or_nothing():
             self._fit(X, y, unlabelled, graph)
@@ -148,32 +184,48 @@ class IOKR(StreamRegressor):
         X = self._check_inputs(X, reset=True)
         alphas = check_alphas(self.alpha)
         output_kernel, outputs, given = self._check_outputs(y, X)
-        rng = generator(self.random_state)
-        scalar, operator = split_kernel(self.kernel, self.operator)
+        rng = as_generator(self.random_state)
+        several = isinstance(self.kernel, (list, tuple))
+        scalar, operator = split_kernel(None if several else self.kernel, self.operator)
         coordinates = coordinates_for(
-            output_kernel, outputs, self.output_landmarks, rng, orthonormal=operator is not None
+            output_kernel, outputs, self.output_landmarks, rng, orthonormal=several or operator is not None
         )
         every = self._all_inputs(X, unlabelled)
-        points = landmarks_among(self.landmarks, every, rng)
-        kernel: ScalarKernel = clone(scalar).resolve(every if points is None else points)
-        problem = FeatureProblem(
-            kernel,
-            every,
-            coordinates,
-            outputs,
-            operator_on(operator, coordinates, outputs),
-            self._penalty(kernel, every, X.shape[0], graph),
-            points,
-            self.fit_intercept,
-            whole(self.chunk_size, "chunk_size"),
-        )
-        if problem.penalty is not None and operator is not None:
-            raise ValueError(
-                "alpha_graph > 0 does not go with an operator on the output features: leave one of them out"
+        points = landmarks_among(self.landmarks, every, rng, scalar)
+
+        def problem_with(kernel: ScalarKernel) -> FeatureSpaceRidge:
+            return FeatureSpaceRidge(
+                kernel,
+                every,
+                coordinates,
+                outputs,
+                operator_on(operator, coordinates, outputs),
+                self._graph(kernel, every, graph),
+                float(self.alpha_graph),
+                points,
+                self.fit_intercept,
+                check_int(self.chunk_size, "chunk_size"),
             )
-        self.loo_errors_: Array | None = problem.left_out(alphas) if len(alphas) > 1 else None
-        self.alpha_ = float(alphas[0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())])
-        self.X_fit_, self.dual_coef_, self.intercept_ = problem.solve(self.alpha_)
+
+        self.loo_errors_: Array | None = None
+        self.kernel_weights_: Array | None = None
+        if several:
+            # The weights depend on alpha, so each alpha has a kernel of its own.
+            targets = coordinates.transform(outputs)
+            found = [learned_kernel(self.kernel, X, targets, a, intercept=self.fit_intercept, rng=rng) for a in alphas]
+            problems = [problem_with(kernel) for kernel, _ in found]
+            if len(alphas) > 1:
+                self.loo_errors_ = np.array([one.left_out(alphas[k : k + 1])[0] for k, one in enumerate(problems)])
+            best = 0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())
+            problem, self.kernel_weights_ = problems[best], found[best][1]
+        else:
+            problem = problem_with(clone(scalar).resolve(every if points is None else points))
+            self.loo_errors_ = problem.left_out(alphas) if len(alphas) > 1 else None
+            best = 0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())
+        kernel, self.alpha_ = problem.kernel, float(alphas[best])
+        solved = problem.solve(self.alpha_)
+        self.X_fit_, self.dual_coef_, self.intercept_, self.landmarks_ = solved
+        self.coordinates_, self.operator_ = coordinates, problem.operator
         self.kernel_, self.output_kernel_, self.stream_ = kernel, output_kernel, None
         self.anchors_, self.train_outputs_ = coordinates.anchors, given
 
@@ -181,22 +233,112 @@ class IOKR(StreamRegressor):
         """Labelled inputs first; the others only where the graph penalty uses them."""
         if positive(self.alpha_graph, "alpha_graph", zero=True) == 0 or unlabelled is None:
             return X
-        more = self._check_inputs(unlabelled, reset=False)
-        return sparse.csr_array(sparse.vstack([X, more])) if sparse.issparse(X) else np.concatenate([X, more])
+        return with_unlabelled(X, self._check_inputs(unlabelled, reset=False))
 
-    def _penalty(self, kernel: ScalarKernel, X: Any, labelled: int, graph: Any) -> Any:
+    def _graph(self, kernel: ScalarKernel, X: Any, graph: Any) -> sparse.csr_array | None:
         if self.alpha_graph == 0:
             return None
-        if takes_gram(self.kernel):
+        check_manifold(self.kernel)
+        return graph_of_inputs(graph, kernel, X, self.n_neighbors)
+
+    @available_if(_can_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from further rows, through the second-order learner of streams (`PKAWV`).
+
+        Inputs are seen from `landmarks` (points, or the first so many rows; the first 100 by default), outputs from
+        `output_landmarks` (outputs, or at most so many of those in the first rows; all of these by default; a linear
+        output kernel needs none). Given the same points, rows in any pieces give the model that `fit` gives. There is
+        no choice of alphas, no intercept and no graph penalty in a stream.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : n outputs
+        """
+        with self._transaction() as work:
+            if not hasattr(work, "output_kernel_"):
+                work._start(X, y)
+            else:
+                X = work._check_inputs(X, reset=False)
+                outputs = as_outputs(y, work.output_kernel_, "y")
+                work._learn(X, outputs, y)
+        return self
+
+    def merge(self, other: IOKR) -> Self:
+        """Learn what another model on the same landmarks has learned, exactly as from its rows.
+
+        Both must have been given the same points as `landmarks` and, unless the output kernel is linear, the same
+        outputs as `output_landmarks`, and have learned by `fit` or both by `partial_fit`. The parameters of this model
+        hold; the other is left as it is.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if not equal(self.output_kernel_, other.output_kernel_) or not same_outputs(self.anchors_, other.anchors_):
             raise ValueError(
-                "alpha_graph > 0 needs the kernel between all inputs: use Precomputed(matrix) with indices instead of "
-                "Precomputed()"
+                "models to be merged must have the same output kernel and the same output_landmarks: give all of them "
+                "the same outputs"
             )
-        weights = neighbour_graph(kernel, X, self.n_neighbors) if graph is None else graph
-        return penalty_matrix(weights, X.shape[0], labelled, float(self.alpha_graph))
+        with self._transaction() as work:
+            if work.stream_ is not None and other.stream_ is not None:
+                work.stream_.merge(other.stream_)
+            elif work.landmarks_ is not None and other.landmarks_ is not None:
+                work._solve_sums(work.landmarks_.merged(other.landmarks_))
+            else:
+                raise ValueError("models can be merged only if both have landmarks, and learned in the same way")
+            work._add_candidates(other.train_outputs_)
+        return self
+
+    def _solve_sums(self, sums: LandmarkRidge) -> None:
+        """Solve for sums over all rows, with everything else about the model known."""
+        C, b, _ = sums.solve(self.alpha_, intercept=self.fit_intercept)
+        solved = SolvedRidge.from_coordinates(self.coordinates_, self.operator_, self.X_fit_, C, b, sums)
+        self.X_fit_, self.dual_coef_, self.intercept_, self.landmarks_ = solved
+
+    def _add_candidates(self, y: Any) -> None:
+        """Keep outputs that were seen, each once, where predictions are looked for among them."""
+        if as_decoder(self.decoder, self.output_kernel_) is not None:
+            return
+        seen = concatenate_outputs([self.train_outputs_, y])
+        self.train_outputs_ = select_outputs(seen, distinct_outputs(as_outputs(seen, self.output_kernel_, "y"))[0])
+
+    def _start(self, X: Any, y: Any) -> None:
+        """Choose coordinates and landmarks from the first rows, and learn these rows."""
+        X = self._check_inputs(X, reset=True)
+        kernel, outputs, given = self._check_outputs(y, X)
+        alphas = check_alphas(self.alpha)
+        rng = as_generator(self.random_state)
+        scalar, operator = split_kernel(self.kernel, self.operator)
+        # Whatever comes later must have coordinates too, so that anchors are landmarks even where all are kept.
+        coordinates = coordinates_for(kernel, outputs, self.output_landmarks, rng, orthonormal=True)
+        T = operator_on(operator, coordinates, outputs) or Identity(count_outputs(coordinates.anchors))
+        if self.landmarks is None or isinstance(self.landmarks, (int, np.integer)):
+            selection: Any = Uniform(size=100 if self.landmarks is None else check_int(self.landmarks, "landmarks"))
+        else:
+            selection = Given(landmarks_among(self.landmarks, X, rng, scalar))
+        resolved = clone(scalar).resolve(X)
+        self.stream_ = PKAWV(resolved * T, float(alphas[0]), Nystrom(selection), forecaster="ridge", random_state=0)
+        self.kernel_, self.output_kernel_, self.coordinates_ = resolved, kernel, coordinates
+        self.anchors_, self.alpha_, self.landmarks_ = coordinates.anchors, float(alphas[0]), None
+        self.train_outputs_ = select_outputs(given, np.arange(0))
+        self._learn(X, outputs, y)
+
+    def _learn(self, X: Any, outputs: Outputs, y: Any) -> None:
+        check_lengths(X, outputs)
+        targets = self.coordinates_.transform(outputs)
+        norms = squared_norms(self.output_kernel_, outputs)
+        lost = np.flatnonzero((self.coordinates_.squared_norms(targets) < 1e-6 * norms) & (norms > 0))
+        if len(lost):
+            raise ValueError(
+                f"output {lost[0]} has nothing in common with the output_landmarks, so it cannot be learned: give "
+                "output_landmarks that cover what is to come"
+            )
+        assert self.stream_ is not None
+        self.stream_.partial_fit(dense(X), targets)
+        self._add_candidates(y)
 
     def _weights(self, X: Any) -> Array:
         if self.stream_ is not None:
-            return self._stream_weights(self.stream_, X)
+            coordinates = self.stream_.predict(dense(X)).reshape(X.shape[0], -1)
+            return self.coordinates_.to_anchors(coordinates)
         kernel = self.kernel_ * Identity(self.dual_coef_.shape[1])
         return Expansion(kernel, self.X_fit_, self.dual_coef_, self.intercept_)(X)

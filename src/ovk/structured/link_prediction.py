@@ -8,18 +8,18 @@ from operator import add
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._types import Array, Indices, Mask
+from ovk.graphs import as_adjacency
 from ovk.kernels import Gaussian, ScalarKernel, Scaled, as_kernel
-from ovk.solvers.cholesky import triangle
-from ovk.structured.graphs import as_adjacency
+from ovk.solvers.cholesky import cholesky_factor
 from ovk.structured.iokr import IOKR
-from ovk.structured.node_features import node_features
+from ovk.structured.nodes import node_features
 from ovk.structured.pairs import best_threshold, link_aucs
+from ovk.targets import check_inputs
 
 #: Known nodes whose pairs the threshold is chosen on: eight million pairs.
 THRESHOLD_NODES = 4000
@@ -80,6 +80,8 @@ class LinkPredictor(Parameters):
            [-0.05]])
     """
 
+    _behind_none = {"kernel": Gaussian}
+
     def __init__(
         self,
         kernel: Any = None,
@@ -105,7 +107,7 @@ class LinkPredictor(Parameters):
         self.alpha_graph = alpha_graph
         self.n_neighbors = n_neighbors
 
-    def fit(self, X: Any, graph: Any, *, known: Any = None) -> Self:
+    def fit(self, X: Any, graph: Any, *, known: Any = None, input_graph: Any = None) -> Self:
         """Learn from the inputs of nodes and a known graph.
 
         Parameters
@@ -116,13 +118,16 @@ class LinkPredictor(Parameters):
         known : (l,) indices or (n,) booleans, optional
             Nodes whose links are known; the others' rows of the graph are not looked at. The graph may also be given
             for them alone, (l, l). With `alpha_graph` > 0 the inputs of the other nodes are used too.
+        input_graph : (n, n) array, sparse matrix or networkx graph, optional
+            Weights between the inputs of all nodes, in the order of X, for the penalty of `alpha_graph`; similarities
+            of near neighbours by default.
         """
         with self._all_or_nothing():
-            self._fit(X, graph, known)
+            self._fit(X, graph, known, input_graph)
         return self
 
-    def _fit(self, X: Any, graph: Any, known: Any) -> None:
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+    def _fit(self, X: Any, graph: Any, known: Any, input_graph: Any) -> None:
+        X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
         n = X.shape[0]
         rows = _known_rows(known, n)
         A, names = as_adjacency(graph)
@@ -140,7 +145,9 @@ class LinkPredictor(Parameters):
             alpha_graph=self.alpha_graph,
             n_neighbors=self.n_neighbors,
         )
-        model.fit(X[rows], features, unlabelled=X[others] if len(others) else None)
+        model.fit(
+            X[rows], features, unlabelled=X[others] if len(others) else None, graph=_ordered(input_graph, rows, others)
+        )
         self.model_, self.embedding_, self.names_, self.adjacency_ = model, features, names, A
         self.X_known_, self.alpha_, self.loo_errors_ = X[rows], model.alpha_, model.loo_errors_
         self.__dict__.pop("_memo", None)
@@ -174,7 +181,7 @@ class LinkPredictor(Parameters):
         phi_i - h_without_i(x_i) = c_i / (A^-1)_ii with A = K + alpha I and C = A^-1 phi; with an intercept A^-1 is
         replaced by A^-1 - z z' / 1'z, z = A^-1 1.
         """
-        L = triangle(lambda: self.model_.kernel_(X), self.alpha_)
+        L = cholesky_factor(lambda: self.model_.kernel_(X), self.alpha_)
         inverse = L.solve(np.eye(X.shape[0]))
         if self.centre:
             z = inverse.sum(axis=1)
@@ -184,7 +191,7 @@ class LinkPredictor(Parameters):
     def embed(self, X: Any) -> Array:
         """h(u), (m, r): places of nodes in a space where inner products say who is linked."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        X = check_inputs(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return np.asarray(self.model_.predict(X)).reshape(X.shape[0], -1)
 
     def score_pairs(self, X: Any, Z: Any = None) -> Array:
@@ -204,7 +211,7 @@ class LinkPredictor(Parameters):
         return np.asarray(self._scaled(self.embed(X)) @ self._known().T)
 
     def _known(self) -> Array:
-        """Where the known nodes are, for scores."""
+        """Features of the known nodes, (l, r), with which pairs of a new and a known node are scored."""
         both = isinstance(self.observed, str)
         if both and self.observed != "both":
             raise ValueError(f"observed must be True, False or 'both', got {self.observed!r}")
@@ -214,7 +221,7 @@ class LinkPredictor(Parameters):
         return 0.5 * (placed + self._scaled(self.embedding_)) if both else placed
 
     def _scaled(self, H: Array) -> Array:
-        """What is multiplied to give scores."""
+        """The features whose inner products are the scores: of length one with `cosine`."""
         if not self.cosine:
             return H
         norms = np.linalg.norm(H, axis=1, keepdims=True)
@@ -252,7 +259,7 @@ class LinkPredictor(Parameters):
             self._add(found, labels, known, scores, np.ones(scores.shape, dtype=bool))
         return found
 
-    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, asked: npt.NDArray[np.bool_]) -> None:
+    def _add(self, graph: Any, left: list[Any], right: list[Any], scores: Array, asked: Mask) -> None:
         i, j = np.nonzero(asked & (scores > self.threshold_))
         graph.add_edges_from((left[a], right[b], {"weight": float(scores[a, b])}) for a, b in zip(i, j, strict=True))
 
@@ -275,7 +282,19 @@ class LinkPredictor(Parameters):
         return link_aucs(as_adjacency(graph)[0], scores, mask)
 
 
-def _known_rows(known: Any, n: int) -> npt.NDArray[np.intp]:
+def _ordered(graph: Any, rows: Indices, others: Indices) -> Any:
+    """A graph of all inputs with the known ones first, None for none."""
+    if graph is None:
+        return None
+    W, _ = as_adjacency(graph)
+    n = len(rows) + len(others)
+    if W.shape[0] != n:
+        raise ValueError(f"input_graph must have a row for each of the {n} nodes, got {W.shape[0]}")
+    order = np.concatenate([rows, others])
+    return sparse.csr_array(W[order][:, order])
+
+
+def _known_rows(known: Any, n: int) -> Indices:
     if known is None:
         return np.arange(n)
     rows = np.asarray(known)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.kernels import Gaussian, ScalarKernel, as_kernel
 from ovk.structured.outputs import ObjectKernel, as_outputs, takes_objects
 

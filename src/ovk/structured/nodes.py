@@ -1,4 +1,4 @@
-"""Kernels between the nodes of a graph: r(L), a decreasing function of its Laplacian."""
+"""Kernels between the nodes of a graph: r(L), a decreasing function of its Laplacian; nodes as points."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
+from scipy.linalg import lapack
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import expm_multiply, splu
 
-from ovk._params import cached
-from ovk._validation import Array, positive, whole
-from ovk.structured.graphs import as_adjacency, laplacian
+from ovk._params import cached, check_int, positive
+from ovk._types import Array, Indices
+from ovk.graphs import as_adjacency, laplacian
 from ovk.structured.outputs import ObjectKernel
 
 #: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.
@@ -23,10 +23,10 @@ SMALL_PART = 4000
 COLUMNS = 256
 
 
-class Part(NamedTuple):
-    """A connected part of a graph: its nodes, its Laplacian, and the eigenvectors of that where it is small."""
+class GraphComponent(NamedTuple):
+    """A connected component of a graph: its nodes, its Laplacian, and the eigenvectors of that where it is small."""
 
-    nodes: npt.NDArray[np.intp]
+    nodes: Indices
     L: sparse.csr_array
     eigenvectors: tuple[Array, Array] | None
 
@@ -61,7 +61,7 @@ class NodeKernel(ObjectKernel):
         )
 
     @cached
-    def _parts(self) -> tuple[list[Part], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def _parts(self) -> tuple[list[GraphComponent], Indices, Indices]:
         """Parts, the part of each node, and its place within the part."""
         A, _ = as_adjacency(self.graph)
         L = laplacian(A, normalised=self.normalised)
@@ -74,7 +74,7 @@ class NodeKernel(ObjectKernel):
             place[nodes] = np.arange(len(nodes))
             inner = sparse.csr_array(L[nodes][:, nodes])
             pairs = np.linalg.eigh(inner.toarray()) if len(nodes) <= SMALL_PART else None
-            parts.append(Part(nodes, inner, pairs))
+            parts.append(GraphComponent(nodes, inner, pairs))
         return parts, part_of.astype(np.intp), place
 
     @cached
@@ -84,7 +84,7 @@ class NodeKernel(ObjectKernel):
             names = as_adjacency(self.graph)[1]
         return None if names is None else {name: i for i, name in enumerate(names)}
 
-    def _indices(self, X: Any) -> npt.NDArray[np.intp]:
+    def _indices(self, X: Any) -> Indices:
         """Numbers of the nodes."""
         names, n = self._names(), len(self._parts()[1])
         if names is not None:
@@ -110,7 +110,7 @@ class NodeKernel(ObjectKernel):
             values[np.ix_(i, j)] = self._within(parts[number], place[rows[i]], place[columns[j]])
         return values
 
-    def _within(self, part: Part, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Array:
+    def _within(self, part: GraphComponent, rows: Indices, columns: Indices) -> Array:
         if part.eigenvectors is not None:
             e, V = part.eigenvectors
             return np.asarray((V[rows] * self.transfer(np.maximum(e, 0.0))) @ V[columns].T)
@@ -139,7 +139,17 @@ class NodeKernel(ObjectKernel):
         return values
 
 
-class Diffusion(NodeKernel):
+class _KernelOfBeta(NodeKernel, saved=False):
+    """A kernel of nodes with one parameter besides the graph."""
+
+    def __init__(self, graph: Any, beta: float = 1.0, normalised: bool = False, nodes: Any = None) -> None:
+        self.graph = graph
+        self.beta = beta
+        self.normalised = normalised
+        self.nodes = nodes
+
+
+class Diffusion(_KernelOfBeta):
     """k = exp(-beta L): how much of what starts at one node has diffused to the other by the time beta.
 
     Parameters
@@ -163,12 +173,6 @@ class Diffusion(NodeKernel):
            [0.158, 0.317, 0.526]])
     """
 
-    def __init__(self, graph: Any, beta: float = 1.0, normalised: bool = False, nodes: Any = None) -> None:
-        self.graph = graph
-        self.beta = beta
-        self.normalised = normalised
-        self.nodes = nodes
-
     def transfer(self, eigenvalues: Array) -> Array:
         return np.exp(-positive(self.beta, "beta", zero=True) * eigenvalues)
 
@@ -176,7 +180,7 @@ class Diffusion(NodeKernel):
         return np.asarray(expm_multiply(-positive(self.beta, "beta", zero=True) * L, E))
 
 
-class RegularisedLaplacian(NodeKernel):
+class RegularisedLaplacian(_KernelOfBeta):
     """k = (I + beta L)^-1: random walks of any length, the long ones damped.
 
     Parameters
@@ -192,12 +196,6 @@ class RegularisedLaplacian(NodeKernel):
     array([[0.667, 0.333],
            [0.333, 0.667]])
     """
-
-    def __init__(self, graph: Any, beta: float = 1.0, normalised: bool = False, nodes: Any = None) -> None:
-        self.graph = graph
-        self.beta = beta
-        self.normalised = normalised
-        self.nodes = nodes
 
     def transfer(self, eigenvalues: Array) -> Array:
         return np.asarray(1.0 / (1.0 + positive(self.beta, "beta", zero=True) * eigenvalues))
@@ -252,22 +250,55 @@ class RandomWalk(NodeKernel):
         return a
 
     def transfer(self, eigenvalues: Array) -> Array:
-        return np.asarray(np.maximum(1.0 - eigenvalues / self._a(), 0.0) ** whole(self.steps, "steps"))
+        return np.asarray(np.maximum(1.0 - eigenvalues / self._a(), 0.0) ** check_int(self.steps, "steps"))
 
     def columns(self, L: sparse.csr_array, E: Array) -> Array:
-        for _ in range(whole(self.steps, "steps")):
+        for _ in range(check_int(self.steps, "steps")):
             E = E - (L @ E) / self._a()
         return E
 
 
-_NAMES: dict[str, type[Diffusion] | type[RegularisedLaplacian]] = {
-    "diffusion": Diffusion,
-    "regularised_laplacian": RegularisedLaplacian,
-}
+#: Kernels of nodes that `LinkPredictor` knows by name.
+_NAMES: dict[str, type[_KernelOfBeta]] = {"diffusion": Diffusion, "regularised_laplacian": RegularisedLaplacian}
 
 
-def node_kernel(name: str, graph: Any, beta: float, normalised: bool) -> NodeKernel:
-    """The kernel of that name on the nodes of a graph."""
-    if name not in _NAMES:
-        raise ValueError(f"graph_kernel must be one of {sorted([*_NAMES, 'adjacency'])} or a matrix, got {name!r}")
-    return _NAMES[name](graph, beta, normalised)
+def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normalised: bool, centre: bool) -> Array:
+    """phi of the nodes of a graph as rows, (n, r), with phi phi' the graph kernel (centred, where asked).
+
+    Parameters
+    ----------
+    A : (n, n) links, checked by `as_adjacency`
+    graph_kernel : name of a kernel of nodes, "adjacency" for the positive part of A, or an (n, n) kernel matrix
+    """
+    if isinstance(graph_kernel, str) and graph_kernel == "adjacency":
+        e, V = np.linalg.eigh(A.toarray())
+        K = (V * np.maximum(e, 0.0)) @ V.T
+    elif isinstance(graph_kernel, str):
+        if graph_kernel not in _NAMES:
+            allowed = sorted([*_NAMES, "adjacency"])
+            raise ValueError(f"graph_kernel must be one of {allowed} or a matrix, got {graph_kernel!r}")
+        K = _NAMES[graph_kernel](A, beta, normalised)(range(A.shape[0]))
+    else:
+        K = np.asarray(graph_kernel, dtype=np.float64)
+        if K.shape != A.shape or not np.allclose(K, K.T):
+            raise ValueError(
+                f"graph_kernel must be a name or a symmetric ({A.shape[0]}, {A.shape[0]}) matrix over the known "
+                f"nodes, got shape {K.shape}"
+            )
+    if centre:
+        mean = K.mean(axis=0)
+        K = K - mean - mean[:, None] + mean.mean()
+    return _factor(K)
+
+
+def _factor(K: Array) -> Array:
+    """F, (n, r), with F F' = K, from a pivoted Cholesky factorisation."""
+    n, largest = len(K), max(float(np.diagonal(K).max()), 1e-300)
+    triangular, pivots, rank, _ = lapack.dpstrf(K.T, tol=1e-12 * largest, lower=1)
+    F = np.zeros((n, max(rank, 1)))
+    F[pivots - 1, :rank] = np.tril(triangular[:, :rank])
+    # What is left of an indefinite matrix is not small; one product with any vector shows it.
+    probe = np.cos(np.arange(n))
+    if np.linalg.norm(K @ probe - F @ (F.T @ probe)) > 1e-7 * largest * n:
+        raise ValueError("graph_kernel must be positive semi-definite, but it has negative eigenvalues")
+    return F

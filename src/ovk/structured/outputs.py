@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Set
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ovk._validation import Array
+from ovk._types import Array, Indices, Outputs
 from ovk.kernels import Precomputed, ScalarKernel
-
-#: (n, d) array or scipy sparse matrix, or a list of n objects.
-Outputs: TypeAlias = Any
+from ovk.targets import refuse_masked
 
 
 class ObjectKernel(ScalarKernel):
@@ -21,7 +19,7 @@ class ObjectKernel(ScalarKernel):
 
 
 def takes_objects(kernel: ScalarKernel) -> bool:
-    """Whether a kernel, or a part of a sum or product, is one of objects."""
+    """Whether a kernel takes objects: if it is an `ObjectKernel`, or a sum or product of one with others."""
     if isinstance(kernel, ObjectKernel):
         return True
     parts = kernel.get_params(deep=False).values()
@@ -35,6 +33,7 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     """
     if outputs is None:
         raise ValueError(f"requires {name} to be passed, but the target {name} is None: give one output for each input")
+    refuse_masked(outputs, name, "every input needs an output")
     if hasattr(outputs, "__array__") and not isinstance(outputs, np.ndarray):
         outputs = np.asarray(outputs)
     if isinstance(outputs, str) or not isinstance(outputs, Iterable):
@@ -58,19 +57,34 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     return rows[:, None] if rows.ndim == 1 else rows
 
 
-def count(outputs: Outputs) -> int:
-    """How many there are."""
+def count_outputs(outputs: Outputs) -> int:
+    """The number of outputs in a collection."""
     return int(outputs.shape[0]) if hasattr(outputs, "shape") else len(outputs)
 
 
-def take(outputs: Outputs, rows: npt.ArrayLike) -> Outputs:
-    """Some of them, in the given order."""
+def check_lengths(X: Any, outputs: Outputs) -> None:
+    """Raise an error unless there is one output for each row of X."""
+    found = count_outputs(outputs)
+    if found != X.shape[0]:
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: [{X.shape[0]}, {found}]; give one output for each row of X"
+        )
+
+
+def select_outputs(outputs: Any, rows: npt.ArrayLike) -> Any:
+    """The outputs at these positions, (m,) or (m, k), in the form of the collection."""
     chosen = np.asarray(rows, dtype=np.intp)
-    return outputs[chosen] if hasattr(outputs, "shape") else [outputs[i] for i in chosen]
+    if sparse.issparse(outputs):
+        matrix = sparse.csr_array(outputs)
+        return matrix[chosen] if chosen.ndim == 1 else [matrix[row] for row in chosen]
+    if hasattr(outputs, "__array__"):
+        return np.asarray(outputs)[chosen]
+    listed = outputs if isinstance(outputs, list) else list(outputs)
+    return [listed[i] for i in chosen] if chosen.ndim == 1 else [[listed[i] for i in row] for row in chosen]
 
 
-def join(parts: list[Outputs]) -> Outputs:
-    """Several collections, one after the other."""
+def concatenate_outputs(parts: list[Any]) -> Any:
+    """Several collections, one after the other, in the form of the first."""
     if len(parts) == 1:
         return parts[0]
     if sparse.issparse(parts[0]):
@@ -80,8 +94,8 @@ def join(parts: list[Outputs]) -> Outputs:
     return [one for part in parts for one in part]
 
 
-def keys(outputs: Outputs) -> list[Hashable]:
-    """Something for each output that is equal for equal outputs and can be looked up."""
+def hashable_keys(outputs: Outputs) -> list[Hashable]:
+    """A hashable key for each output; equal outputs have equal keys."""
     if sparse.issparse(outputs):
         rows = sparse.csr_array(outputs)
         rows.sum_duplicates()
@@ -103,12 +117,24 @@ def _key(one: Any) -> Hashable:
     return tuple(map(_key, one)) if isinstance(one, (list, tuple)) else one
 
 
-def first_of_each(outputs: Outputs) -> npt.NDArray[np.intp]:
-    """Positions of the distinct outputs, each where it stands first."""
-    first: dict[Hashable, int] = {}
-    for i, key in enumerate(keys(outputs)):
-        first.setdefault(key, i)
-    return np.fromiter(first.values(), dtype=np.intp, count=len(first))
+def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
+    """Positions of the distinct outputs of the first collection, each where it stands first; and for every collection
+    the number of each of its outputs among the distinct ones of all collections.
+
+    >>> distinct_outputs(["a", "b", "a"], ["b", "c"])
+    (array([0, 1]), [array([0, 1, 0]), array([1, 2])])
+    """
+    numbers: dict[Hashable, int] = {}
+    found = [
+        np.array([numbers.setdefault(key, len(numbers)) for key in hashable_keys(outputs)], dtype=np.intp)
+        for outputs in collections
+    ]
+    return np.unique(found[0], return_index=True)[1], found
+
+
+def same_outputs(one: Outputs, two: Outputs) -> bool:
+    """Whether two collections hold equal outputs in the same order."""
+    return count_outputs(one) == count_outputs(two) and hashable_keys(one) == hashable_keys(two)
 
 
 def squared_norms(kernel: ScalarKernel, outputs: Outputs) -> Array:

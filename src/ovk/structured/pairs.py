@@ -1,4 +1,4 @@
-"""How well links are ranked, apart for pairs with one new node and pairs with two."""
+"""How well links are ranked: areas under curves, separately for pairs with one and with two new nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ovk._validation import Array
+from ovk._types import Array
 
 
 def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc", "pr")) -> dict[str, float]:

@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ovk._validation import Array
-from ovk.expansion import chunks
+from ovk._types import Array, Indices, Outputs
+from ovk.expansion import row_slices
 from ovk.kernels import ScalarKernel
 from ovk.structured.candidates import Candidates, checked_blocks
-from ovk.structured.outputs import Outputs, count, first_of_each, join, keys, squared_norms, take
-
-Indices = npt.NDArray[np.intp]
+from ovk.structured.outputs import (
+    concatenate_outputs,
+    count_outputs,
+    distinct_outputs,
+    select_outputs,
+    squared_norms,
+)
 
 #: Kernel values between anchors and candidates kept while rows are predicted (512 MB).
 KEPT = 1 << 26
@@ -58,7 +61,7 @@ class SharedScores:
     def __init__(self, kernel: ScalarKernel, anchors: Outputs, candidates: Outputs) -> None:
         self._kernel, self._anchors, self._candidates = kernel, anchors, candidates
         self._half = 0.5 * squared_norms(kernel, candidates)
-        self._all = kernel(anchors, candidates) if count(anchors) * len(self._half) <= KEPT else None
+        self._all = kernel(anchors, candidates) if count_outputs(anchors) * len(self._half) <= KEPT else None
 
     def __call__(self, W: Array) -> Array:
         """(m, candidates) scores of predictions with weights W (m, anchors)."""
@@ -67,8 +70,8 @@ class SharedScores:
             scores -= self._half
             return scores
         scores = np.empty((len(W), len(self._half)))
-        for some in chunks(len(self._half), count(self._anchors)):
-            block = take(self._candidates, np.arange(some.start, some.stop))
+        for some in row_slices(len(self._half), count_outputs(self._anchors)):
+            block = select_outputs(self._candidates, np.arange(some.start, some.stop))
             scores[:, some] = W @ self._kernel(self._anchors, block) - self._half[some]
         return scores
 
@@ -77,8 +80,8 @@ def nearest_shared(
     kernel: ScalarKernel, anchors: Outputs, outputs: Outputs, weights: Iterator[Array], k: int
 ) -> Iterator[Indices]:
     """Positions (m, k) of the nearest distinct candidates, for each block of weights."""
-    first = first_of_each(outputs)
-    distinct = outputs if len(first) == count(outputs) else take(outputs, first)
+    first = distinct_outputs(outputs)[0]
+    distinct = outputs if len(first) == count_outputs(outputs) else select_outputs(outputs, first)
     scores = SharedScores(kernel, anchors, distinct)
     for W in weights:
         yield first[top_k(scores(W), k)]
@@ -89,8 +92,8 @@ def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candid
     best = np.empty((len(W), 0))
     kept: list[list[Any]] = [[] for _ in W]
     for given, outputs in checked_blocks(candidates, kernel, 0):
-        first = first_of_each(outputs)
-        scores = SharedScores(kernel, anchors, take(outputs, first))(W)
+        first = distinct_outputs(outputs)[0]
+        scores = SharedScores(kernel, anchors, select_outputs(outputs, first))(W)
         # What is best so far stands before the block, so that it wins ties.
         pool = np.concatenate([best, scores], axis=1)
         chosen = top_k(pool, k)
@@ -105,7 +108,7 @@ def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candid
 def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: list[Outputs]) -> list[Array]:
     """Scores of the candidates of each row; kernels are evaluated for many rows at once."""
     result: list[Array] = []
-    sizes = [count(one) for one in sets]
+    sizes = [count_outputs(one) for one in sets]
     start = 0
     limit = max(1, KEPT // max(W.shape[1], 1))
     while start < len(sets):
@@ -113,9 +116,9 @@ def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: l
         while stop < len(sets) and total + sizes[stop] <= limit:
             total += sizes[stop]
             stop += 1
-        together = join(sets[start:stop])
-        first, back = _distinct(together)
-        distinct = take(together, first)
+        together = concatenate_outputs(sets[start:stop])
+        first, (back,) = distinct_outputs(together)
+        distinct = select_outputs(together, first)
         values, half = kernel(anchors, distinct), 0.5 * squared_norms(kernel, distinct)
         edges = np.concatenate([[0], np.cumsum(sizes[start:stop])])
         for row in range(start, stop):
@@ -125,26 +128,19 @@ def scores_per_example(kernel: ScalarKernel, anchors: Outputs, W: Array, sets: l
     return result
 
 
-def _distinct(outputs: Outputs) -> tuple[Indices, Indices]:
-    """Positions of distinct outputs, and which of them each output is."""
-    numbers: dict[Any, int] = {}
-    back = np.array([numbers.setdefault(key, len(numbers)) for key in keys(outputs)], dtype=np.intp)
-    return first_of_each(outputs), back
-
-
 def nearest_per_example(
     kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Callable[[slice], Array], n: int, k: int
 ) -> list[list[Any]]:
     """The k nearest distinct outputs of each row's own candidates."""
     result: list[list[Any]] = []
-    for rows in chunks(n, count(anchors)):
+    for rows in row_slices(n, count_outputs(anchors)):
         weights = W(rows)
         given = [list(checked_blocks(candidates, kernel, row)) for row in range(rows.start, rows.stop)]
-        sets = [join([outputs for _, outputs in blocks]) for blocks in given]
+        sets = [concatenate_outputs([outputs for _, outputs in blocks]) for blocks in given]
         for blocks, outputs, scores in zip(
             given, sets, scores_per_example(kernel, anchors, weights, sets), strict=True
         ):
-            first = first_of_each(outputs)
+            first = distinct_outputs(outputs)[0]
             chosen = first[top_k(scores[None, first], k)[0]]
             everything = [one for block, _ in blocks for one in block]
             result.append([everything[int(i)] for i in chosen])

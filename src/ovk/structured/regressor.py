@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import MultiOutputMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import Parameters
-from ovk._validation import Array, whole
-from ovk.expansion import chunks
+from ovk._params import Parameters, check_int
+from ovk._transactions import Transactional, reads
+from ovk._types import Array, Outputs
+from ovk.expansion import row_slices
 from ovk.kernels import Linear, ScalarKernel, as_kernel
 from ovk.structured.candidates import Candidates, checked_blocks
 from ovk.structured.decoders import as_decoder
-from ovk.structured.outputs import Outputs, as_outputs, count, first_of_each, join, squared_norms, take
+from ovk.structured.outputs import (
+    as_outputs,
+    check_lengths,
+    concatenate_outputs,
+    count_outputs,
+    distinct_outputs,
+    select_outputs,
+    squared_norms,
+)
 from ovk.structured.preimage import (
     SharedScores,
     nearest_generated,
@@ -25,9 +34,10 @@ from ovk.structured.preimage import (
     nearest_shared,
     scores_per_example,
 )
+from ovk.targets import check_inputs
 
 
-class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
+class FeatureRegressor(MultiOutputMixin, Transactional, Parameters, ABC):
     """h(x) = sum_j w_j(x) phi(z_j): a combination of the features of anchor outputs z_j.
 
     To scikit-learn this is neither a regressor nor a classifier: outputs may be anything. A subclass learns the weights
@@ -53,36 +63,36 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
         """w_j(x), (m, anchors), for checked inputs."""
 
     def _check_inputs(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
 
     def _check_outputs(self, y: Any, X: Any) -> tuple[ScalarKernel, Outputs, Any]:
         """The output kernel, and the outputs in its form and as they came."""
         kernel: ScalarKernel = clone(Linear() if self.output_kernel is None else as_kernel(self.output_kernel))
         outputs = as_outputs(y, kernel, "y")
-        if count(outputs) != X.shape[0]:
-            raise ValueError(
-                f"X and y have inconsistent numbers of samples: [{X.shape[0]}, {count(outputs)}]; give one output for "
-                "each row of X"
-            )
+        check_lengths(X, outputs)
         kernel = kernel.resolve(outputs)
         as_decoder(self.decoder, kernel)
         # A kernel that knows no norms is refused now rather than in predict; one output is enough to see it.
-        squared_norms(kernel, take(outputs, np.arange(min(count(outputs), 1))))
+        squared_norms(kernel, select_outputs(outputs, np.arange(min(count_outputs(outputs), 1))))
         if sparse.issparse(y):
             return kernel, outputs, sparse.csr_array(y)
         return kernel, outputs, (np.asarray(y) if hasattr(y, "__array__") else list(y))
 
+    @reads
     def weights(self, X: Any) -> Array:
         """The weights w_j(x) of the anchors' features in h(x), (m, anchors)."""
         check_is_fitted(self)
         return self._weights(self._check_inputs(X, reset=False))
 
     @property
+    @reads
     def candidates_(self) -> Any:
         """The distinct training outputs, in order of appearance: where predictions are looked for by default."""
         check_is_fitted(self)
-        return pick(self.train_outputs_, first_of_each(as_outputs(self.train_outputs_, self.output_kernel_, "y")))
+        first, _ = distinct_outputs(as_outputs(self.train_outputs_, self.output_kernel_, "y"))
+        return select_outputs(self.train_outputs_, first)
 
+    @reads
     def decision_function(self, X: Any, candidates: Any = None) -> Any:
         """Scores of candidates, <h(x), phi(y)> - k(y, y) / 2: largest where |h(x) - phi(y)|^2 is smallest.
 
@@ -105,13 +115,14 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
                 )
             candidates.check(X.shape[0])
             blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
-            sets = [join([outputs for _, outputs in some]) for some in blocks]
+            sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
             return scores_per_example(kernel, self.anchors_, self._weights(X), sets)
         _, outputs = self._shared(candidates)
         scores = SharedScores(kernel, self.anchors_, outputs)
-        parts = [scores(self._weights(X[rows])) for rows in self._row_chunks(X, count(outputs))]
+        parts = [scores(self._weights(X[rows])) for rows in self._row_chunks(X, count_outputs(outputs))]
         return np.concatenate(parts)
 
+    @reads
     def predict(self, X: Any, candidates: Any = None, return_top_k: int = 1) -> Any:
         """The outputs whose features are nearest to h(x).
 
@@ -130,7 +141,7 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
         m outputs, in the form of the candidates; with return_top_k > 1 m collections of outputs
         """
         check_is_fitted(self)
-        k = whole(return_top_k, "return_top_k")
+        k = check_int(return_top_k, "return_top_k")
         X = self._check_inputs(X, reset=False)
         kernel, anchors = self.output_kernel_, self.anchors_
         decoder = as_decoder(self.decoder, kernel) if candidates is None else None
@@ -148,19 +159,19 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
                 kept = nearest_per_example(kernel, anchors, candidates, lambda r: self._weights(X[r]), X.shape[0], k)
             return _collected(kept, k)
         given, outputs = self._shared(candidates)
-        weights: Iterator[Array] = (self._weights(X[rows]) for rows in self._row_chunks(X, count(outputs)))
+        weights: Iterator[Array] = (self._weights(X[rows]) for rows in self._row_chunks(X, count_outputs(outputs)))
         chosen = np.concatenate(list(nearest_shared(kernel, anchors, outputs, weights, k)))
-        return pick(given, chosen[:, 0] if k == 1 else chosen)
+        return select_outputs(given, chosen[:, 0] if k == 1 else chosen)
 
     def _shared(self, candidates: Any) -> tuple[Any, Outputs]:
         given = self.candidates_ if candidates is None else candidates
         outputs = as_outputs(given, self.output_kernel_, "candidates")
-        if count(outputs) == 0:
+        if count_outputs(outputs) == 0:
             raise ValueError("candidates are empty: give at least one, or candidates=None for the training outputs")
         return given, outputs
 
     def _row_chunks(self, X: Any, width: int) -> Iterator[slice]:
-        return chunks(X.shape[0], max(width, count(self.anchors_)))
+        return row_slices(X.shape[0], max(width, count_outputs(self.anchors_)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination in the output feature space.
@@ -170,37 +181,24 @@ class FeatureRegressor(MultiOutputMixin, Parameters, ABC):
         kernel = self.output_kernel_
         truth = as_outputs(y, kernel, "y")
         found = as_outputs(self.predict(X), kernel, "prediction")
-        n = count(truth)
-        if n != count(found):
-            raise ValueError(f"X and y have inconsistent numbers of samples: [{count(found)}, {n}]")
+        n = count_outputs(truth)
+        if n != count_outputs(found):
+            raise ValueError(f"X and y have inconsistent numbers of samples: [{count_outputs(found)}, {n}]")
         w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         w = w / w.sum()
         norms = squared_norms(kernel, truth)
         error = norms + squared_norms(kernel, found)
         spread = float(w @ norms)
-        for rows in chunks(n, 128, most=1 << 14):
+        for rows in row_slices(n, 128, most=1 << 14):
             some = np.arange(rows.start, rows.stop)
-            mine = take(truth, some)
-            error[rows] -= 2.0 * np.diagonal(kernel(mine, take(found, some)))
+            mine = select_outputs(truth, some)
+            error[rows] -= 2.0 * np.diagonal(kernel(mine, select_outputs(found, some)))
             spread -= float(w[rows] @ kernel(mine, truth) @ w)
         missed = float(w @ error)
         if spread <= 1e-12 * float(w @ norms):
             # One class: there is nothing to explain.
             return 1.0 if missed <= 1e-12 * float(w @ norms) else 0.0
         return 1.0 - missed / spread
-
-
-def pick(given: Any, rows: Any) -> Any:
-    """Some of what a user gave, in the same form; rows (m,) or (m, k)."""
-    if isinstance(given, np.ndarray):
-        return given[rows]
-    if sparse.issparse(given):
-        csr = sparse.csr_array(given)
-        return csr[rows] if np.ndim(rows) == 1 else [csr[row] for row in rows]
-    if hasattr(given, "__array__"):
-        return np.asarray(given)[rows]
-    everything = list(given)
-    return [everything[i] for i in rows] if np.ndim(rows) == 1 else [[everything[i] for i in row] for row in rows]
 
 
 def _collected(kept: list[list[Any]], k: int) -> Any:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping
 from itertools import combinations, product
 from typing import Any, Self
 
-from ovk._validation import whole
-from ovk.structured.counted import CountedKernel
+from ovk._params import check_int
+from ovk.structured.label_kernels import CountedKernel
 
 
 def pieces(text: Any, k: int) -> Counter[Any]:
@@ -39,7 +39,7 @@ class KSpectrum(CountedKernel):
         self.normalise = normalise
 
     def parts(self, one: Any) -> Mapping[Hashable, float]:
-        return pieces(one, whole(self.k, "k"))
+        return pieces(one, check_int(self.k, "k"))
 
 
 class Mismatch(CountedKernel):
@@ -78,7 +78,7 @@ class Mismatch(CountedKernel):
         return type(self)(self.k, self.m, sorted({letter for text in X for letter in text}), self.normalise)
 
     def parts(self, one: Any) -> Mapping[Hashable, float]:
-        k, m = whole(self.k, "k"), whole(self.m, "m", least=0)
+        k, m = check_int(self.k, "k"), check_int(self.m, "m", least=0)
         if self.alphabet is None:
             raise ValueError("alphabet is not known yet: give it, or call resolve with the training outputs")
         total: Counter[Hashable] = Counter()

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ovk._params import Registered
-from ovk._validation import Array, whole
+from ovk._params import Registered, check_int
+from ovk._types import Array, Indices
+from ovk.structured.choices import dense
 from ovk.structured.regressor import FeatureRegressor
-
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -174,31 +172,25 @@ class OutputKernelTrees(FeatureRegressor):
         with self._all_or_nothing():
             X = self._check_inputs(X, reset=True)
             kernel, outputs, given = self._check_outputs(y, X)
-            G, inputs = kernel(outputs), _dense(X)
+            G, inputs = kernel(outputs), dense(X)
             rng = check_random_state(self.random_state)
-            features, least = self._features(X.shape[1]), whole(self.min_samples_leaf, "min_samples_leaf")
-            trees = whole(self.n_estimators, "n_estimators")
+            features, least = self._features(X.shape[1]), check_int(self.min_samples_leaf, "min_samples_leaf")
+            trees = check_int(self.n_estimators, "n_estimators")
             self.trees_ = [grow(inputs, G, features, least, rng) for _ in range(trees)]
             self.output_kernel_, self.anchors_, self.train_outputs_ = kernel, outputs, given
         return self
 
     def _features(self, p: int) -> int:
         wanted = self.max_features
-        if isinstance(wanted, str):
-            if wanted != "sqrt":
-                raise ValueError(f"max_features must be a whole number, a part in (0, 1] or 'sqrt', got {wanted!r}")
+        if isinstance(wanted, str) and wanted == "sqrt":
             return max(1, int(np.sqrt(p)))
-        if isinstance(wanted, float):
-            if not 0.0 < wanted <= 1.0:
-                raise ValueError(f"max_features must be a whole number, a part in (0, 1] or 'sqrt', got {wanted!r}")
+        if isinstance(wanted, float) and 0.0 < wanted <= 1.0:
             return max(1, int(wanted * p))
-        return min(whole(wanted, "max_features"), p)
+        if isinstance(wanted, (str, float)):
+            raise ValueError(f"max_features must be a whole number, a part in (0, 1] or 'sqrt', got {wanted!r}")
+        return min(check_int(wanted, "max_features"), p)
 
     def _weights(self, X: Any) -> Array:
-        inputs = _dense(X)
+        inputs = dense(X)
         total: Any = sum(tree.members[tree.leaves(inputs)] for tree in self.trees_)
         return np.asarray(total.toarray()) / len(self.trees_)
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

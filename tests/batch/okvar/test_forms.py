@@ -239,7 +239,7 @@ def test_networks_by_threshold_number_and_name(made):
 
 def test_aggregates(made):
     model = OKVAR().fit(made.series)
-    J = model._standard_jacobian(model.X_fit_)
+    J = model.dynamics_.standard_jacobian()
     off = ~np.eye(3, dtype=bool)
     for name, expected in {
         "mean": np.abs(J.mean(axis=0)),
@@ -252,14 +252,6 @@ def test_aggregates(made):
     np.testing.assert_allclose(own[off], J.std(axis=0).T[off])
     with pytest.raises(ValueError, match="aggregate must be a function or one of"):
         model.edge_scores(aggregate="sum")
-
-
-def test_the_masked_score_is_the_derivative_times_the_operator(made):
-    B = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    model = OKVAR(Gaussian(2.0) * ovk.operators.Dense(B)).fit(made.series)
-    np.testing.assert_allclose(model.edge_scores(mask_by_operator=True), model.edge_scores() * B)
-    with pytest.raises(ValueError, match="mask_by_operator needs a kernel with one operator"):
-        OKVAR(Transformable(Gaussian(1.0))).fit(made.series).edge_scores(mask_by_operator=True)
 
 
 def test_consensus_and_stability_over_all_things(made):
@@ -291,6 +283,21 @@ def test_selection_criteria(made):
     assert best.alpha == models[int(values.argmin())].alpha
     with pytest.raises(ValueError, match="at least 2 series"):
         leave_one_series_out(models[0], made.series[0])
+
+
+def test_forecasts_of_left_out_series_choose(made):
+    models = [OKVAR("linear", alpha) for alpha in (1.0, 1e8)]
+    best, values = best_okvar(models, made.series, criterion="forecast")
+    assert best.alpha == models[int(values.argmin())].alpha
+    # The definition: learn without a series, go on from each of its states, compare four steps later.
+    gaps = []
+    for k, left in enumerate(made.series):
+        fitted = OKVAR("linear", 1.0).fit([one for j, one in enumerate(made.series) if j != k])
+        for end in range(1, 5):
+            gaps.append((fitted.forecast(4, left[:end])[-1] - left[end + 3]) / fitted.scale_)
+    np.testing.assert_allclose(values[0], np.log(np.square(gaps).mean(axis=0)).mean())
+    with pytest.raises(ValueError, match="at least 2 series, one of them of 5 points"):
+        best_okvar(models, [one[:4] for one in made.series], criterion="forecast")
 
 
 def test_a_warm_path_ends_where_cold_fits_end(made):

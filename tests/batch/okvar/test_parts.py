@@ -1,18 +1,23 @@
 """The parts that OKVAR is made of: smoothing, low pass, integrals, evidence, ranks."""
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
+import pytest
 from scipy.integrate import solve_ivp
 
-import naive
+import reference
 from ovk import OKVAR
 from ovk.batch import parent_probabilities, rank_average
-from ovk.batch.okvar.network import choose, pooled_p_values
-from ovk.batch.okvar.series import Series, low_passed, smoothed
-from ovk.batch.okvar.transitions import trapezoidal, windows
+from ovk.batch.okvar.closed_form import ClosedFormCoefficients
+from ovk.batch.okvar.coupling import Decomposable, Entrywise
+from ovk.batch.okvar.networks import choose, pooled_p_values
+from ovk.batch.okvar.parents import KEPT
+from ovk.batch.okvar.regression import UnpenalisedTerms, trapezoidal, windows
+from ovk.batch.okvar.series import TimeSeries, low_passed, smoothed
 from ovk.datasets import make_gene_network
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Linear
 
 
 def test_smoothing_keeps_lines_and_fills_holes():
@@ -20,27 +25,27 @@ def test_smoothing_keeps_lines_and_fills_holes():
     line = np.column_stack([2 * times - 1, 0.5 - times])
     holes = line.copy()
     holes[2, 0] = holes[0, 1] = np.nan
-    np.testing.assert_allclose(smoothed(Series(holes, times), 1.5).values, line, atol=1e-9)
-    assert smoothed(Series(holes, times), 0.0).values is holes
+    np.testing.assert_allclose(smoothed(TimeSeries(holes, times), 1.5).values, line, atol=1e-9)
+    assert smoothed(TimeSeries(holes, times), 0.0).values is holes
 
 
 def test_smoothing_takes_noise_off():
     rng = np.random.default_rng(0)
     times = np.linspace(0, 10, 200)
     truth = np.sin(times)[:, None]
-    noisy = Series(truth + 0.3 * rng.standard_normal(truth.shape), times)
+    noisy = TimeSeries(truth + 0.3 * rng.standard_normal(truth.shape), times)
     assert np.abs(smoothed(noisy, 0.3).values - truth).mean() < 0.4 * np.abs(noisy.values - truth).mean()
 
 
 def test_smoothing_far_from_anything_leaves_a_hole():
-    series = Series(np.array([[1.0], [np.nan], [2.0]]), np.array([0.0, 500.0, 1000.0]))
+    series = TimeSeries(np.array([[1.0], [np.nan], [2.0]]), np.array([0.0, 500.0, 1000.0]))
     np.testing.assert_array_equal(np.isnan(smoothed(series, 1.0).values[:, 0]), [False, True, False])
 
 
 def test_the_low_pass_solves_its_equation():
     times = np.array([0.0, 1.0, 1.5, 4.0, 7.0])
     x = np.random.default_rng(0).uniform(size=(5, 1))
-    found = low_passed(Series(x, times), 2.0).values
+    found = low_passed(TimeSeries(x, times), 2.0).values
 
     def slope(t, p):
         return (np.interp(t, times, x[:, 0]) - p) / 2.0
@@ -71,25 +76,45 @@ def test_predictions_with_memory_do_not_depend_on_the_unit_of_time():
     np.testing.assert_allclose(timed.forecast(3, made.series[0]), plain.forecast(3, made.series[0]))
 
 
-def test_evidence_is_that_of_all_sets_one_by_one():
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear()])
+def test_evidence_is_that_of_all_sets_one_by_one(kernel):
     made = make_gene_network(4, 2, 6, random_state=0)
-    model = OKVAR(Gaussian(2.0), 0.5, target="integral", memory=1.0)
+    model = OKVAR(kernel, 0.5, target="integral", memory=1.0)
     found = parent_probabilities(model, made.series, max_parents=2, temperature=3.0, prior_odds=0.5)
     regression = model.regression(made.series)
     W = regression.W.toarray()
     for target in range(4):
-        columns = np.column_stack([regression.E, regression.O[:, target]])
+        columns = np.column_stack([regression.E, regression.decaying[:, target]])
         others = [j for j in range(4) if j != target]
         sets = [S for k in range(3) for S in combinations(others, k)]
         logs = []
         for S in sets:
             Z = regression.Z[:, list(S)]
-            K = W @ naive.scalar_gram(Gaussian(2.0), Z) @ W.T / 0.5 if S else np.zeros((12, 12))
-            logs.append((naive.log_evidence(K, regression.Y[:, target], columns) + len(S) * np.log(0.5)) / 3.0)
+            K = W @ reference.scalar_gram(kernel, Z) @ W.T / 0.5 if S else np.zeros((12, 12))
+            logs.append((reference.log_evidence(K, regression.Y[:, target], columns) + len(S) * np.log(0.5)) / 3.0)
         weights = np.exp(np.array(logs) - max(logs))
         weights /= weights.sum()
         expected = [sum(w for w, S in zip(weights, sets, strict=True) if j in S) for j in range(4)]
         np.testing.assert_allclose(found[:, target], expected, atol=1e-8)
+
+
+def test_the_evidence_of_many_sets_needs_no_more_memory_than_that_of_a_few():
+    x = np.random.default_rng(0).standard_normal((80, 24)).cumsum(axis=0)
+    tracemalloc.start()
+    parent_probabilities(OKVAR(Gaussian(5.0)), x, max_candidates=8)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5 * KEPT
+
+
+def test_a_linear_kernel_weighs_the_parents_of_a_hundred_variables():
+    rng = np.random.default_rng(0)
+    x = np.zeros((150, 100))
+    for t in range(149):
+        x[t + 1] = 0.5 * x[t] + rng.standard_normal(100)
+        x[t + 1, 1::2] += 0.8 * x[t, ::2]
+    found = parent_probabilities(OKVAR("linear", target="increment"), x, max_candidates=6)
+    assert found[np.arange(0, 100, 2), np.arange(1, 100, 2)].min() > 0.9
 
 
 def test_rank_averages_know_nothing_of_scales():
@@ -111,3 +136,18 @@ def test_p_values_count_what_reaches_the_score():
     null = np.zeros((1, 2, 2))
     null[0, 0, 1], null[0, 1, 0] = 0.3, 0.6
     np.testing.assert_allclose(pooled_p_values(np.array([[0.0, 0.5], [0.3, 0.0]]), null)[[0, 1], [1, 0]], [2 / 3, 1.0])
+
+
+@pytest.mark.parametrize("make", ["decomposable", "entrywise"])
+def test_degrees_of_freedom_are_the_trace_of_the_smoother(make):
+    made = make_gene_network(3, 2, 8, random_state=0)
+    model = OKVAR(Gaussian(2.0), 0.5, target="integral")
+    regression = model.regression(made.series)
+    G = reference.scalar_gram(Gaussian(2.0), regression.Z)
+    rng = np.random.default_rng(0)
+    B = np.cov(rng.standard_normal((3, 9)))
+    coupling = Decomposable(G) if make == "decomposable" else Entrywise(G[:, None, :, None] * np.ones((1, 3, 1, 3)))
+    found = ClosedFormCoefficients(coupling, regression, UnpenalisedTerms(regression)).freedom(B, 0.5)
+    W = regression.W.toarray()
+    K = np.kron(W @ G @ W.T, B)
+    np.testing.assert_allclose(found, np.trace(K @ np.linalg.inv(K + 0.5 * np.eye(len(K)))), rtol=1e-8)

@@ -24,8 +24,8 @@ def make():
     closed = OnCurves(Gaussian(0.5), basis=FourierBasis(3)) * Integral(Periodic(Gaussian(0.2), 1.5))
     return {
         "curves": FunctionalRidge(Gaussian(0.7) * Integral(), 0.1, grid=T, fit_intercept=True).fit(X, holes),
-        "closed": FunctionalRidge(closed, 0.1, grid=Grid(T, period=1.5)).fit(X, Y),
-        "chosen": FunctionalRidgeCV(alphas=[0.1, 1.0], grid=T, n_eigen=[2, 4]).fit(X, Y),
+        "closed": FunctionalRidge(closed, 0.1, grid=Grid(T, period=1.5), fit_intercept=False).fit(X, Y),
+        "chosen": FunctionalRidgeCV(alphas=[0.1, 1.0], grid=T, n_eigen=[2, 4], fit_intercept=False).fit(X, Y),
         "kernels": MovKL(kernels, 0.1, grid=T).fit(X, Y),
         "kernels chosen": MovKLCV(kernels, [0.1, 1.0], 1.0, grid=T, fit_intercept=True).fit(X, Y),
         "labels": MovKLClassifier(kernels, 0.1, grid=T).fit(X, (Y > 0.5).astype(int)),

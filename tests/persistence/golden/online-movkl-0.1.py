@@ -14,7 +14,9 @@ kernels = [Gaussian(0.7) * Identity(), Gaussian(0.7) * Integral(), Linear() * In
 
 
 def make():
-    return OnlineMovKL(kernels, OLOK(alpha=0.01, truncation=8), bound=2.0, grid=T).partial_fit(X[:15], Y[:15])
+    return OnlineMovKL(kernels, OLOK(alpha=0.01, schedule=1.0, truncation=8), bound=2.0, grid=T).partial_fit(
+        X[:15], Y[:15]
+    )
 
 
 def check(loaded):

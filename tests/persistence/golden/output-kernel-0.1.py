@@ -16,10 +16,12 @@ new = np.array([[0.2, 0.4], [0.9, 0.1]])
 
 def make():
     return {
-        "path": OutputKernelRidge(Gaussian(0.5)).fit(X, Y),
-        "sparse": OutputKernelRidge(Gaussian(0.5), 0.1, penalty="sparse").fit(X, Y),
+        "path": OutputKernelRidge(Gaussian(0.5), fit_intercept=False).fit(X, Y),
+        "sparse": OutputKernelRidge(Gaussian(0.5), 0.1, penalty="sparse", fit_intercept=False).fit(X, Y),
         "holes": OutputKernelRidge(Gaussian(0.5), 0.1, penalty=Frobenius(2.0), fit_intercept=True).fit(X, holes),
-        "fixed": OutputKernelRidge(Gaussian(0.5) * MeanRegularised(0.5, 2.0), 0.1, max_iter=0).fit(X, Y),
+        "fixed": OutputKernelRidge(Gaussian(0.5) * MeanRegularised(0.5, 2.0), 0.1, max_iter=0, fit_intercept=False).fit(
+            X, Y
+        ),
     }
 
 

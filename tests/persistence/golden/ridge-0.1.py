@@ -1,4 +1,4 @@
-"""Fitted ridge models of every form, with kernels of every room."""
+"""Fitted ridge models of every form, with kernels of every package."""
 
 import numpy as np
 
@@ -18,18 +18,20 @@ new = np.array([[0.2, 0.4], [0.9, 0.1]])
 def make():
     two = Gaussian(0.5) * MixedEffect(0.5) + 0.3 * Linear() * Dense(np.array([[2.0, 0.5], [0.5, 1.0]]))
     return {
-        "default": OVKRidge().fit(X, Y[:, 0]),
+        "default": OVKRidge(fit_intercept=False).fit(X, Y[:, 0]),
         "sum with holes and intercept": OVKRidge(two, 0.1, fit_intercept=True).fit(X, holes),
-        "weights and an alpha each": OVKRidge(Gaussian("median") * LowRank([[1.0], [0.5]], 0.1), [0.1, 0.2]).fit(
-            X, Y, np.arange(12.0) + 1
-        ),
-        "long form": OVKRidge(Matern(1.5, 0.7) * GraphLaplacian(path, 0.5), 0.1).fit(
+        "weights and an alpha each": OVKRidge(
+            Gaussian("median") * LowRank([[1.0], [0.5]], 0.1), [0.1, 0.2], fit_intercept=False
+        ).fit(X, Y, np.arange(12.0) + 1),
+        "long form": OVKRidge(Matern(1.5, 0.7) * GraphLaplacian(path, 0.5), 0.1, fit_intercept=False).fit(
             X, Y[:, 0], task=np.arange(12) % 2
         ),
-        "field": OVKRidge(CurlFree(Gaussian(0.5)) + DivFree(Gaussian(0.5)), 0.1).fit(X, Y),
-        "diagonal": OVKRidge(Diagonal([Gaussian(0.5), Linear()]), 0.1).fit(X, Y),
-        "landmarks": OVKRidge(Gaussian(0.5) * Cluster(["a", "a"], 0.5), 0.1, landmarks=X[:5]).fit(X, holes),
-        "chosen": OVKRidgeCV(Gaussian(0.5), [0.1, 1.0], omegas=[0.0, 0.5]).fit(X, Y),
+        "field": OVKRidge(CurlFree(Gaussian(0.5)) + DivFree(Gaussian(0.5)), 0.1, fit_intercept=False).fit(X, Y),
+        "diagonal": OVKRidge(Diagonal([Gaussian(0.5), Linear()]), 0.1, fit_intercept=False).fit(X, Y),
+        "landmarks": OVKRidge(Gaussian(0.5) * Cluster(["a", "a"], 0.5), 0.1, landmarks=X[:5], fit_intercept=False).fit(
+            X, holes
+        ),
+        "chosen": OVKRidgeCV(Gaussian(0.5), [0.1, 1.0], omegas=[0.0, 0.5], fit_intercept=False).fit(X, Y),
     }
 
 

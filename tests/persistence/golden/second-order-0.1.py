@@ -37,6 +37,8 @@ def check(loaded):
         one, two = loaded[name], model
         if name == "classes":
             np.testing.assert_allclose(one.decision_function(new), two.decision_function(new), rtol=0, atol=1e-9)
+            np.testing.assert_array_equal(*(m.predict_then_learn(X, np.arange(30) % 2) for m in (one, two)))
+            np.testing.assert_allclose(one.decision_function(new), two.decision_function(new), rtol=0, atol=1e-9)
             continue
         np.testing.assert_allclose(one.predict(new), two.predict(new), rtol=0, atol=1e-9, err_msg=name)
         more = one.predict_then_learn(X, holes), two.predict_then_learn(X, holes)

@@ -37,3 +37,7 @@ def check(loaded):
         np.testing.assert_allclose(predictions[1].widths, predictions[0].widths, rtol=1e-9, err_msg=name)
         if name != "fit":
             np.testing.assert_allclose(loaded[name].result().mse, model.result().mse, rtol=1e-9, err_msg=name)
+            further = [one.predict_then_learn(NEW) for one in (model, loaded[name])]
+            np.testing.assert_allclose(further[1].F, further[0].F, rtol=1e-9, err_msg=name)
+            np.testing.assert_allclose(further[1].widths, further[0].widths, rtol=1e-9, err_msg=name)
+            np.testing.assert_allclose(loaded[name].result().mse, model.result().mse, rtol=1e-9, err_msg=name)

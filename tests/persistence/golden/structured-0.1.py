@@ -63,7 +63,8 @@ def make():
 
 
 def check(loaded):
-    for name, model in make().items():
+    made = make()
+    for name, model in made.items():
         if name == "links":
             np.testing.assert_allclose(loaded[name].score_pairs(new), model.score_pairs(new), atol=1e-9)
             assert np.isclose(loaded[name].threshold_, model.threshold_)
@@ -73,3 +74,5 @@ def check(loaded):
             loaded[name].decision_function(new), model.decision_function(new), atol=1e-8, err_msg=name
         )
         assert len(loaded[name].predict(new)) == len(new)
+    later = [models["stream"].partial_fit(new, words[:4]).decision_function(X) for models in (loaded, made)]
+    np.testing.assert_allclose(*later, atol=1e-8)

@@ -14,15 +14,14 @@ def make():
     base = np.arange(6).reshape(2, 3)
     keys = {1: "a", "1": "b", (1, 2): "c"}
     return {
-        "plain": [None, True, 3, -(2**70), 0.1, -0.0, float("inf"), 1 - 2j, "é\0\ud800", b"\0\xff"],
-        "containers": ((1, [2]), keys, {1, "x"}, frozenset({2.5}), range(1, 9, 3), slice(2)),
-        "numbers": [base.astype(code) for code in "?bhiqBHIQefdFD"],
+        "plain": [None, True, 3, -(2**70), 0.1, -0.0, float("inf"), "é\0\ud800", b"\0\xff"],
+        "containers": ((1, [2]), keys, {1, "x"}, frozenset({2.5})),
+        "numbers": [base.astype(code) for code in "?bhiqBHIQefd"],
         "layouts": [np.asfortranarray(base * 0.5), np.array(2.5), np.empty((0, 2))],
         "text": [np.array(["ab", "é"]), np.array([b"ab"]), np.array(["x0", None], dtype=object)],
         "times": [np.array(["2024-02-29", "NaT"], "M8[D]"), np.array([3], "m8[25s]")],
-        "scalars": [np.float32(0.1), np.int64(-3), np.bool_(True), np.complex64(1j), np.str_("s"),
+        "scalars": [np.float32(0.1), np.int64(-3), np.bool_(True), np.str_("s"),
                     np.bytes_(b"b"), np.datetime64("2024-01-01T12", "h")],
-        "dtypes": [np.dtype("f4"), np.dtype(">i8"), np.dtype("U3"), np.dtype(object)],
         "sparse": [kind(base) for kind in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array,
                                            sparse.csc_matrix, sparse.coo_array, sparse.coo_matrix)],
         "random": [generator, random, generator, random, *(np.random.Generator(kind(3)) for kind in (

@@ -2,7 +2,7 @@
 
 from ovk.batch.okvar.consensus import consensus, stability_selection
 from ovk.batch.okvar.model import OKVAR
-from ovk.batch.okvar.network import Network, rank_average
+from ovk.batch.okvar.networks import Network, rank_average
 from ovk.batch.okvar.parents import parent_probabilities
 from ovk.batch.okvar.selection import best_okvar, leave_one_series_out, penalty_path
 

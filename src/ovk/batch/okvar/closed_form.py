@@ -12,11 +12,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.batch.okvar.coupling import Coupling, Decomposable
-from ovk.batch.okvar.nuisance import Nuisance
+from ovk.batch.okvar.regression import SeriesRegression, UnpenalisedTerms
 from ovk.batch.okvar.splitting import Splitting
-from ovk.batch.okvar.transitions import Regression
 from ovk.operators.base import spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
@@ -26,7 +25,7 @@ DENSE_LIMIT = 5000
 MANY, NEGLIGIBLE = 500, 1e-9
 
 
-class ClosedForm:
+class ClosedFormCoefficients:
     """Solves for C at any operator and alpha; what does not depend on them is done once.
 
     `possible` says whether a closed form exists at an affordable price: for decomposable kernels with complete outputs,
@@ -34,10 +33,10 @@ class ClosedForm:
     them C and the decays are solved for in turn.
     """
 
-    def __init__(self, coupling: Coupling, regression: Regression, nuisance: Nuisance) -> None:
-        self.coupling, self.regression, self.nuisance = coupling, regression, nuisance
-        self._separable = isinstance(coupling, Decomposable) and bool(nuisance.seen.all())
-        self._small = int(nuisance.seen.sum()) <= DENSE_LIMIT
+    def __init__(self, coupling: Coupling, regression: SeriesRegression, unpenalised: UnpenalisedTerms) -> None:
+        self.coupling, self.regression, self.unpenalised = coupling, regression, unpenalised
+        self._separable = isinstance(coupling, Decomposable) and bool(unpenalised.seen.all())
+        self._small = int(unpenalised.seen.sum()) <= DENSE_LIMIT
         self._pairs: Eigenpairs | None = None
 
     @property
@@ -51,7 +50,7 @@ class ClosedForm:
         For decaying coupled outputs they start from a given decay; with few `turns` they are not yet at the minimum,
         but below where they started.
         """
-        mixed = self.regression.O is not None and not _is_multiple_of_identity(B)
+        mixed = self.regression.decaying is not None and not _is_multiple_of_identity(B)
         if not self._separable or (mixed and self._small and turns > 10):
             return self._dense(B, alpha)
         if not mixed:
@@ -60,7 +59,7 @@ class ClosedForm:
             C = self._decoupled(B, alpha, decay)
             before = decay
             values = self.coupling.values(self.coupling.features(C), B)
-            _, decay = self.nuisance.coefficients(self.regression.left(values))
+            _, decay = self.unpenalised.coefficients(self.regression.left(values))
             if np.abs(decay - before).max() <= 1e-8 * max(float(decay.max()), 1e-300):
                 break
         return C
@@ -81,7 +80,11 @@ class ClosedForm:
         """The problem with a penalty taken apart, for given decays; None where nothing decouples."""
         if not self._separable or alpha == 0:
             return None
-        Y = self.regression.Y if self.regression.O is None else self.regression.Y + decay * self.regression.O
+        Y = (
+            self.regression.Y
+            if self.regression.decaying is None
+            else self.regression.Y + decay * self.regression.decaying
+        )
         if self.regression.W is None:
             return Splitting.in_eigenvectors(*self._spectra(B, alpha), Y, self.regression.E, alpha)
         if not _is_multiple_of_identity(B) or B[0, 0] == 0:
@@ -100,7 +103,7 @@ class ClosedForm:
     def _decoupled(self, B: Array, alpha: float, decay: Array | None) -> Array:
         """One scalar problem for each eigenvector of B, all of them in the eigenvectors of W G W'."""
         pairs, t, V = self._spectra(B, alpha)
-        own, Y, E = self.regression.O, self.regression.Y, self.regression.E
+        own, Y, E = self.regression.decaying, self.regression.Y, self.regression.E
         if decay is not None and own is not None:
             Y, own = Y + decay * own, None
         Y = Y @ V
@@ -129,24 +132,24 @@ class ClosedForm:
         for _ in range(2):
             # One side, then the other: rows (point, output) become columns.
             K = self.regression.left(K).reshape(n * d, -1).T.reshape(-1, d * n * d)
-        seen = self.nuisance.seen.reshape(-1)
+        seen = self.unpenalised.seen.reshape(-1)
         return np.asarray(K.reshape(n * d, n * d)[np.ix_(seen, seen)])
 
     def _dense(self, B: Array, alpha: float) -> Array:
         """All observed entries in one system."""
-        regression, seen = self.regression, self.nuisance.seen.reshape(-1)
+        regression, seen = self.regression, self.unpenalised.seen.reshape(-1)
         n, d = regression.Y.shape
         A = self._observed(B)
         A[np.diag_indices_from(A)] += alpha
         factor = cho_factor(A, lower=True, overwrite_a=True)
         columns = np.einsum("ne,pq->npeq", regression.E, np.eye(d)).reshape(n * d, -1)
-        if regression.O is not None:
-            own = np.einsum("np,pq->npq", -regression.O, np.eye(d)).reshape(n * d, d)
+        if regression.decaying is not None:
+            own = np.einsum("np,pq->npq", -regression.decaying, np.eye(d)).reshape(n * d, d)
             columns = np.column_stack([columns, own])
         columns, y = columns[seen], regression.Y.reshape(-1)[seen]
         solved, SY = cho_solve(factor, columns), cho_solve(factor, y)
         used = np.ones(columns.shape[1], dtype=bool)
-        first = columns.shape[1] - (d if regression.O is not None else 0)
+        first = columns.shape[1] - (d if regression.decaying is not None else 0)
         while True:
             coefficients = np.zeros(len(used))
             coefficients[used] = _least_squares(columns[:, used].T @ solved[:, used], columns[:, used].T @ SY)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from ovk._progress import ProgressBar
-from ovk._validation import Array, in_interval, whole
+from ovk._params import check_int, in_interval
+from ovk._progress import track
+from ovk._types import Array
 from ovk.batch.okvar.model import OKVAR
-from ovk.batch.okvar.network import Network, choose, off_diagonal, rank_average
-from ovk.batch.okvar.series import Series
-
-Job = Callable[[], Array]
+from ovk.batch.okvar.networks import Network, choose, off_diagonal, rank_average
+from ovk.batch.okvar.selection import fitted_to
+from ovk.batch.okvar.series import TimeSeries, read_series
 
 
 def consensus(
@@ -59,12 +59,9 @@ def consensus(
     np.int64(3)
     """
     listed = [models] if isinstance(models, OKVAR) else list(models)
-    parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
-    jobs = [
-        _scoring(model, part, {"aggregate": aggregate, "balance": balance}) for model in listed for _, part in parts
-    ]
-    scores = rank_average(_run(jobs, n_jobs, "finding a consensus"))
-    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), parts[0][0])
+    names, parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
+    scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs, "finding a consensus"))
+    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), names)
 
 
 def stability_selection(
@@ -112,60 +109,49 @@ def stability_selection(
     >>> bool(network.scores.max() <= 1.0)
     True
     """
-    parts = _parts([model], X, series, times, "subsamples", n_subsamples, fraction, random_state)
-    options = {"aggregate": aggregate, "balance": balance}
-    found = _run([_scoring(model, part, options) for _, part in parts], n_jobs, "selecting")
+    names, parts = _parts([model], X, series, times, "subsamples", n_subsamples, fraction, random_state)
+    found = _all_scores([model], parts, aggregate, balance, n_jobs, "selecting")
     d = len(found[0])
-    k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else whole(top_k, "top_k")
+    k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else check_int(top_k, "top_k")
     shares = np.mean([choose(scores, None, k, None, None) for scores in found], axis=0)
     chosen = off_diagonal(d) & (shares >= in_interval(threshold, "threshold", 0, 1))
-    return Network(shares, chosen, np.zeros_like(shares), parts[0][0])
+    return Network(shares, chosen, np.zeros_like(shares), names)
 
 
 def _parts(
     models: list[OKVAR], X: Any, series: Any, times: Any, over: str, count: int, fraction: float, random_state: Any
-) -> list[tuple[tuple[str, ...], list[Series]]]:
-    """Names of the variables and the series of each fit."""
+) -> tuple[tuple[str, ...], list[list[TimeSeries]]]:
+    """Names of the variables, and the series of each fit."""
     if not models:
         raise ValueError("models must hold at least one OKVAR")
     reader: OKVAR = clone(models[0])
-    every = reader._read(X, series, times, reset=True)
-    names = reader._names(every[0].values.shape[1])
+    every = read_series(reader, X, series, times)
     if over == "settings":
-        return [(names, every)]
+        return reader.names_, [every]
     if over == "series":
-        return [(names, [one]) for one in every]
-    if over == "subsamples":
-        rng = np.random.default_rng(random_state)
-        share = in_interval(fraction, "fraction", 0.01, 1)
-        return [(names, [_stretch(one, share, rng) for one in every]) for _ in range(whole(count, "n_subsamples"))]
-    raise ValueError(f"over must be 'settings', 'series' or 'subsamples', got {over!r}")
+        return reader.names_, [[one] for one in every]
+    if over != "subsamples":
+        raise ValueError(f"over must be 'settings', 'series' or 'subsamples', got {over!r}")
+    rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
+    repeats = range(check_int(count, "n_subsamples"))
+    return reader.names_, [[_random_stretch(one, share, rng) for one in every] for _ in repeats]
 
 
-def _stretch(series: Series, fraction: float, rng: np.random.Generator) -> Series:
-    """A random stretch without a break."""
+def _random_stretch(series: TimeSeries, fraction: float, rng: np.random.Generator) -> TimeSeries:
+    """A random stretch of consecutive points."""
     length = max(2, round(fraction * len(series)))
     first = int(rng.integers(0, max(len(series) - length, 0) + 1))
     rows = slice(first, first + length)
-    return Series(series.values[rows], series.times[rows])
+    return TimeSeries(series.values[rows], series.times[rows])
 
 
-def _scoring(model: OKVAR, series: list[Series], options: dict[str, Any]) -> Job:
-    def job() -> Array:
-        fresh: OKVAR = clone(model)
-        return fresh.fit_series(series).edge_scores(**options)
-
-    return job
-
-
-def _run(jobs: list[Job], n_jobs: int | None, label: str) -> list[Array]:
-    results = []
-    with ProgressBar(label, len(jobs)) as bar:
-        for result in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_call)(job) for job in jobs):
-            results.append(result)
-            bar.update()
-    return results
+def _all_scores(
+    models: list[OKVAR], parts: list[list[TimeSeries]], aggregate: Any, balance: float, n_jobs: int | None, label: str
+) -> list[Array]:
+    """Scores of the edges for every model and every part of the series that it is fitted to."""
+    fits = [delayed(_fit_and_score)(model, part, aggregate, balance) for model in models for part in parts]
+    return list(track(Parallel(n_jobs=n_jobs, return_as="generator")(fits), label, len(fits)))
 
 
-def _call(job: Job) -> Array:
-    return job()
+def _fit_and_score(model: OKVAR, series: list[TimeSeries], aggregate: Any, balance: float) -> Array:
+    return fitted_to(model, series).edge_scores(aggregate=aggregate, balance=balance)

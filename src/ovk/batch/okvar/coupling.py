@@ -9,17 +9,24 @@ Both are linear in C and linear in B. `features` does what does not depend on B.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import singledispatch
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.grams import DenseBlocks, Gram, Kronecker
-from ovk.operators import Dense, OutputOperator
+from ovk.operators import Dense
 from ovk.ovkernels import Hadamard, OperatorKernel, Separable
 
 
 class Coupling(ABC):
-    """The values of h at the inputs as a function of C and B."""
+    """The values of h at the inputs as a function of C and B.
+
+    `has_operator` tells whether the values depend on B.
+    """
+
+    has_operator = True
 
     @abstractmethod
     def gram(self, B: Array) -> Gram:
@@ -82,40 +89,10 @@ class Entrywise(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
-def learnable(kernel: OperatorKernel) -> OutputOperator:
-    """The operator of the kernel that `learn_operator` learns; an error where there is none."""
-    if isinstance(kernel, Separable):
-        return kernel.operator
-    if isinstance(kernel, Hadamard):
-        sides = [side for side in (kernel.left, kernel.right) if isinstance(side, Separable)]
-        if len(sides) == 1:
-            return sides[0].operator
-    raise ValueError(
-        "learn_operator=True learns the operator T of a kernel k * T, or of (k * T) & K, but the kernel is "
-        f"{kernel!r}: give one of these, or learn_operator=False"
-    )
-
-
-def with_operator(kernel: OperatorKernel, B: Array) -> OperatorKernel:
-    """The same kernel with another operator."""
-    if isinstance(kernel, Separable):
-        return Separable(kernel.kernel, Dense(B))
-    assert isinstance(kernel, Hadamard)
-    if isinstance(kernel.left, Separable):
-        return Hadamard(Separable(kernel.left.kernel, Dense(B)), kernel.right)
-    return Hadamard(kernel.left, with_operator(kernel.right, B))
-
-
-def take_out(kernel: OperatorKernel, Z: Array, d: int) -> Coupling:
-    """The kernel on samples without its operator."""
-    if isinstance(kernel, Separable):
-        return Decomposable(kernel.scalar(Z))
-    bare = with_operator(kernel, np.ones((d, d)))
-    return Entrywise(bare.gram(Z).dense().reshape(len(Z), d, len(Z), d))
-
-
-class Fixed(Coupling):
+class FixedKernel(Coupling):
     """A kernel whose operator, if it has one, stays as it is."""
+
+    has_operator = False
 
     def __init__(self, gram: Gram) -> None:
         self._gram = gram
@@ -131,3 +108,53 @@ class Fixed(Coupling):
 
     def slope(self, A: Array, D: Array) -> Array:
         raise TypeError("this kernel has no operator to learn")
+
+
+@singledispatch
+def learnable_part(kernel: OperatorKernel) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
+    """The part k * T of the kernel whose operator can be learned, and how the kernel is made of that part.
+
+    An error where there is none.
+    """
+    part = kernel.as_separable()
+    if part is None:
+        raise _nothing_to_learn(kernel)
+    return part, lambda other: other
+
+
+@learnable_part.register
+def _(kernel: Hadamard) -> tuple[Separable, Callable[[OperatorKernel], OperatorKernel]]:
+    left, right = kernel.left.as_separable(), kernel.right.as_separable()
+    if left is not None and right is None:
+        return left, lambda other: Hadamard(other, kernel.right)
+    if right is not None and left is None:
+        return right, lambda other: Hadamard(kernel.left, other)
+    raise _nothing_to_learn(kernel)
+
+
+def _nothing_to_learn(kernel: OperatorKernel) -> ValueError:
+    return ValueError(
+        "learn_operator=True learns the operator T of a kernel k * T, or of (k * T) & K, but the kernel is "
+        f"{kernel!r}: give one of these, or learn_operator=False"
+    )
+
+
+def with_operator(kernel: OperatorKernel, B: Array) -> OperatorKernel:
+    """The kernel with B in the place of its learnable operator."""
+    part, whole = learnable_part(kernel)
+    return whole(Separable(part.kernel, Dense(B)))
+
+
+def coupling_on(kernel: OperatorKernel, Z: Array, d: int, learn: bool) -> tuple[Array, Coupling]:
+    """The operator of the kernel, (d, d), and the rest of the kernel on the inputs Z.
+
+    Without `learn` a kernel that is not decomposable stays in one piece, and the operator is not used.
+    """
+    separable = kernel.as_separable()
+    if separable is not None:
+        return separable.operator.dense(), Decomposable(separable.scalar(Z))
+    if not learn:
+        return np.eye(d), FixedKernel(kernel.gram(Z))
+    B = learnable_part(kernel)[0].operator.dense()
+    bare = with_operator(kernel, np.ones((d, d)))
+    return B, Entrywise(bare.gram(Z).dense().reshape(len(Z), d, len(Z), d))

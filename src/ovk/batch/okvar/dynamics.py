@@ -1,100 +1,192 @@
-"""Running the learned dynamics forward, on standardised states with time in steps."""
+"""Learned dynamics: the right-hand side, its Jacobian, predictions one step ahead, and forecasts.
+
+    next state:       x(t+1) = b + h(x(t))
+    rate of change:   dx/dt  = b - decay x + h(x)
+
+h, b and decay live on standardised states, with time counted in steps; the series and states that the methods of
+`FittedDynamics` take and return are in the units of the data.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.batch.okvar.series import relaxed
-from ovk.batch.okvar.transitions import windows
+from ovk._params import check_int, positive
+from ovk._types import Array
+from ovk.batch.okvar.regression import steady, windows
+from ovk.batch.okvar.series import TimeSeries, Units, low_passed, relaxed
 from ovk.expansion import Expansion
 
 
-class Dynamics(NamedTuple):
-    """b + h for next states; b - decay x + h for rates of change.
+@dataclass(frozen=True, eq=False)
+class FittedDynamics:
+    """What was learned from time series.
 
     Attributes
     ----------
-    h : the expansion
-    b, decay : (d,)
+    h : the expansion, on windows of standardised states
+    constant, decay : (d,) b and the linear decay
     target : "next", "increment" or "integral"
-    lag : states that h sees
-    memory : time constant of the low pass through which it sees them, 0 for none
+    lag : number of states that h sees
+    memory : time constant, in steps, of the low pass through which h sees them; 0 for none
+    units : with which states and times were standardised
     """
 
     h: Expansion
-    b: Array
+    constant: Array
     decay: Array
     target: str
     lag: int
     memory: float
+    units: Units
 
-    def right_hand_side(self, seen: Array, x: Array) -> Array:
+    def drift(self, X: Any) -> Array:
+        """The right-hand side at states X (n, d lag): the next state; for other targets the rate of change."""
+        Z = self._standard_windows(X)
+        values = self._right_hand_side(Z, Z[:, : len(self.decay)])
+        if self.target == "next":
+            return self.units.original(values)
+        return np.asarray(self.units.scale * values / self.units.step)
+
+    def jacobian(self, X: Any = None) -> Array:
+        """Derivative of `drift` in the state, (n, d, d lag); at the training points by default."""
+        J = self.standard_jacobian(None if X is None else self._standard_windows(X))
+        scale = self.units.scale
+        J = J * scale[:, None] / np.tile(scale, self.lag)
+        return J if self.target == "next" else J / self.units.step
+
+    def standard_jacobian(self, Z: Array | None = None) -> Array:
+        """The Jacobian for standardised states Z and time in steps; at the training points by default."""
+        J = self.h.jacobian(self.h.support if Z is None else Z)
+        if self.target != "next":
+            each = np.arange(len(self.decay))
+            J[:, each, each] -= self.decay
+        return J
+
+    def predict(self, series: TimeSeries) -> Array:
+        """The state one step after each row of a series, (n, d); nan where its window has a hole."""
+        values, view = self._views(series)
+        seen = windows(view, self.lag)
+        known = ~(np.isnan(seen).any(axis=1) | np.isnan(values).any(axis=1))
+        result = np.full(values.shape, np.nan)
+        if known.any():
+            result[known] = self._step(seen[known], values[known])
+        return self.units.original(result)
+
+    def one_step_pairs(self, series: list[TimeSeries]) -> tuple[Array, Array]:
+        """States that were observed one usual step after a known one, and the predictions of them, both (n, d)."""
+        observed, predicted = [np.empty((0, len(self.decay)))], [np.empty((0, len(self.decay)))]
+        for one in series:
+            if len(one) < 2:
+                continue
+            usual = steady(one, self.units.step, 1)
+            observed.append(one.values[1:][usual])
+            predicted.append(self.predict(one)[:-1][usual])
+        Y, F = np.concatenate(observed), np.concatenate(predicted)
+        known = ~np.isnan(F).any(axis=1) & ~np.isnan(Y).all(axis=1)
+        return Y[known], F[known]
+
+    def forecast(self, series: TimeSeries, steps: int) -> Array:
+        """The states that follow a series, (steps, d)."""
+        last, view = self._last_states(series)
+        return self.units.original(self._paths(last[None], view[None], steps, None, None)[0])
+
+    def bootstrap(
+        self, series: TimeSeries, steps: int, level: float, residuals: Array, n_paths: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Lower and upper ends, (steps, d), of paths in which each step is followed by a residual drawn at random."""
+        if positive(level, "interval") >= 1:
+            raise ValueError(f"interval must be a number in (0, 1), got {level!r}")
+        known = residuals[~np.isnan(residuals).any(axis=1)] / self.units.scale
+        if len(known) == 0:
+            raise ValueError("there are no residuals of whole states to draw from: give smoothing to fill holes")
+        last, view = (np.repeat(one[None], check_int(n_paths, "n_paths"), axis=0) for one in self._last_states(series))
+        paths = self._paths(last, view, steps, known - known.mean(axis=0), rng)
+        lower, upper = np.quantile(paths, [0.5 * (1 - level), 0.5 * (1 + level)], axis=0)
+        return self.units.original(lower), self.units.original(upper)
+
+    def _standard_windows(self, X: Any) -> Array:
+        """Checked windows of states, standardised, (n, d lag)."""
+        X = np.asarray(X, dtype=np.float64)
+        d = len(self.decay)
+        if X.ndim != 2 or X.shape[1] != d * self.lag:
+            raise ValueError(
+                f"X must have {d * self.lag} columns, the {d} variables at {self.lag} times (the newest first), got "
+                f"shape {X.shape}"
+            )
+        if not np.isfinite(X).all():
+            raise ValueError("X must be finite here: there is no derivative at a state that is not known")
+        return np.asarray((X - np.tile(self.units.mean, self.lag)) / np.tile(self.units.scale, self.lag))
+
+    def _views(self, series: TimeSeries) -> tuple[Array, Array]:
+        """The standardised states of a series, and what h sees of them."""
+        standard = self.units.standardised(series)
+        return standard.values, low_passed(standard, self.memory).values
+
+    def _last_states(self, series: TimeSeries) -> tuple[Array, Array]:
+        last, view = (values[-self.lag :] for values in self._views(series))
+        if len(last) < self.lag or np.isnan(last).any() or np.isnan(view).any():
+            raise ValueError(f"X must end in {self.lag} states in a row without holes to go on from")
+        return last, view
+
+    def _right_hand_side(self, seen: Array, x: Array) -> Array:
         """The next state, or the rate of change, for windows `seen` (n, d lag) and states x (n, d)."""
-        values = self.b + self.h(seen)
+        values = self.constant + self.h(seen)
         return values if self.target == "next" else values - self.decay * x
 
-    def step(self, seen: Array, x: Array) -> Array:
+    def _step(self, seen: Array, x: Array) -> Array:
         """States (n, d) one step after x."""
         if self.target == "next":
-            return self.right_hand_side(seen, x)
+            return self._right_hand_side(seen, x)
         if self.target == "increment":
-            return np.asarray(x + self.right_hand_side(seen, x))
-        return self._integrate(seen, x)
-
-    def _integrate(self, p: Array, x: Array) -> Array:
-        """Runge and Kutta over one step, four parts; p follows x when there is memory, and is x otherwise."""
-        parts = 4
-        state = np.stack([x, p if self.memory else x])
-        h = 1.0 / parts
-        for _ in range(parts):
-            a = self._velocity(state)
-            b = self._velocity(state + 0.5 * h * a)
-            c = self._velocity(state + 0.5 * h * b)
-            d = self._velocity(state + h * c)
-            state = state + h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
-        return np.asarray(state[0])
+            return np.asarray(x + self._right_hand_side(seen, x))
+        # What h sees follows x when there is memory, and is x otherwise.
+        state = np.stack([x, seen if self.memory else x])
+        return np.asarray(runge_kutta(self._velocity, state, 1.0, 4)[0])
 
     def _velocity(self, state: Array) -> Array:
-        x, p = state
+        x, seen = state
         if not self.memory:
-            change = self.right_hand_side(x, x)
+            change = self._right_hand_side(x, x)
             return np.stack([change, change])
-        return np.stack([self.right_hand_side(p, x), (x - p) / self.memory])
+        return np.stack([self._right_hand_side(seen, x), (x - seen) / self.memory])
+
+    def _paths(
+        self, last: Array, view: Array, steps: int, residuals: Array | None, rng: np.random.Generator | None
+    ) -> Array:
+        """Standardised paths (r, steps, d) that go on from the last states (r, lag, d) and what h sees of them.
+
+        With residuals, one of them drawn at random is added after every step.
+        """
+        r, _, d = last.shape
+        x, seen = last[:, -1], view[:, ::-1]
+        path = np.empty((r, steps, d))
+        for k in range(steps):
+            following = self._step(seen.reshape(r, -1), x)
+            if residuals is not None and rng is not None:
+                following = following + residuals[rng.integers(len(residuals), size=r)]
+            newest = relaxed(seen[:, 0], x, following, 1.0, self.memory) if self.memory else following
+            seen = np.concatenate([newest[:, None], seen[:, :-1]], axis=1)
+            path[:, k] = x = following
+        return path
 
 
-def one_step(dynamics: Dynamics, values: Array, view: Array) -> Array:
-    """The state one step after each row of a series, (n, d); nan where its window has a hole."""
-    seen = windows(view, dynamics.lag)
-    known = ~(np.isnan(seen).any(axis=1) | np.isnan(values).any(axis=1))
-    result = np.full(values.shape, np.nan)
-    if known.any():
-        result[known] = dynamics.step(seen[known], values[known])
-    return result
+def runge_kutta(velocity: Callable[[Array], Array], state: Array, span: float, steps: int) -> Array:
+    """The state after the time `span`, by so many classical steps of Runge and Kutta.
 
-
-def forecast_paths(
-    dynamics: Dynamics,
-    last: Array,
-    view: Array,
-    steps: int,
-    residuals: Array | None,
-    rng: np.random.Generator | None,
-) -> Array:
-    """Paths (r, steps, d) that go on from the last states (r, lag, d) and what h sees of them.
-
-    With residuals, one of them drawn at random is added after every step.
+    >>> import numpy as np
+    >>> round(float(runge_kutta(lambda x: x, np.array(1.0), 1.0, 10)), 5)  # e
+    2.71828
     """
-    r, _, d = last.shape
-    x, seen = last[:, -1], view[:, ::-1]
-    path = np.empty((r, steps, d))
-    for k in range(steps):
-        following = dynamics.step(seen.reshape(r, -1), x)
-        if residuals is not None and rng is not None:
-            following = following + residuals[rng.integers(len(residuals), size=r)]
-        newest = relaxed(seen[:, 0], x, following, 1.0, dynamics.memory) if dynamics.memory else following
-        seen = np.concatenate([newest[:, None], seen[:, :-1]], axis=1)
-        path[:, k] = x = following
-    return path
+    h = span / steps
+    for _ in range(steps):
+        a = velocity(state)
+        b = velocity(state + 0.5 * h * a)
+        c = velocity(state + 0.5 * h * b)
+        d = velocity(state + h * c)
+        state = state + h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+    return state

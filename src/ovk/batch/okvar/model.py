@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from ovk._validation import Array, positive, whole
-from ovk.batch.okvar.alternate import Fit, Settings, Steps
-from ovk.batch.okvar.coupling import Coupling, Decomposable, Fixed, learnable, take_out, with_operator
-from ovk.batch.okvar.inference import NetworkInference
-from ovk.batch.okvar.series import Series, low_passed, smoothed, usual_step
-from ovk.batch.okvar.transitions import TARGETS, Regression, integrals, steady, transitions
+from ovk._named_outputs import NamedOutputs, OutputFrame, library_of
+from ovk._params import Parameters, check_int, positive
+from ovk._types import Aggregate, Array
+from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OKVARSolution
+from ovk.batch.okvar.coupling import coupling_on, with_operator
+from ovk.batch.okvar.dynamics import FittedDynamics
+from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
+from ovk.batch.okvar.regression import SeriesRegression, make_regression
+from ovk.batch.okvar.series import TimeSeries, Units, read_series
+from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
-from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.metrics import r2_observed
+from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.penalties import Penalty
 
 
-class OKVAR(NetworkInference):
+class OKVAR(NamedOutputs, Parameters):
     r"""Vector autoregression :math:`x_{t+1} = h(x_t) + \epsilon` with h in the space of an operator-valued kernel.
 
     From one or several multivariate time series it learns h(x) = sum_l K(x, x_l) c_l and a constant b by minimising
@@ -72,6 +77,8 @@ class OKVAR(NetworkInference):
     mean_, scale_ : (d,) with which variables were standardised
     step_ : time between two points
     objective_ : list of the objective after every step
+    names_ : names of the variables; x0, x1, ... where the series had none
+    dynamics_ : constant, decay and h in one object, from which predictions and networks are computed
     residuals_ : (n, d) one-step residuals
     bic_ : Bayesian information criterion
     converged_ : whether the stopping rules were met
@@ -93,6 +100,10 @@ class OKVAR(NetworkInference):
     >>> model.forecast(3).shape
     (3, 2)
     """
+
+    _behind_none = {"kernel": Gaussian}
+
+    _state_classes = {"series_": TimeSeries}
 
     def __init__(
         self,
@@ -148,178 +159,207 @@ class OKVAR(NetworkInference):
             Without it the points are taken to be equally spaced.
         """
         with self._all_or_nothing():
-            self._fit(self._read(X, series, times, reset=True), None)
+            self._fit(X, series, times, None)
         return self
 
-    def fit_series(self, series: list[Series]) -> Self:
-        """Learn from series that were checked before."""
-        with self._all_or_nothing():
-            self.n_features_in_ = series[0].values.shape[1]
-            self._fit(series, None)
-        return self
-
-    def regression(self, X: Any, *, series: Any = None, times: Any = None) -> Regression:
+    def regression(self, X: Any, *, series: Any = None, times: Any = None) -> SeriesRegression:
         """What `fit` would regress on what, with the inputs of h and the weights of the integrals; nothing is kept."""
-        twin: Self = clone(self)
-        read = twin._read(X, series, times, reset=True)
-        twin._check_parameters()
-        twin._standardise(read)
-        return twin._regression(read)
+        reader: Self = clone(self)
+        read = read_series(reader, X, series, times)
+        return reader._regression(read, Units.from_series(read, reader.names_, self.standardize))
 
-    def _fit(self, series: list[Series], start: Fit | None) -> Fit:
-        self._check_parameters()
-        self._standardise(series)
-        self.series_ = series
-        regression = self._regression(series)
-        steps, fit = self._learn(regression, start)
-        self._store(steps, fit)
-        self._judge(steps, fit)
-        return fit
+    def _fit(self, X: Any, series: Any, times: Any, start: OKVARSolution | None) -> OKVARSolution:
+        """Learn, from the solution `start` of another weight of the penalty if there is one."""
+        self.series_ = read_series(self, X, series, times)
+        self.__dict__.pop("output_frame_", None)
+        if (library := library_of(X)) is not None:
+            self.output_frame_ = OutputFrame(library, list(self.names_))
+        units = Units.from_series(self.series_, self.names_, self.standardize)
+        self.mean_, self.scale_, self.step_ = units.mean, units.scale, units.step
+        minimiser, solution = self._learn(self._regression(self.series_, units), start)
+        self.objective_, self.converged_, self.bic_ = solution.objective, solution.converged, minimiser.bic(solution)
+        self.n_iter_ = 1 if solution.info is None else max(solution.info.iterations, 1)
+        minimiser.warn_if_zero(solution)
+        return solution
 
-    def _standardise(self, series: list[Series]) -> None:
-        self.step_ = usual_step(series)
-        rows = np.concatenate([one.values for one in series])
-        unseen = np.flatnonzero(np.isnan(rows).all(axis=0))
-        if len(unseen):
-            raise ValueError(f"variable {self._names(rows.shape[1])[unseen[0]]!r} was never observed: leave it out")
-        d = rows.shape[1]
-        self.mean_, self.scale_ = np.zeros(d), np.ones(d)
-        if self.standardize:
-            self.mean_, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
-            # A variable that never changes has no scale.
-            self.scale_ = np.where(spread > 1e-12 * np.maximum(np.abs(self.mean_), 1e-300), spread, 1.0)
+    def _regression(self, series: list[TimeSeries], units: Units) -> SeriesRegression:
+        return make_regression(
+            series,
+            units,
+            target=self.target,
+            lag=self.lag,
+            smoothing=self.smoothing,
+            memory=self.memory,
+            constant=self.fit_intercept,
+            decay=self.decay,
+        )
 
-    def _check_parameters(self) -> None:
-        positive(self.alpha, "alpha", zero=True)
-        whole(self.lag, "lag")
-        positive(self.smoothing, "smoothing", zero=True)
-        positive(self.memory, "memory", zero=True)
-        whole(self.max_rounds, "max_rounds")
-        if self.target not in TARGETS:
-            raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {self.target!r}")
-        if self.target == "integral" and self.lag != 1:
-            raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {self.lag}")
-        if self.penalty is not None and not isinstance(self.penalty, Penalty):
-            raise ValueError(f"penalty must be a penalty of ovk.penalties or None, got {self.penalty!r}")
-        if self.alpha == 0 and self.penalty is None:
-            raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
-        if self.learn_operator:
-            positive(self.operator_weight, "operator_weight")
-
-    def _views(self, series: list[Series]) -> tuple[list[Series], list[Series]]:
-        """Series in standard units and steps, smoothed; and what h sees of them."""
-        standard = [Series((one.values - self.mean_) / self.scale_, one.times / self.step_) for one in series]
-        smooth = [smoothed(one, float(self.smoothing)) for one in standard]
-        return smooth, [low_passed(one, float(self.memory)) for one in smooth]
-
-    def _regression(self, series: list[Series]) -> Regression:
-        """What is regressed on what; an error when the series hold nothing to learn from."""
-        observed, seen = self._views(series)
-        if self.target == "integral":
-            found = integrals(observed, seen, constant=self.fit_intercept, decay=self.decay)
-        else:
-            if self.target == "next":
-                self._check_steps(series)
-            found = transitions(
-                observed,
-                seen,
-                self.lag,
-                1.0,
-                rates=self.target == "increment",
-                constant=self.fit_intercept,
-                decay=self.decay,
-            )
-        if len(found.Y) == 0:
-            lengths = [len(one) for one in series]
-            points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
-            raise ValueError(
-                f"there is no transition to learn from in {points} with lag={self.lag}: a series needs at least "
-                f"{self.lag + 1} points in a row without holes, equally spaced for target='next' (give smoothing to "
-                "fill holes, or target='increment' or 'integral' for unequal steps)"
-            )
-        return found
-
-    def _check_steps(self, series: list[Series]) -> None:
-        """Next states are a step apart: most of the steps have to be the same."""
-        same = np.concatenate([steady(one, self.step_, 1) for one in series])
-        if len(same) and same.mean() < 0.5:
-            raise ValueError(
-                f"only {same.sum()} of the {len(same)} steps in time are the usual one, {self.step_:g}, and "
-                "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
-            )
-
-    def _learn(self, regression: Regression, start: Fit | None = None) -> tuple[Steps, Fit]:
-        """Minimise; the kernel that was used is left in `kernel_`."""
+    def _learn(
+        self, regression: SeriesRegression, start: OKVARSolution | None = None
+    ) -> tuple[AlternatingMinimiser, OKVARSolution]:
+        """Minimise, and keep the function that was learned."""
+        weight = positive(self.operator_weight, "operator_weight") if self.learn_operator else 0.0
+        settings = LearningSettings(self.alpha, self.penalty, weight, self.tol, self.max_iter, self.max_rounds)
         d = regression.Y.shape[1]
         given: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         kernel = given.resolve(regression.Z, d)
-        B, coupling = self._coupling(kernel, regression.Z, d)
-        settings = Settings(
-            float(self.alpha),
-            self.penalty,
-            float(self.operator_weight) if self.learn_operator else 0.0,
-            positive(self.tol, "tol"),
-            whole(self.max_iter, "max_iter"),
-            self.max_rounds,
-        )
-        steps = Steps(coupling, regression, settings)
-        fit = steps.start(B)
-        if start is not None and start.C.shape == fit.C.shape:
-            fit.B, fit.C = (start.B if self.learn_operator else B), start.C
-        if self.learn_operator:
-            steps.alternate(fit)
-            kernel = with_operator(kernel, fit.B)
-        else:
-            steps.learn_coefficients(fit)
-        self.kernel_ = kernel
-        return steps, fit
+        B, coupling = coupling_on(kernel, regression.Z, d, self.learn_operator)
+        minimiser = AlternatingMinimiser(coupling, regression, settings)
+        solution = minimiser.minimise(B, start)
+        theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution))
+        self.intercept_ = theta[-1] if self.fit_intercept else np.zeros(d)
+        self.kernel_ = with_operator(kernel, solution.B) if self.learn_operator else kernel
+        self.X_fit_, self.dual_coef_ = regression.Z, solution.C
+        self.operator_ = solution.B if coupling.has_operator else None
+        return minimiser, solution
 
-    def _coupling(self, kernel: OperatorKernel, Z: Array, d: int) -> tuple[Array, Coupling]:
-        if self.learn_operator:
-            return learnable(kernel).dense(), take_out(kernel, Z, d)
-        if isinstance(kernel, Separable):
-            return kernel.operator.dense(), Decomposable(kernel.scalar(Z))
-        return np.eye(d), Fixed(kernel.gram(Z))
+    @property
+    def names_(self) -> tuple[str, ...]:
+        """Names of the variables; x0, x1, ... where the series had none."""
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return tuple(map(str, names))
 
-    def _store(self, steps: Steps, fit: Fit) -> None:
-        """Keep the function that was learned."""
-        F = steps.values(fit)
-        theta, self.decay_ = steps.nuisance.coefficients(F)
-        self.intercept_ = theta[-1] if self.fit_intercept else np.zeros(len(self.decay_))
-        self.X_fit_, self.dual_coef_ = steps.regression.Z, fit.C
-        has_operator = self.learn_operator or isinstance(self.kernel_, Separable)
-        self.operator_ = fit.B if has_operator else None
+    @property
+    def output_names_(self) -> list[str]:
+        """The same as `names_`: what is predicted are the variables themselves."""
+        return list(self.names_)
 
-    def _twin(self, regression: Regression) -> Self:
-        twin: Self = clone(self)
-        twin.mean_, twin.scale_, twin.step_ = self.mean_, self.scale_, self.step_
-        steps, fit = twin._learn(regression)
-        twin._store(steps, fit)
-        return twin
+    @property
+    def expansion_(self) -> Expansion:
+        """h without constant and decay, on standardised states."""
+        return self.dynamics_.h
 
-    def _judge(self, steps: Steps, fit: Fit) -> None:
-        """Keep how well it went, and say what went wrong."""
-        self.objective_ = fit.objective
-        self.converged_ = fit.converged
-        self.n_iter_ = 1 if fit.info is None else max(fit.info.iterations, 1)
-        self.bic_ = self._criterion(steps, fit)
-        self.residuals_ = self._one_step_residuals()
-        if self.penalty is not None and not fit.C.any():
-            warnings.warn(
-                f"the penalty {self.penalty!r} leaves no coefficient, so h is zero: lower its weight", stacklevel=4
-            )
-        elif self.learn_operator and not fit.B.any():
-            warnings.warn(
-                f"operator_weight={self.operator_weight:g} leaves no entry of the operator, so h is zero: lower it",
-                stacklevel=4,
-            )
+    @property
+    def dynamics_(self) -> FittedDynamics:
+        """The learned dynamics, from which everything below is computed."""
+        check_is_fitted(self)
+        h, units = Expansion(self.kernel_, self.X_fit_, self.dual_coef_), Units(self.mean_, self.scale_, self.step_)
+        return FittedDynamics(h, self.intercept_, self.decay_, self.target, self.lag, float(self.memory), units)
 
-    def _criterion(self, steps: Steps, fit: Fit) -> float:
-        """n log(mean squared residual) of each variable, plus log(n) for each parameter."""
-        R = steps.nuisance.residual(steps.values(fit))
-        seen = steps.nuisance.seen.sum(axis=0)
-        others = steps.regression.E.shape[1] * len(seen) + int((self.decay_ > 0).sum())
-        squares = np.maximum((R**2).sum(axis=0), 1e-300)
-        used = seen > 0
-        likelihood = float((seen[used] * np.log(squares[used] / seen[used])).sum())
-        return float(likelihood + np.log(seen.sum()) * (steps.freedom(fit) + others))
+    @property
+    def residuals_(self) -> Array:
+        """Residuals (n, d) of the predictions one step ahead on the series that were learned from."""
+        observed, predicted = self.dynamics_.one_step_pairs(self.series_)
+        return observed - predicted
+
+    def drift(self, X: Any) -> Array:
+        """The learned right-hand side at states X (n, d lag): the next state; for other targets the rate of change."""
+        return self.dynamics_.drift(X)
+
+    def jacobian(self, X: Any = None) -> Array:
+        """Derivative of `drift` in the state, in closed form, (n, d, d lag); at the training points by default."""
+        return self.dynamics_.jacobian(X)
+
+    def predict(self, X: Any, *, series: Any = None, times: Any = None) -> Array:
+        """The state one step after each row, (n, d); nan where its past is not known.
+
+        X, series and times are as in `fit`; series come one after the other. Without times the points are a step apart.
+        A model of a data frame predicts frames of its kind.
+        """
+        dynamics = self.dynamics_
+        found = np.concatenate([dynamics.predict(one) for one in read_series(self, X, series, times, self.step_)])
+        # Series and times have an order of their own, which need not be that of the index.
+        return self._named(found, X if series is None and times is None else None)
+
+    def score(self, X: Any, y: Any = None, *, series: Any = None, times: Any = None) -> float:
+        """R^2 of the prediction one step ahead, averaged over variables."""
+        check_is_fitted(self)
+        observed, predicted = self.dynamics_.one_step_pairs(read_series(self, X, series, times, self.step_))
+        if len(observed) < 2:
+            raise ValueError("X must hold at least two transitions of the usual step to be scored")
+        return r2_observed(observed, predicted)
+
+    def forecast(
+        self,
+        steps: int,
+        X: Any = None,
+        *,
+        interval: float | None = None,
+        n_paths: int = 500,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Any:
+        """The states that follow a series.
+
+        Parameters
+        ----------
+        steps : how many
+        X : (n, d) the series to go on from; by default the one that was learned from, if it was one
+        interval : level of an interval in (0, 1), optional
+            From a residual bootstrap: paths in which each step is followed by a residual of the fit, drawn at random.
+            It holds the noise of the series, not the uncertainty of h.
+        n_paths : paths drawn for it
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        (steps, d), a data frame where the model learned from one; with `interval`, a tuple of it, the lower and the
+        upper ends
+        """
+        dynamics = self.dynamics_
+        found = self.series_ if X is None else read_series(self, X, None, None, self.step_)
+        if len(found) != 1:
+            whose = "the model was fitted to" if X is None else "X holds"
+            raise ValueError(f"{whose} {len(found)} series: give X, the one to go on from")
+        middle = dynamics.forecast(found[0], check_int(steps, "steps"))
+        if interval is None:
+            return self._named(middle, None)
+        rng = np.random.default_rng(random_state)
+        ends = dynamics.bootstrap(found[0], steps, interval, self.residuals_, n_paths, rng)
+        return self._named((middle, *ends), None)
+
+    def edge_scores(self, *, aggregate: Aggregate = "mean_abs", balance: float = 0.0) -> Array:
+        """How strongly each variable acts on each other one, (d, d): row i and column j for i acting on j.
+
+        Derivatives of the right-hand side on standardised states at the training points, brought together by
+        `aggregate`, the largest of the lags.
+
+        Parameters
+        ----------
+        aggregate : {"mean_abs", "mean", "median", "max_abs"} or a function from (n, d, d) to (d, d)
+            Of absolute values (the first and the last), or of the derivatives before their absolute value is taken.
+            J[t, i, j] is the derivative of output i in input j.
+        balance : float in [0, 1]
+            Divide the scores of all that acts on a variable by their mean to this power: 1 puts all variables on a
+            common scale, 0 leaves them.
+        """
+        return edge_scores(self.dynamics_.standard_jacobian(), aggregate, balance)
+
+    def network(
+        self,
+        threshold: float | None = None,
+        top_k: int | None = None,
+        fdr: float | None = None,
+        *,
+        aggregate: Aggregate = "mean_abs",
+        balance: float = 0.0,
+        n_permutations: int = 20,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Network:
+        """Which variables act on which others.
+
+        Parameters
+        ----------
+        threshold : edges with a larger score
+        top_k : that many edges, the strongest
+        fdr : edges at that false discovery rate, by Benjamini and Hochberg
+            p-values come from fits to targets on which only their own past acts: what it explains of them, plus the
+            rest of another series, shifted in time and with a random sign. Scores of all pairs are pooled.
+        aggregate, balance : as in `edge_scores`
+        n_permutations : fits for `fdr`
+        random_state : int, Generator or None, for `fdr`
+        """
+
+        def scores_of(regression: SeriesRegression) -> Array:
+            twin: Self = clone(self)
+            twin.mean_, twin.scale_, twin.step_ = self.mean_, self.scale_, self.step_
+            twin._learn(regression)
+            return twin.edge_scores(aggregate=aggregate, balance=balance)
+
+        dynamics = self.dynamics_
+        J = dynamics.standard_jacobian()
+        scores, p_values = edge_scores(J, aggregate, balance), None
+        if fdr is not None:
+            regression, rng = self._regression(self.series_, dynamics.units), np.random.default_rng(random_state)
+            null = null_scores(regression, scores_of, check_int(n_permutations, "n_permutations"), rng)
+            p_values = pooled_p_values(scores, null)
+        return Network(scores, choose(scores, threshold, top_k, p_values, fdr), edge_signs(J), self.names_)

@@ -9,23 +9,27 @@ has, with constants and decay projected out (P, of rank nu), the evidence
 
     log p(y | S) = -nu/2 log( y' P' A^-1 P y ) - 1/2 log det A,     A = I + P W K_S W' P' / alpha
 
-up to a constant. The probability of an edge is the share of the evidence of the sets that hold it.
+up to a constant. With a linear kernel A is I and a matrix of the rank of S, so that every set costs |S|^3, whatever
+the length of the series; with others it costs the cube of that length.
+The probability of an edge is the share of the evidence of the sets that hold it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ovk._params import check_int, positive
 from ovk._progress import ProgressBar
-from ovk._validation import Array, positive, whole
+from ovk._types import Array
 from ovk.batch.okvar.model import OKVAR
-from ovk.batch.okvar.transitions import Regression
-from ovk.kernels import Gaussian, ScalarKernel, as_kernel
-from ovk.ovkernels import OperatorKernel, Separable
+from ovk.batch.okvar.regression import SeriesRegression, orthonormal
+from ovk.kernels import Gaussian, Linear, ScalarKernel
+from ovk.ovkernels import as_operator_kernel
 
 
 def parent_probabilities(
@@ -77,56 +81,66 @@ def parent_probabilities(
     if model.lag != 1:
         raise ValueError(f"parent_probabilities needs a model with lag=1, got {model.lag}")
     d = regression.Y.shape[1]
-    evidence = Evidence(kernel, regression, positive(model.alpha, "alpha"), float(np.log(positive(prior_odds, "odds"))))
+    evidence = ParentEvidence(
+        kernel, regression, positive(model.alpha, "alpha"), float(np.log(positive(prior_odds, "odds")))
+    )
     result = np.zeros((d, d))
     with ProgressBar("weighing parents", d) as bar:
         for target in range(d):
             result[:, target] = evidence.average(
                 target,
-                whole(max_parents, "max_parents"),
+                check_int(max_parents, "max_parents"),
                 positive(temperature, "temperature"),
-                whole(max_candidates, "max_candidates"),
+                check_int(max_candidates, "max_candidates"),
             )
             bar.update()
     return result
 
 
 def _scalar(kernel: Any) -> ScalarKernel:
-    if isinstance(kernel, Separable):
-        return kernel.scalar
-    if isinstance(kernel, OperatorKernel):
+    separable = as_operator_kernel(Gaussian() if kernel is None else kernel).as_separable()
+    if separable is None:
         raise ValueError(f"parent_probabilities needs a model with a scalar kernel, got {kernel!r}")
-    return Gaussian() if kernel is None else as_kernel(kernel)
+    return separable.scalar
 
 
-class Evidence:
-    """Evidence of sets of parents."""
+#: Bytes of grams that are kept for other targets.
+KEPT = 2**25
 
-    def __init__(self, kernel: ScalarKernel, regression: Regression, alpha: float, log_odds: float) -> None:
+
+class ParentEvidence:
+    """The evidence of sets of parents of a variable, and what it says about each candidate.
+
+    Attributes
+    ----------
+    columns : (n, d) V = W Z / sqrt(alpha), with which a linear kernel is A = I + P V_S V_S' P; None for other kernels
+    """
+
+    def __init__(self, kernel: ScalarKernel, regression: SeriesRegression, alpha: float, log_odds: float) -> None:
         self.kernel, self.regression, self.alpha, self.log_odds = kernel, regression, alpha, log_odds
+        self.columns = regression.left(regression.Z) / np.sqrt(alpha) if isinstance(kernel, Linear) else None
         self._grams: dict[tuple[int, ...], Array] = {}
 
     def _gram(self, parents: tuple[int, ...]) -> Array:
-        """W K_S W' / alpha; sets are met again for other targets."""
-        if parents not in self._grams:
+        """W K_S W' / alpha. Sets are met again for other targets, so as many are kept as `KEPT` allows."""
+        found = self._grams.get(parents)
+        if found is None:
             Z = self.regression.Z[:, parents]
-            self._grams[parents] = self.regression.integrated(self.kernel.resolve(Z)(Z)) / self.alpha
-        return self._grams[parents]
+            found = self.regression.integrated(self.kernel.resolve(Z)(Z)) / self.alpha
+            if (len(self._grams) + 1) * found.nbytes <= KEPT:
+                self._grams[parents] = found
+        return found
 
     def average(self, target: int, most: int, temperature: float, candidates: int) -> Array:
         """Probabilities (d,) that each variable is a parent of the target."""
-        P = self._complement(target)
-        y = P.T @ self.regression.Y[:, target]
+        measured = self._evidence(target)
         d = self.regression.Y.shape[1]
         others = [j for j in range(d) if j != target]
-        alone: dict[tuple[int, ...], float] = {(j,): self._log(P, y, (j,)) for j in others}
+        alone = {(j,): measured((j,)) for j in others}
         if len(others) > candidates:
             others = sorted(sorted(others, key=lambda j: -alone[j,])[:candidates])
         sets = [parents for k in range(most + 1) for parents in combinations(others, k)]
-        logs = (
-            np.array([alone[parents] if parents in alone else self._log(P, y, parents) for parents in sets])
-            / temperature
-        )
+        logs = np.array([alone[parents] if parents in alone else measured(parents) for parents in sets]) / temperature
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         result = np.zeros(d)
@@ -134,23 +148,56 @@ class Evidence:
             result[list(parents)] += weight
         return result
 
-    def _complement(self, target: int) -> Array:
-        """An orthonormal basis of what is orthogonal to the constants and the target's own decay."""
-        columns = self.regression.E
-        if self.regression.O is not None:
-            columns = np.column_stack([columns, self.regression.O[:, target]])
-        if columns.shape[1] == 0:
-            return np.eye(len(columns))
-        U, s, _ = np.linalg.svd(columns, full_matrices=True)
-        return np.asarray(U[:, int((s > 1e-10 * max(float(s[0]), 1e-300)).sum()) :])
+    def _evidence(self, target: int) -> Callable[[tuple[int, ...]], float]:
+        """The logarithm of the evidence as a function of the parents of the target."""
+        Q = self._unpenalised(target)
+        y = self.regression.Y[:, target]
+        y = y - Q @ (Q.T @ y)
+        nu, size = len(y) - Q.shape[1], max(float(y @ y), 1e-300)
 
-    def _log(self, P: Array, y: Array, parents: tuple[int, ...]) -> float:
-        size = max(float(y @ y), 1e-300)
-        if not parents:
-            return -0.5 * len(y) * float(np.log(size))
-        A = P.T @ self._gram(parents) @ P
-        A[np.diag_indices_from(A)] += 1.0
-        L, _ = lapack.dpotrf(A, lower=1, overwrite_a=1)
-        z, _ = lapack.dtrtrs(L, y, lower=1)
-        left = max(float(z @ z), 1e-12 * size)
-        return float(-0.5 * len(y) * np.log(left) - np.log(np.diagonal(L)).sum() + len(parents) * self.log_odds)
+        def log(left: float, half_determinant: float, parents: tuple[int, ...]) -> float:
+            spread = -0.5 * nu * float(np.log(max(left, 1e-12 * size)))
+            return float(spread - half_determinant + len(parents) * self.log_odds)
+
+        if self.columns is None:
+
+            def measured(parents: tuple[int, ...]) -> float:
+                if not parents:
+                    return log(size, 0.0, parents)
+                A = self._gram(parents)
+                QA = Q.T @ A
+                side = Q @ (QA - 0.5 * (QA @ Q) @ Q.T)
+                # P A P with P = I - Q Q'; what P takes away has the eigenvalue 1 in I + P A P, and no determinant.
+                A = A - side - side.T
+                A[np.diag_indices_from(A)] += 1.0
+                L, z = _whitened(A, y)
+                return log(float(z @ z), float(np.log(np.diagonal(L)).sum()), parents)
+
+            return measured
+
+        V = self.columns - Q @ (Q.T @ self.columns)
+        G, b = V.T @ V, V.T @ y
+
+        def measured_linear(parents: tuple[int, ...]) -> float:
+            # det(I + V V') = det(I + V'V) and (I + V V')^-1 = I - V (I + V'V)^-1 V': matrices of the parents alone.
+            S = list(parents)
+            L, z = _whitened(G[np.ix_(S, S)] + np.eye(len(S)), b[S])
+            return log(size - float(z @ z), float(np.log(np.diagonal(L)).sum()), parents)
+
+        return measured_linear
+
+    def _unpenalised(self, target: int) -> Array:
+        """An orthonormal basis of the constants and the target's own decay, (n, at most e + 1)."""
+        columns = self.regression.E
+        if self.regression.decaying is not None:
+            columns = np.column_stack([columns, self.regression.decaying[:, target]])
+        return orthonormal(columns)
+
+
+def _whitened(A: Array, y: Array) -> tuple[Array, Array]:
+    """L with A = L L', and L^-1 y."""
+    if len(A) == 0:
+        return A, y
+    L, _ = lapack.dpotrf(A, lower=1, overwrite_a=1)
+    z, _ = lapack.dtrtrs(L, y, lower=1)
+    return L, z

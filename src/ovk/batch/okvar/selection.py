@@ -9,9 +9,13 @@ import numpy as np
 from sklearn.base import clone
 
 from ovk._progress import ProgressBar
-from ovk._validation import Array
-from ovk.batch.okvar.alternate import Fit
+from ovk._types import Array
+from ovk.batch.okvar.alternate import OKVARSolution
 from ovk.batch.okvar.model import OKVAR
+from ovk.batch.okvar.series import TimeSeries, read_series
+
+#: Steps ahead at which `best_okvar` compares forecasts.
+AHEAD = 4
 
 
 def leave_one_series_out(model: OKVAR, X: Any, *, series: Any = None, times: Any = None) -> Array:
@@ -26,18 +30,45 @@ def leave_one_series_out(model: OKVAR, X: Any, *, series: Any = None, times: Any
     >>> leave_one_series_out(OKVAR("linear"), made.series).shape
     (4,)
     """
-    reader: OKVAR = clone(model)
-    every = reader._read(X, series, times, reset=True)
+    every = read_series(clone(model), X, series, times)
     if len(every) < 2:
         raise ValueError(f"leaving one series out needs at least 2 series, got {len(every)}")
     errors = np.full(len(every), np.nan)
     for k, left in enumerate(every):
-        fresh: OKVAR = clone(model)
-        fresh.fit_series([one for j, one in enumerate(every) if j != k])
-        truth, guess = fresh._one_step([left])
-        if len(truth):
-            errors[k] = float(np.nanmean(((truth - guess) / fresh.scale_) ** 2))
+        fitted = fitted_to(model, [one for j, one in enumerate(every) if j != k])
+        observed, predicted = fitted.dynamics_.one_step_pairs([left])
+        if len(observed):
+            errors[k] = float(np.nanmean(((observed - predicted) / fitted.scale_) ** 2))
     return errors
+
+
+def forecast_error(model: OKVAR, series: list[TimeSeries], steps: int) -> float:
+    """Mean logarithm, over variables, of the squared error of forecasts `steps` ahead, each series left out in turn.
+
+    One step ahead nearly all that is predicted is that a variable stays where it is; further ahead what acts on it
+    shows. Logarithms keep one variable that is hard to predict from deciding alone.
+    """
+    if len(series) < 2 or max(map(len, series)) < model.lag + steps:
+        raise ValueError(
+            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + steps} points or more, got "
+            f"{len(series)} of at most {max(map(len, series))}: use criterion='bic'"
+        )
+    gaps = []
+    for k, left in enumerate(series):
+        dynamics = fitted_to(model, [one for j, one in enumerate(series) if j != k]).dynamics_
+        for end in range(model.lag, len(left) - steps + 1):
+            known = TimeSeries(left.values[:end], left.times[:end])
+            if not np.isnan(known.values[-model.lag :]).any():
+                forecast = dynamics.forecast(known, steps)[-1]
+                gaps.append((forecast - left.values[end + steps - 1]) / dynamics.units.scale)
+    squares = np.nanmean(np.square(gaps), axis=0)
+    return float(np.mean(np.log(squares + np.finfo(float).tiny)))
+
+
+def fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
+    """A copy of the model, fitted to series that were read before."""
+    fresh: OKVAR = clone(model)
+    return fresh.fit([one.values for one in series], times=[one.times for one in series])
 
 
 def best_okvar(
@@ -45,15 +76,18 @@ def best_okvar(
 ) -> tuple[OKVAR, Array]:
     """The best of several settings, fitted to all series, and the criterion of each.
 
-    Neither criterion is about networks: both judge predictions one step ahead, and the setting that predicts best need
-    not find the most edges. Where networks are the aim, `consensus` over all settings is the safer choice.
+    No criterion is about networks: they judge predictions, and the setting that predicts best need not find the most
+    edges. Between targets ("next", "increment", "integral") use "forecast": on simulated experiments of four kinds it
+    came nearer to the best target than "series" did, though not near. Where networks are the aim, `consensus` over all
+    settings is the safer choice.
 
     Parameters
     ----------
     models : sequence of `OKVAR`
     X, series, times : as in `OKVAR.fit`
-    criterion : {"bic", "series"}
-        The Bayesian information criterion, or the mean error when one series is left out; small is good.
+    criterion : {"bic", "series", "forecast"}
+        The Bayesian information criterion; the mean error one step ahead when one series is left out; or the mean
+        logarithm, over variables, of the error four steps ahead when one series is left out. Small is good.
 
     Examples
     --------
@@ -68,8 +102,8 @@ def best_okvar(
     listed = list(models)
     if not listed:
         raise ValueError("models must hold at least one OKVAR")
-    if criterion not in ("bic", "series"):
-        raise ValueError(f"criterion must be 'bic' or 'series', got {criterion!r}")
+    if criterion not in ("bic", "series", "forecast"):
+        raise ValueError(f"criterion must be 'bic', 'series' or 'forecast', got {criterion!r}")
     values = np.empty(len(listed))
     fitted = []
     with ProgressBar("choosing", len(listed)) as bar:
@@ -78,6 +112,8 @@ def best_okvar(
             fitted.append(fresh)
             if criterion == "bic":
                 values[k] = fresh.fit(X, series=series, times=times).bic_
+            elif criterion == "forecast":
+                values[k] = forecast_error(model, read_series(clone(model), X, series, times), AHEAD)
             else:
                 values[k] = float(np.nanmean(leave_one_series_out(model, X, series=series, times=times)))
             bar.update()
@@ -103,14 +139,10 @@ def penalty_path(
     """
     if model.penalty is None or "weight" not in model.penalty.get_params():
         raise ValueError(f"penalty_path needs a model with a penalty that has a weight, got {model.penalty!r}")
-    reader: OKVAR = clone(model)
-    every = reader._read(X, series, times, reset=True)
     path: list[OKVAR] = []
-    start: Fit | None = None
+    start: OKVARSolution | None = None
     for weight in sorted(map(float, weights), reverse=True):
         fresh: OKVAR = clone(model).set_params(penalty__weight=weight)
-        start = fresh._fit(every, start)
-        # What scikit-learn keeps about the inputs when it checks them.
-        fresh.__dict__.update({k: v for k, v in vars(reader).items() if k in ("n_features_in_", "feature_names_in_")})
+        start = fresh._fit(X, series, times, start)
         path.append(fresh)
     return path

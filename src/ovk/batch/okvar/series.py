@@ -1,27 +1,28 @@
 """What a user may pass as time series, and what it means.
 
 One series, an array (n, d); several, a list of such arrays; or a long data frame, one row a time point, with the names
-of the columns that hold the series and the time. They leave as a list of `Series`.
+of the columns that hold the series and the time. They leave as a list of `TimeSeries`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from ovk._params import Registered
-from ovk._validation import Array
+from ovk._state import State
+from ovk._types import Array
+from ovk.targets import check_inputs, masked_as_nan
 
 #: A step in time that differs by less than this part of the usual one is the usual one.
 SAME_STEP = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Series(Registered):
+class TimeSeries(State):
     """One multivariate time series.
 
     Attributes
@@ -38,7 +39,7 @@ class Series(Registered):
 
 
 @dataclass(frozen=True)
-class Table:
+class SeriesTable:
     """Series before they are checked: all rows below each other.
 
     Attributes
@@ -53,10 +54,24 @@ class Table:
     times: Array | None
 
 
-def gather(X: Any, series: Any, times: Any) -> Table:
+def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | None = None) -> list[TimeSeries]:
+    """The series that a user passed, their variables checked by scikit-learn.
+
+    Without `step` the estimator remembers the variables. With it they must be those that it remembers, and points
+    without times are that far apart.
+    """
+    table = _gathered(X, series, times)
+    rows = check_inputs(estimator, table.rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
+    if np.isinf(rows).any():
+        raise ValueError("Input X contains infinity: replace it by nan where nothing was observed")
+    return _split(np.asarray(rows), table.lengths, table.times, 1.0 if step is None else step)
+
+
+def _gathered(X: Any, series: Any, times: Any) -> SeriesTable:
     """All series below each other, with their lengths; a frame without the columns that are not variables."""
     if sparse.issparse(X):
         raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
+    X = [masked_as_nan(one, "X") for one in X] if isinstance(X, list) else masked_as_nan(X, "X")
     if is_list_of_series(X):
         if series is not None:
             raise ValueError("series tells the rows of one table apart: leave it out with a list of series")
@@ -65,7 +80,7 @@ def gather(X: Any, series: Any, times: Any) -> Table:
         if len(widths) > 1:
             raise ValueError(f"all series must have the same variables, got series with {sorted(widths)} columns")
         lengths = [len(part) for part in parts]
-        return Table(np.concatenate(parts), lengths, None if times is None else _listed(times, lengths))
+        return SeriesTable(np.concatenate(parts), lengths, None if times is None else _listed(times, lengths))
     return _table(X, series, times)
 
 
@@ -89,7 +104,7 @@ def _listed(times: Any, lengths: list[int]) -> Array:
     return np.tile(_numbers(shared), len(lengths))
 
 
-def _table(X: Any, series: Any, times: Any) -> Table:
+def _table(X: Any, series: Any, times: Any) -> SeriesTable:
     names = [name for name in (series, times) if isinstance(name, str)]
     if names:
         columns = getattr(X, "columns", None)
@@ -115,11 +130,11 @@ def _table(X: Any, series: Any, times: Any) -> Table:
         lengths = np.bincount(place[numbers]).tolist()
         rows = _reordered(rows, order)
     if clock is None:
-        return Table(rows, lengths, None)
+        return SeriesTable(rows, lengths, None)
     clock = _numbers(np.asarray(clock))
     if clock.shape != (n,):
         raise ValueError(f"times must have an entry for each of the {n} rows, got shape {clock.shape}")
-    return Table(rows, lengths, clock[order])
+    return SeriesTable(rows, lengths, clock[order])
 
 
 def _reordered(rows: Any, order: Any) -> Any:
@@ -141,7 +156,7 @@ def _numbers(times: Any) -> Array:
     return clock
 
 
-def split(rows: Array, lengths: Sequence[int], times: Array | None, step: float = 1.0) -> list[Series]:
+def _split(rows: Array, lengths: Sequence[int], times: Array | None, step: float) -> list[TimeSeries]:
     """Checked rows as series, each with its times; without times, the points are a step apart."""
     result = []
     for number, part in enumerate(np.split(np.arange(len(rows)), np.cumsum(lengths)[:-1])):
@@ -152,17 +167,53 @@ def split(rows: Array, lengths: Sequence[int], times: Array | None, step: float 
                 f"times must increase within a series, but in series {number} {clock[k]:g} is followed by "
                 f"{clock[k + 1]:g}: sort the rows, or tell the series apart (a list, or series=)"
             )
-        result.append(Series(rows[part], clock))
+        result.append(TimeSeries(rows[part], clock))
     return result
 
 
-def usual_step(series: Sequence[Series]) -> float:
-    """The time between two points that is met most: the median."""
-    steps = np.concatenate([np.diff(one.times) for one in series])
-    return float(np.median(steps)) if len(steps) else 1.0
+@dataclass(frozen=True, eq=False)
+class Units:
+    """With what series are standardised.
+
+    Attributes
+    ----------
+    mean, scale : (d,) mean and standard deviation of each variable
+    step : the usual time between two points
+    """
+
+    mean: Array
+    scale: Array
+    step: float
+
+    @classmethod
+    def from_series(cls, series: Sequence[TimeSeries], names: Sequence[str], standardize: bool) -> Self:
+        """The median step in time, and mean and scale of the variables, or 0 and 1 without `standardize`.
+
+        A variable that was never observed is an error, which calls it by its name.
+        """
+        steps = np.concatenate([np.diff(one.times) for one in series])
+        step = float(np.median(steps)) if len(steps) else 1.0
+        rows = np.concatenate([one.values for one in series])
+        d = rows.shape[1]
+        unseen = np.flatnonzero(np.isnan(rows).all(axis=0))
+        if len(unseen):
+            raise ValueError(f"variable {names[unseen[0]]!r} was never observed: leave it out")
+        if not standardize:
+            return cls(np.zeros(d), np.ones(d), step)
+        mean, spread = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+        # A variable that never changes has no scale.
+        return cls(mean, np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, 1.0), step)
+
+    def standardised(self, series: TimeSeries) -> TimeSeries:
+        """States in standard units, times in steps."""
+        return TimeSeries((series.values - self.mean) / self.scale, series.times / self.step)
+
+    def original(self, values: Array) -> Array:
+        """States (..., d) in the units of the data again."""
+        return np.asarray(self.mean + self.scale * values)
 
 
-def smoothed(series: Series, width: float) -> Series:
+def smoothed(series: TimeSeries, width: float) -> TimeSeries:
     """The series after local linear regression with Gaussian weights of that width in time; gaps are filled.
 
     A straight line is fitted around every time by weighted least squares, so a trend is kept at both ends.
@@ -181,10 +232,10 @@ def smoothed(series: Series, width: float) -> Series:
         line = spread > 1e-8 * np.maximum(s0, 1e-300) ** 2 * width**2
         numerator = np.where(line, s2 * (w @ x) - s1 * ((w * u) @ x), w @ x)
         result[:, q] = np.divide(numerator, np.where(line, spread, s0), out=result[:, q].copy(), where=s0 > 1e-6)
-    return Series(result, series.times)
+    return TimeSeries(result, series.times)
 
 
-def low_passed(series: Series, memory: float) -> Series:
+def low_passed(series: TimeSeries, memory: float) -> TimeSeries:
     """p of  dp/dt = (x - p) / memory,  p(0) = x(0),  for x linear between its points; exact."""
     if memory == 0:
         return series
@@ -193,7 +244,7 @@ def low_passed(series: Series, memory: float) -> Series:
         p[k + 1] = relaxed(p[k], x[k], x[k + 1], span, memory)
         # After a gap the filter starts again from what is seen.
         p[k + 1] = np.where(np.isnan(p[k + 1]), x[k + 1], p[k + 1])
-    return Series(p, series.times)
+    return TimeSeries(p, series.times)
 
 
 def relaxed(p: Array, before: Array, after: Array, span: float, memory: float) -> Array:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array
+from ovk._types import Array
 from ovk.penalties import Penalty
 from ovk.solvers.eigen import Eigenpairs
 

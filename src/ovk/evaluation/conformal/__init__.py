@@ -4,9 +4,10 @@ from ovk.evaluation.conformal.aci import ACI
 from ovk.evaluation.conformal.base import Conformal, Tracker
 from ovk.evaluation.conformal.learner import WithIntervals, as_intervals
 from ovk.evaluation.conformal.pid import ConformalPID
-from ovk.evaluation.conformal.regions import Regions
 from ovk.evaluation.conformal.result import IntervalRecord, IntervalResult
+from ovk.evaluation.conformal.rolling import Recent, RollingConformal
 from ovk.evaluation.conformal.strongly_adaptive import StronglyAdaptive
+from ovk.intervals.regions import Regions
 
 __all__ = [
     "ACI",
@@ -14,7 +15,9 @@ __all__ = [
     "ConformalPID",
     "IntervalRecord",
     "IntervalResult",
+    "Recent",
     "Regions",
+    "RollingConformal",
     "StronglyAdaptive",
     "Tracker",
     "WithIntervals",

@@ -14,13 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf, isnan
 
-from ovk._validation import positive, whole
-from ovk.evaluation.conformal.base import Conformal, Tracker
-from ovk.evaluation.conformal.window import ScoreWindow
+from ovk._params import check_int, positive
+from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
 
 
 @dataclass
-class ACITracker(Tracker):
+class ACITracker(Tracker, kind="adaptive"):
     """The state of adaptive conformal inference."""
 
     miss: float
@@ -29,6 +28,7 @@ class ACITracker(Tracker):
     level: float = field(init=False)
     scores: ScoreWindow = field(init=False)
     _saved_state = ("level", "scores")
+    _state_classes = {"scores": ScoreWindow}
 
     def __post_init__(self) -> None:
         self.level = self.miss
@@ -47,6 +47,7 @@ class ACITracker(Tracker):
         self.scores.add(score)
 
 
+@dataclass(eq=False, repr=False)
 class ACI(Conformal):
     """Intervals by adaptive conformal inference: a quantile of recent scores, its level moved by every hit and miss.
 
@@ -62,7 +63,7 @@ class ACI(Conformal):
 
     Attributes
     ----------
-    score_, trackers_ : the state, made at the first rows
+    score_, trackers_ : see `Conformal`; a tracker keeps the level a_t and the last scores
 
     Examples
     --------
@@ -78,17 +79,8 @@ class ACI(Conformal):
     True
     """
 
-    def __init__(
-        self,
-        coverage: float = 0.9,
-        region: str = "each",
-        memory: int | None = None,
-        rate: float = 0.02,
-        window: int = 500,
-    ) -> None:
-        super().__init__(coverage, region, memory)
-        self.rate = rate
-        self.window = window
+    rate: float = 0.02
+    window: int = 500
 
     def _tracker(self, miss: float) -> Tracker:
-        return ACITracker(miss, positive(self.rate, "rate"), whole(self.window, "window"))
+        return ACITracker(miss, positive(self.rate, "rate"), check_int(self.window, "window"))

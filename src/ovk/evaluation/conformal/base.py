@@ -8,18 +8,56 @@ scores do.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from math import ceil, inf, nan
 from typing import Any, Self
 
 import numpy as np
-from numpy import nan
 
-from ovk._params import Parameters, Registered
-from ovk._validation import Array, in_interval, whole
-from ovk.evaluation.conformal.regions import Regions
-from ovk.evaluation.conformal.scores import REGIONS, Score
+from ovk._params import Parameters, check_int, in_interval
+from ovk._state import State
+from ovk._transactions import Transactional, reads
+from ovk._types import Array
+from ovk.evaluation.conformal.scores import JOINT, JointScore
+from ovk.intervals.regions import Regions
 
 
-class Tracker(Registered, ABC):
+@dataclass
+class ScoreWindow(State):
+    """The last `size` scores, with any quantile at once.
+
+    >>> window = ScoreWindow(3)
+    >>> for score in (5.0, 1.0, 2.0, 3.0):
+    ...     window.add(score)
+    >>> window.quantile(0.5), window.quantile(0.99), window.largest()
+    (2.0, inf, 3.0)
+    """
+
+    size: int
+    recent: list[float] = field(default_factory=list)
+    ordered: list[float] = field(default_factory=list)
+
+    def add(self, score: float) -> None:
+        """Add a score; the oldest goes."""
+        if len(self.recent) == self.size:
+            del self.ordered[bisect_left(self.ordered, self.recent.pop(0))]
+        self.recent.append(score)
+        insort(self.ordered, score)
+
+    def quantile(self, level: float) -> float:
+        """The least score that at least (n + 1) level of n scores do not exceed; infinite if it takes more than n."""
+        k = ceil((len(self.ordered) + 1) * level - 1e-9)
+        if k > len(self.ordered):
+            return inf
+        return self.ordered[max(k, 1) - 1]
+
+    def largest(self) -> float:
+        """The largest score, 0 if there is none."""
+        return self.ordered[-1] if self.ordered else 0.0
+
+
+class Tracker(State, ABC):
     """The radius of one sequence of scores."""
 
     @abstractmethod
@@ -28,10 +66,19 @@ class Tracker(Registered, ABC):
 
     @abstractmethod
     def update(self, score: float) -> None:
-        """Take in the score; nan for a row without one, which moves the clock alone."""
+        """Learn from the score; nan for a row without one, which moves the clock alone."""
+
+    def radii_then_update(self, scores: Array) -> Array:
+        """(n,) the radius for each of the scores (n,), from those before it; all of them are learned."""
+        radii = np.empty(len(scores))
+        for t, score in enumerate(scores.tolist()):
+            radii[t] = self.radius()
+            self.update(score)
+        return radii
 
 
-class Conformal(Parameters, ABC):
+@dataclass(eq=False, repr=False)
+class Conformal(Transactional, Parameters, ABC):
     """Regions around predictions of a stream, with the coverage that was asked for in the long run.
 
     Whatever the model, and without any assumption on the data: the regions look at how often they missed. They never
@@ -50,13 +97,14 @@ class Conformal(Parameters, ABC):
 
     Attributes
     ----------
-    score_, trackers_ : the state, made at the first rows
+    score_, trackers_ : the state, made at the first rows; there is a score for a region of all outputs alone
     """
 
-    def __init__(self, coverage: float = 0.9, region: str = "each", memory: int | None = None) -> None:
-        self.coverage = coverage
-        self.region = region
-        self.memory = memory
+    coverage: float = 0.9
+    region: str = "each"
+    memory: int | None = None
+
+    _state_classes = {"score_": JointScore, "trackers_": Tracker}
 
     @abstractmethod
     def _tracker(self, miss: float) -> Tracker:
@@ -70,34 +118,56 @@ class Conformal(Parameters, ABC):
         F : (n, d) or (n,) predictions, in the order of the stream; nan where there is none
         Y : outputs of the same shape, nan where missing
         """
+        with self._transaction() as work:
+            return work._learn(F, Y)
+
+    def _learn(self, F: Any, Y: Any) -> Regions:
         F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
         if F.shape != Y.shape or F.ndim not in (1, 2):
             raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
-        F, Y = F.reshape(len(F), -1), Y.reshape(len(Y), -1)
+        if F.ndim == 1:
+            F, Y = F[:, None], Y[:, None]
         n, d = F.shape
-        with self._all_or_nothing():
-            score = self._begin(d)
-            radius, half, covered = np.empty((n, score.k)), np.empty((n, d)), np.empty((n, score.k))
-            scatter = None if self.region != "ellipsoid" else np.empty((n, d, d))
+        # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
+        seen = np.isfinite(Y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            R = np.where(np.isnan(F), np.inf, Y - F)
+        score = self._started(d)
+        scatter = None
+        if score is None:
+            # The score of an output is |r|, whatever came before: all rows at once.
+            scores = np.where(seen, np.abs(R), np.nan)
+            columns = zip(self.trackers_, scores.T, strict=True)
+            radius = np.column_stack([tracker.radii_then_update(column) for tracker, column in columns])
+            half = np.maximum(radius, 0.0)
+        else:
+            scores, radius, half = np.empty((n, 1)), np.empty((n, 1)), np.empty((n, d))
+            scatter = np.empty((n, d, d)) if self.region == "ellipsoid" else None
+            (tracker,) = self.trackers_
             for t in range(n):
-                radius[t] = [tracker.radius() for tracker in self.trackers_]
-                half[t] = _sides(score, radius[t])
+                radius[t] = tracker.radius()
+                half[t] = score.half_widths(float(radius[t, 0]))
                 if scatter is not None:
                     scatter[t] = score.scatter()
-                covered[t] = self._learn(score, F[t], Y[t], radius[t])
+                scores[t] = score.score(R[t], seen[t])
+                tracker.update(float(scores[t, 0]) if score.ready(seen[t]) else nan)
+                score.learn(R[t], seen[t])
+        covered = np.where(np.isnan(scores), np.nan, (scores <= radius).astype(np.float64))
         half = np.where(np.isnan(F), np.nan, half)
         with np.errstate(over="ignore"):
             return Regions(F, F - half, F + half, radius, covered, scatter)
 
+    @reads
     def regions(self, F: Any) -> Regions:
         """The region around each of these predictions as things are now; nothing is learned."""
         F = np.asarray(F, dtype=np.float64)
         F = F.reshape(len(F), -1)
         n, d = F.shape
         if hasattr(self, "trackers_"):
-            score = self._begin(d)
+            score = self._started(d)
             radius = np.array([tracker.radius() for tracker in self.trackers_])
-            half, scatter = _sides(score, radius), score.scatter()
+            half = np.maximum(radius, 0.0) if score is None else score.half_widths(float(radius[0]))
+            scatter = None if score is None else score.scatter()
         else:
             radius, half, scatter = np.full(d if self.region == "each" else 1, np.inf), np.full(d, np.inf), None
         half = np.where(np.isnan(F), np.nan, half)
@@ -106,40 +176,22 @@ class Conformal(Parameters, ABC):
         with np.errstate(over="ignore"):
             return Regions(F, F - half, F + half, np.tile(radius, (n, 1)), unknown, shapes)
 
-    def _begin(self, d: int) -> Score:
-        """The state, made at the first call."""
+    def _started(self, d: int) -> JointScore | None:
+        """The score of all outputs at once, None for an interval for each; the state is made at the first call."""
         if not hasattr(self, "trackers_"):
             miss = 1.0 - in_interval(self.coverage, "coverage", 1e-6, 1 - 1e-6)
-            if self.region not in REGIONS:
-                raise ValueError(f"region must be {', '.join(map(repr, REGIONS))}, got {self.region!r}")
-            decay = 1.0 if self.memory is None else 1.0 - 1.0 / whole(self.memory, "memory", least=2)
-            self.score_: Score = REGIONS[self.region](d, decay)
-            self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(self.score_.k)]
-        if self.score_.d != d:
-            raise ValueError(f"{type(self).__name__} has seen {self.score_.d} outputs, got {d}: use a new one")
+            if self.region not in ("each", *JOINT):
+                raise ValueError(f"region must be {', '.join(map(repr, ('each', *JOINT)))}, got {self.region!r}")
+            decay = 1.0 if self.memory is None else 1.0 - 1.0 / check_int(self.memory, "memory", least=2)
+            self.score_: JointScore | None = None if self.region == "each" else JOINT[self.region](d, decay)
+            self.trackers_: list[Tracker] = [self._tracker(miss) for _ in range(d if self.region == "each" else 1)]
+        known = len(self.trackers_) if self.score_ is None else self.score_.d
+        if known != d:
+            raise ValueError(f"{type(self).__name__} has seen {known} outputs, got {d}: use a new one")
         return self.score_
 
-    def _learn(self, score: Score, f: Array, y: Array, radius: Array) -> Array:
-        """(k,) whether the row was covered."""
-        # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
-        seen = np.isfinite(y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            r = np.where(np.isnan(f), np.inf, y - f)
-        found = score.scores(r, seen)
-        known = score.ready(seen)
-        for tracker, value in zip(self.trackers_, found, strict=True):
-            tracker.update(float(value) if known else nan)
-        score.learn(r, seen)
-        return np.where(np.isnan(found), np.nan, (found <= radius).astype(np.float64))
-
     def forget(self) -> Self:
-        """Begin anew."""
+        """Drop the state: the next rows are the first ones."""
         for name in ("score_", "trackers_"):
             self.__dict__.pop(name, None)
         return self
-
-
-def _sides(score: Score, radius: Array) -> Array:
-    """Half the sides of the box around the region; 0 for one that holds nothing."""
-    with np.errstate(over="ignore"):
-        return score.half_widths(np.maximum(radius, 0.0))

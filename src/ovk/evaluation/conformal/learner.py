@@ -7,15 +7,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from ovk._named_outputs import NamedOutputs, unnamed
 from ovk._params import Parameters
-from ovk._validation import Array
+from ovk._transactions import Transactional, reads
+from ovk._types import Array
 from ovk.evaluation.conformal.aci import ACI
 from ovk.evaluation.conformal.base import Conformal
-from ovk.evaluation.conformal.regions import Regions
 from ovk.evaluation.learners import as_learner
+from ovk.intervals.regions import Regions
 
 
-class WithIntervals(Parameters):
+class WithIntervals(Transactional, Parameters):
     """An online learner and a method for intervals, going through the stream together.
 
     For a model in service; to evaluate one, ``progressive(model, X, Y, intervals=...)`` does the same and counts.
@@ -42,44 +44,53 @@ class WithIntervals(Parameters):
     True
     """
 
+    intervals_: Conformal
+
     def __init__(self, learner: Any, intervals: Any = 0.9) -> None:
         self.learner = learner
         self.intervals = intervals
 
     def predict_then_learn(self, X: Any, y: Any) -> Array:
         """Predictions of the rows, in the shape of y, each made from the rows before it."""
-        return self.regions_then_learn(X, y).predictions.reshape(np.shape(y))
+        predictions = self.regions_then_learn(X, y).predictions
+        return predictions.reshape(np.shape(y)) if isinstance(predictions, np.ndarray) else predictions
 
     def regions_then_learn(self, X: Any, y: Any) -> Regions:
-        """The same, with the region of each."""
-        with self._all_or_nothing():
-            if not hasattr(self, "learner_"):
-                self.learner_, self.intervals_ = clone(self.learner), clone(as_intervals(self.intervals))
-            y = np.asarray(y, dtype=np.float64)
-            F = np.asarray(as_learner(self.learner_).predict_then_learn(X, y), dtype=np.float64)
-            return self._intervals().regions_then_learn(F, y)
+        """The region of each row, made before its output is looked at; then learn the rows."""
+        with self._transaction() as work:
+            if not hasattr(work, "learner_"):
+                work.learner_, work.intervals_ = clone(self.learner), clone(as_intervals(self.intervals))
+            Y = np.asarray(unnamed(y), dtype=np.float64)
+            # Learners of ovk take frames and learn their names; others are given arrays.
+            y = y if isinstance(work.learner_, NamedOutputs) else Y
+            F = np.asarray(as_learner(work.learner_).predict_then_learn(X, y), dtype=np.float64)
+            return _named(work.intervals_.regions_then_learn(F, Y), work.learner_, X)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning."""
         self.regions_then_learn(X, y)
         return self
 
+    @reads
     def predict(self, X: Any) -> Any:
         """Predictions, without learning."""
         return self._fitted().predict(X)
 
+    @reads
     def predict_regions(self, X: Any) -> Regions:
         """A region around each prediction as things are now, without learning."""
-        return self._intervals().regions(np.asarray(self._fitted().predict(X), dtype=np.float64))
-
-    def _intervals(self) -> Conformal:
-        intervals: Conformal = self.intervals_
-        return intervals
+        learner = self._fitted()
+        return _named(self.intervals_.regions(np.asarray(learner.predict(X), dtype=np.float64)), learner, X)
 
     def _fitted(self) -> Any:
         if not hasattr(self, "learner_"):
             raise ValueError("WithIntervals has not learned anything yet: call predict_then_learn or partial_fit first")
         return self.learner_
+
+
+def _named(regions: Regions, learner: Any, X: Any) -> Regions:
+    """The regions with the names of the outputs that the learner knows."""
+    return regions.named(lambda ends: learner._named(ends, X)) if isinstance(learner, NamedOutputs) else regions
 
 
 def as_intervals(intervals: Any) -> Conformal:

@@ -19,10 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf, isfinite, isnan, log, pi, tan
 
-from ovk._params import Registered
-from ovk._validation import positive, whole
-from ovk.evaluation.conformal.base import Conformal, Tracker
-from ovk.evaluation.conformal.window import ScoreWindow
+from ovk._params import check_int, positive
+from ovk._state import State
+from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
 
 #: Scores before there is a radius.
 FIRST = 10
@@ -31,13 +30,15 @@ SEASONS = 30
 
 
 @dataclass
-class Seasons(Registered):
+class Seasons(State):
     """Scores by their place in the season."""
 
     length: int
     level: float
     clock: int = 0
     windows: list[ScoreWindow] = field(default_factory=list)
+
+    _state_classes = {"windows": ScoreWindow}
 
     def __post_init__(self) -> None:
         if not self.windows:
@@ -50,14 +51,14 @@ class Seasons(Registered):
         return found if isfinite(found) else window.largest()
 
     def update(self, score: float) -> None:
-        """Take in a score, or nan for none."""
+        """Add a score, or nan for none."""
         if isfinite(score):
             self.windows[self.clock % self.length].add(score)
         self.clock += 1
 
 
 @dataclass
-class PIDTracker(Tracker):
+class PIDTracker(Tracker, kind="PID"):
     """The state of conformal PID control."""
 
     miss: float
@@ -73,6 +74,7 @@ class PIDTracker(Tracker):
     scores: ScoreWindow = field(init=False)
     seasons: Seasons | None = field(init=False, default=None)
     _saved_state = ("t", "q", "excess", "largest", "scores", "seasons")
+    _state_classes = {"scores": ScoreWindow, "seasons": Seasons}
 
     def __post_init__(self) -> None:
         self.scores = ScoreWindow(self.window)
@@ -97,11 +99,11 @@ class PIDTracker(Tracker):
 
     def update(self, score: float) -> None:
         if isnan(score):
-            self._note(score)
+            self._remember(score)
             return
         radius = self.radius()
         if self.t < FIRST:
-            self._note(score)
+            self._remember(score)
             self.t += 1
             if self.t == FIRST:
                 # As few scores as these have no 1 - a quantile beyond their largest.
@@ -111,11 +113,11 @@ class PIDTracker(Tracker):
             return
         error = (1.0 if score > radius else 0.0) - self.miss
         self.excess += error
-        self._note(score)
+        self._remember(score)
         self.q += self.rate * self.scores.largest() * error
         self.t += 1
 
-    def _note(self, score: float) -> None:
+    def _remember(self, score: float) -> None:
         # An infinite score is a miss, but no measure of scale.
         if isfinite(score):
             self.scores.add(score)
@@ -124,6 +126,7 @@ class PIDTracker(Tracker):
             self.seasons.update(score)
 
 
+@dataclass(eq=False, repr=False)
 class ConformalPID(Conformal):
     """Intervals by conformal PID control: the radius itself is moved by every miss, by all misses, and by a forecast.
 
@@ -147,7 +150,7 @@ class ConformalPID(Conformal):
 
     Attributes
     ----------
-    score_, trackers_ : the state, made at the first rows
+    score_, trackers_ : see `Conformal`; a tracker keeps the parts of the radius and the last scores
 
     Examples
     --------
@@ -160,23 +163,11 @@ class ConformalPID(Conformal):
     True
     """
 
-    def __init__(
-        self,
-        coverage: float = 0.9,
-        region: str = "each",
-        memory: int | None = None,
-        rate: float = 0.05,
-        gain: float = 1.0,
-        saturation: float = 1.0,
-        window: int = 100,
-        season: int | None = None,
-    ) -> None:
-        super().__init__(coverage, region, memory)
-        self.rate = rate
-        self.gain = gain
-        self.saturation = saturation
-        self.window = window
-        self.season = season
+    rate: float = 0.05
+    gain: float = 1.0
+    saturation: float = 1.0
+    window: int = 100
+    season: int | None = None
 
     def _tracker(self, miss: float) -> Tracker:
         return PIDTracker(
@@ -184,6 +175,6 @@ class ConformalPID(Conformal):
             positive(self.rate, "rate"),
             positive(self.gain, "gain", zero=True),
             positive(self.saturation, "saturation"),
-            whole(self.window, "window"),
-            None if self.season is None else whole(self.season, "season", least=2),
+            check_int(self.window, "window"),
+            None if self.season is None else check_int(self.season, "season", least=2),
         )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ovk._params import Registered
-from ovk._validation import Array
+from ovk._state import State
+from ovk._types import Array, Times
 from ovk.evaluation.conformal.base import Conformal
-from ovk.evaluation.conformal.regions import Regions
-from ovk.evaluation.curves import Marks, Tally
+from ovk.evaluation.running import RunningSum
+from ovk.intervals.regions import Regions, concatenate
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class IntervalResult:
 
     @property
     def n_unbounded(self) -> int:
-        """Rows whose region was infinite, as the first ones are."""
-        return int(self.tested[-1].max() - self.bounded[-1].min()) if len(self.tested) else 0
+        """How many regions of observed outputs were infinite, as the first ones are; the most over the outputs."""
+        return int((self.tested[-1] - self.bounded[-1]).max()) if len(self.tested) else 0
 
 
 def _ratio(sums: Array, counts: Array) -> Array:
@@ -73,7 +73,7 @@ def _ratio(sums: Array, counts: Array) -> Array:
 
 
 @dataclass
-class IntervalRecord(Registered):
+class IntervalRecord(State):
     """Regions on their way through a stream, with sums noted at checkpoints.
 
     Attributes
@@ -84,36 +84,32 @@ class IntervalRecord(Registered):
     """
 
     method: Conformal
-    sums: list[Tally]
+    sums: list[RunningSum]
     keep: bool = False
     _kept: list[Regions] = field(default_factory=list, init=False)
 
+    _state_classes = {"sums": RunningSum}
+
     @classmethod
-    def of(cls, method: Conformal, d: int, *, keep: bool) -> IntervalRecord:
-        """At the start of a stream with d outputs."""
+    def start(cls, method: Conformal, d: int, *, keep: bool) -> IntervalRecord:
+        """A record of no rows yet, for d outputs."""
         k = d if method.region == "each" else 1
-        return cls(method, [Tally.empty(width) for width in (k, k, d, d)], keep)
+        return cls(method, [RunningSum.empty(width) for width in (k, k, d, d)], keep)
 
     @property
     def k(self) -> int:
         """Regions a row: one for each output, or 1."""
         return len(self.sums[0].total)
 
-    def take(self, F: Array, Y: Array, marks: Marks) -> None:
-        """Regions for the rows, then learn from them."""
+    def update(self, F: Array, Y: Array, marks: Times) -> None:
+        """Make regions for the rows, count how often they hold the outputs, and learn from them."""
         regions = self.method.regions_then_learn(F, Y)
         seen, finite = ~np.isnan(regions.covered), np.isfinite(regions.width)
         # Only rows whose outputs were observed count, here as there.
         finite &= np.isfinite(Y).any(axis=1, keepdims=True) if self.k == 1 else np.isfinite(Y)
-        self._add(
-            [
-                seen.astype(np.float64),
-                np.where(seen, regions.covered, 0.0),
-                finite.astype(np.float64),
-                np.where(finite, regions.width, 0.0),
-            ],
-            marks,
-        )
+        counts = (seen, np.where(seen, regions.covered, 0.0), finite, np.where(finite, regions.width, 0.0))
+        for total, count in zip(self.sums, counts, strict=True):
+            total.add(count.astype(np.float64), marks)
         if self.keep:
             self._kept.append(regions)
 
@@ -125,25 +121,9 @@ class IntervalRecord(Registered):
             shape = np.full((n, d, d), np.nan) if self.method.region == "ellipsoid" else None
             self._kept.append(Regions(nothing, nothing, nothing, one, one, shape))
 
-    def _add(self, values: list[Array], marks: Marks) -> None:
-        for tally, value in zip(self.sums, values, strict=True):
-            tally.add(value, marks)
-
     def result(self, rows: npt.NDArray[np.int64], last: bool = False) -> IntervalResult:
         """What was found at the checkpoints `rows`; `last`: the present row is one more."""
-        tested, covered, bounded, widths = (tally.curve(last) for tally in self.sums)
+        tested, covered, bounded, widths = (total.curve(last) for total in self.sums)
         name, target = type(self.method).__name__, float(self.method.coverage)
-        regions = _joined(self._kept) if self._kept else None
+        regions = concatenate(self._kept) if self._kept else None
         return IntervalResult(name, target, self.method.region, rows, tested, covered, bounded, widths, regions)
-
-
-def _joined(parts: list[Regions]) -> Regions:
-    shapes = [part.scatter for part in parts if part.scatter is not None]
-    return Regions(
-        predictions=np.concatenate([part.predictions for part in parts]),
-        lower=np.concatenate([part.lower for part in parts]),
-        upper=np.concatenate([part.upper for part in parts]),
-        radius=np.concatenate([part.radius for part in parts]),
-        covered=np.concatenate([part.covered for part in parts]),
-        scatter=np.concatenate(shapes) if shapes else None,
-    )

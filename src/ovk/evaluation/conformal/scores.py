@@ -1,8 +1,7 @@
-"""One number for how far an output is from its prediction, and the region of all outputs that are no farther.
+"""One number for how far the outputs of a row are from their predictions, and the region of all that are no farther.
 
-    each       |r_q|, on its own for every output:       intervals, each with the coverage asked for
-    box        max_q |r_q| / s_q:                        a box that holds all outputs at once
-    ellipsoid  sqrt(r' S^-1 r):                          an ellipsoid that holds all outputs at once
+    box        max_q |r_q| / s_q:     a box that holds all outputs at once
+    ellipsoid  sqrt(r' S^-1 r):       an ellipsoid that holds all outputs at once
 
 s and S are the running root mean squares and second moments of the residuals r before the row, about zero, so that a
 biased forecast is given a larger region. Where some outputs are missing, the others are compared with the region's
@@ -13,12 +12,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from math import inf, nan
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ovk._params import Registered
-from ovk._validation import Array
+from ovk._state import State
+from ovk._types import Array
 
 #: Smallest eigenvalue of a correlation matrix that is left as it is.
 DEFINITE = 1e-8
@@ -27,7 +27,7 @@ FIRST = 10
 
 
 @dataclass
-class Moments(Registered):
+class ResidualMoments(State):
     """Second moments of residuals, each over the rows in which both outputs were seen, with fading memory."""
 
     d: int
@@ -35,7 +35,6 @@ class Moments(Registered):
     weight: Array = field(init=False)
     squares: Array = field(init=False)
 
-    #: Restored by `ovk.load`.
     _saved_state = ("weight", "squares")
 
     def __post_init__(self) -> None:
@@ -44,7 +43,7 @@ class Moments(Registered):
         self._known: tuple[Array, Array] | None = None
 
     def add(self, r: Array, seen: Array) -> None:
-        """Take in one row of residuals."""
+        """Add the residuals (d,) of a row."""
         known = np.where(seen, r, 0.0)
         with np.errstate(over="ignore"):
             outer = np.outer(known, known)
@@ -88,8 +87,8 @@ class Moments(Registered):
 
 
 @dataclass
-class Score(Registered, ABC):
-    """From residuals to scores, and from a radius back to a region, as the rows so far have it.
+class JointScore(State, ABC):
+    """From the residuals of a row to a score, and from a radius back to a region, as the rows so far have it.
 
     Attributes
     ----------
@@ -100,24 +99,20 @@ class Score(Registered, ABC):
     d: int
     decay: float
 
-    #: Restored by `ovk.load`.
     _saved_state = ("moments",)
+    _state_classes = {"moments": ResidualMoments}
 
     def __post_init__(self) -> None:
-        self.moments = Moments(self.d, self.decay)
-
-    @property
-    @abstractmethod
-    def k(self) -> int:
-        """Number of scores of a row."""
+        self.moments = ResidualMoments(self.d, self.decay)
 
     @abstractmethod
-    def scores(self, r: Array, seen: Array) -> Array:
-        """(k,) scores of the residuals (d,), nan where nothing was seen."""
+    def score(self, r: Array, seen: Array) -> float:
+        """How far the residuals (d,) are from 0, nan where none was seen."""
 
-    @abstractmethod
-    def half_widths(self, radius: Array) -> Array:
-        """(d,) half the sides of the box around the region of that radius."""
+    def half_widths(self, radius: float) -> Array:
+        """(d,) half the sides of the box around the region of that radius; 0 for one that holds nothing."""
+        with np.errstate(over="ignore"):
+            return max(radius, 0.0) * self.moments.scales()
 
     def ready(self, seen: Array) -> bool:
         """Whether the spread of these outputs is known well enough for scores to mean anything."""
@@ -129,66 +124,31 @@ class Score(Registered, ABC):
         return None
 
     def learn(self, r: Array, seen: Array) -> None:
-        """Take in the residuals (d,) of a row."""
+        """Learn the spread from the residuals (d,) of a row."""
         self.moments.add(r, seen)
 
 
-class EachOutput(Score):
-    """|r_q|: an interval for each output."""
-
-    @property
-    def k(self) -> int:
-        return self.d
-
-    def scores(self, r: Array, seen: Array) -> Array:
-        return np.where(seen, np.abs(r), np.nan)
-
-    def half_widths(self, radius: Array) -> Array:
-        return radius
-
-    def ready(self, seen: Array) -> bool:
-        return True
-
-    def learn(self, r: Array, seen: Array) -> None:
-        # Nothing is scaled, so there is nothing to learn.
-        pass
-
-
-class BoxOfAll(Score):
+class BoxOfAll(JointScore, kind="box"):
     """max_q |r_q| / s_q: a box for all outputs."""
 
-    @property
-    def k(self) -> int:
-        return 1
-
-    def scores(self, r: Array, seen: Array) -> Array:
+    def score(self, r: Array, seen: Array) -> float:
         with np.errstate(over="ignore"):
-            return np.array([np.max(np.abs(r[seen]) / self.moments.scales()[seen]) if seen.any() else np.nan])
-
-    def half_widths(self, radius: Array) -> Array:
-        return float(radius[0]) * self.moments.scales()
+            return float(np.max(np.abs(r[seen]) / self.moments.scales()[seen])) if seen.any() else nan
 
 
-class EllipsoidOfAll(Score):
+class EllipsoidOfAll(JointScore, kind="ellipsoid"):
     """sqrt(r' S^-1 r): an ellipsoid for all outputs."""
 
-    @property
-    def k(self) -> int:
-        return 1
-
-    def scores(self, r: Array, seen: Array) -> Array:
+    def score(self, r: Array, seen: Array) -> float:
         if not seen.any():
-            return np.array([np.nan])
+            return nan
         # In units of each output's own spread: outputs of 1e-200 and of 1e200 are factorised alike.
         s, C = self.moments.correlation()
         with np.errstate(over="ignore"):
             z = r[seen] / s[seen]
             if not np.isfinite(z).all():
-                return np.array([np.inf])
-            return np.array([float(np.sqrt(z @ cho_solve(cho_factor(C[np.ix_(seen, seen)], lower=True), z)))])
-
-    def half_widths(self, radius: Array) -> Array:
-        return float(radius[0]) * self.moments.scales()
+                return inf
+            return float(np.sqrt(z @ cho_solve(cho_factor(C[np.ix_(seen, seen)], lower=True), z)))
 
     def scatter(self) -> Array:
         s, C = self.moments.correlation()
@@ -196,5 +156,5 @@ class EllipsoidOfAll(Score):
         return result
 
 
-#: Forms of a region by name.
-REGIONS: dict[str, type[Score]] = {"each": EachOutput, "box": BoxOfAll, "ellipsoid": EllipsoidOfAll}
+#: Scores of all outputs at once, by the form of their region.
+JOINT: dict[str, type[JointScore]] = {"box": BoxOfAll, "ellipsoid": EllipsoidOfAll}

@@ -23,9 +23,9 @@ from math import inf, isfinite, isnan
 
 import numpy as np
 
-from ovk._validation import Array, whole
-from ovk.evaluation.conformal.base import Conformal, Tracker
-from ovk.evaluation.conformal.window import ScoreWindow
+from ovk._params import check_int
+from ovk._types import Array
+from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
 
 #: Scores before there is a radius.
 FIRST = 10
@@ -34,7 +34,7 @@ ROUNDING = 1e-12
 
 
 @dataclass
-class SATracker(Tracker):
+class SATracker(Tracker, kind="strongly adaptive"):
     """The state of strongly adaptive online conformal prediction.
 
     `experts` has a column for each: when it began, its last row, its radius, sum of squared gradients, sum of gains,
@@ -50,6 +50,7 @@ class SATracker(Tracker):
     experts: Array = field(init=False)
     first: ScoreWindow = field(init=False)
     _saved_state = ("t", "D", "restarts", "start", "experts", "first")
+    _state_classes = {"first": ScoreWindow}
 
     def __post_init__(self) -> None:
         self.experts = np.zeros((7, 0))
@@ -92,10 +93,10 @@ class SATracker(Tracker):
     def _restart(self, D: float) -> None:
         self.D, self.t = D, 0
         self.experts = np.zeros((7, 0))
-        self._born()
+        self._add_expert()
 
-    def _born(self) -> None:
-        """The expert that begins at the next row."""
+    def _add_expert(self) -> None:
+        """Add the expert that begins at the next row."""
         i = self.t + 1
         life = self.lifetime * (i & -i)
         r = self.radius() if self.experts.shape[1] else self.start
@@ -105,6 +106,8 @@ class SATracker(Tracker):
     def _step(self, score: float) -> None:
         a, played = self.miss, self.radius()
         self.t += 1
+        # A copy, as a fork may hold the others.
+        self.experts = self.experts.copy()
         began, last, r, squares, gains, weighed, w = self.experts
         gradient = a - (score > r)
         gain = (_pinball(played, score, a) - _pinball(r, score, a)) / self.D
@@ -117,13 +120,14 @@ class SATracker(Tracker):
         squares += gradient**2
         r -= self.D / np.sqrt(3.0) * gradient / np.sqrt(squares)
         self.experts = self.experts[:, last > self.t]
-        self._born()
+        self._add_expert()
 
 
 def _pinball(r: Array | float, s: float, a: float) -> Array:
     return np.maximum((1.0 - a) * (s - r), a * (r - s))
 
 
+@dataclass(eq=False, repr=False)
 class StronglyAdaptive(Conformal):
     """Intervals by strongly adaptive online conformal prediction: many rates at once, each weighed by how well it does.
 
@@ -138,7 +142,7 @@ class StronglyAdaptive(Conformal):
 
     Attributes
     ----------
-    score_, trackers_ : the state, made at the first rows
+    score_, trackers_ : see `Conformal`; a tracker keeps the experts, with their radii and weights
 
     Examples
     --------
@@ -152,11 +156,7 @@ class StronglyAdaptive(Conformal):
     True
     """
 
-    def __init__(
-        self, coverage: float = 0.9, region: str = "each", memory: int | None = None, lifetime: int = 8
-    ) -> None:
-        super().__init__(coverage, region, memory)
-        self.lifetime = lifetime
+    lifetime: int = 8
 
     def _tracker(self, miss: float) -> Tracker:
-        return SATracker(miss, whole(self.lifetime, "lifetime"))
+        return SATracker(miss, check_int(self.lifetime, "lifetime"))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovk._validation import positive
-from ovk.features.selection.base import Chooser, Judge, Neighbours, Selection
-from ovk.features.selection.residual import Residual
+from ovk._params import positive
+from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
+from ovk.features.selection.residual import KernelResidual
 
 
 class ALD(Selection):
@@ -28,32 +28,34 @@ class ALD(Selection):
     def __init__(self, tol: float = 0.01) -> None:
         self.tol = tol
 
-    def begin(self) -> Chooser:
+    def start(self) -> SelectionState:
         if positive(self.tol, "tol") >= 1:
             raise ValueError(f"tol must lie in (0, 1), got {self.tol!r}")
-        return AldChooser(float(self.tol), Residual(0.0))
+        return ALDState(float(self.tol), KernelResidual(0.0))
 
 
 @dataclass
-class AldChooser(Chooser):
+class ALDState(SelectionState, kind="ald"):
     """What the dictionary leaves of the kernel."""
 
     tol: float
-    residual: Residual
+    residual: KernelResidual
 
-    def judge(self, block: Neighbours) -> Judge:
-        return _Judge(self, block)
+    _state_classes = {"residual": KernelResidual}
+
+    def on_block(self, block: BlockKernels) -> BlockSelection:
+        return _ALDBlock(self, block)
 
 
-class _Judge(Judge):
-    def __init__(self, chooser: AldChooser, block: Neighbours) -> None:
-        self.limits, self.residual = chooser.tol * block.diagonal, chooser.residual.of(block)
+class _ALDBlock(BlockSelection):
+    def __init__(self, state: ALDState, block: BlockKernels) -> None:
+        self.limits, self.residual = state.tol * block.diagonal, state.residual.on_block(block)
 
-    def first(self, start: int) -> int | None:
-        found = np.flatnonzero(self.residual.own(start) > self.limits[start:])
+    def next_candidate(self, start: int) -> int | None:
+        found = np.flatnonzero(self.residual.diagonal(start) > self.limits[start:])
         return start + int(found[0]) if len(found) else None
 
-    def join(self, j: int, independent: bool) -> bool:
+    def accept(self, j: int, independent: bool) -> bool:
         if independent:
-            self.residual.join(j, 1.0)
+            self.residual.add_point(j, 1.0)
         return independent

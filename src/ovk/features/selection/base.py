@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ovk._params import Parameters, Registered
-from ovk._validation import Array
+from ovk._params import Parameters
+from ovk._state import State
+from ovk._types import Array
 
 
-class Neighbours(NamedTuple):
+class BlockKernels(NamedTuple):
     """A block of inputs as the kernel sees them.
 
     Attributes
@@ -27,27 +28,27 @@ class Neighbours(NamedTuple):
     draws: Array
 
 
-class Judge(ABC):
-    """A selection at work on one block."""
+class BlockSelection(ABC):
+    """A selection at work on one block of inputs."""
 
     @abstractmethod
-    def first(self, start: int) -> int | None:
-        """The first row from `start` on that is to join, as things stand; None when none is."""
+    def next_candidate(self, start: int) -> int | None:
+        """The first row from `start` on that is to join, as things stand; None when there is none."""
 
     @abstractmethod
-    def join(self, j: int, independent: bool) -> bool:
-        """Take row j in; whether it stays among the chosen points, though it may depend on the others."""
+    def accept(self, j: int, independent: bool) -> bool:
+        """Let row j join; returns whether it stays among the chosen points, though it may depend on the others."""
 
 
-class Chooser(Registered, ABC):
+class SelectionState(State, ABC):
     """What a selection remembers of a stream."""
 
     @abstractmethod
-    def judge(self, block: Neighbours) -> Judge:
-        """Look at a block of inputs."""
+    def on_block(self, block: BlockKernels) -> BlockSelection:
+        """The selection for a block of inputs."""
 
-    def done(self) -> bool:
-        """Whether nobody will join any more."""
+    def is_complete(self) -> bool:
+        """Whether no row will join any more."""
         return False
 
 
@@ -55,5 +56,5 @@ class Selection(Parameters, ABC):
     """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""
 
     @abstractmethod
-    def begin(self) -> Chooser:
-        """Of a stream that is about to start."""
+    def start(self) -> SelectionState:
+        """The state at the start of a stream."""

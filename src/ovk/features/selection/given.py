@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._validation import Array
-from ovk.features.selection.base import Chooser, Judge, Neighbours, Selection
+from ovk._types import Array
+from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
 
 
 class Given(Selection):
@@ -35,8 +35,8 @@ class Given(Selection):
     def __init__(self, points: Any) -> None:
         self.points = points
 
-    def begin(self) -> Chooser:
-        return Nobody()
+    def start(self) -> SelectionState:
+        return GivenState()
 
     def checked(self, p: int) -> Array:
         """The points, for inputs with p features."""
@@ -47,28 +47,32 @@ class Given(Selection):
 
     @classmethod
     def chosen(
-        cls, kernel: Any, X: Any, selection: Selection, *, budget: int | None = None, random_state: Any = None
+        cls, kernel: Any, X: Any, selection: Any, *, budget: int | None = None, random_state: Any = None
     ) -> Self:
-        """The dictionary that `selection` makes of all inputs X, (n, p), with a scalar or operator-valued kernel."""
+        """The dictionary that `selection`, or `RPCholesky`, makes of all inputs X, (n, p), with a scalar or
+        operator-valued kernel."""
         from ovk.features.dictionary import Dictionary  # a dictionary begins with a selection
+        from ovk.features.rpcholesky import RPCholesky
 
+        if isinstance(selection, RPCholesky):
+            return cls(selection.dictionary(kernel, X, budget, random_state))
         return cls(Dictionary.chosen(kernel, X, selection, budget, random_state).points)
 
 
 @dataclass
-class Nobody(Chooser):
-    """Lets nobody in."""
+class GivenState(SelectionState, kind="given"):
+    """Lets no row join."""
 
-    def judge(self, block: Neighbours) -> Judge:
-        return _Judge()
+    def on_block(self, block: BlockKernels) -> BlockSelection:
+        return _GivenBlock()
 
-    def done(self) -> bool:
+    def is_complete(self) -> bool:
         return True
 
 
-class _Judge(Judge):
-    def first(self, start: int) -> int | None:
+class _GivenBlock(BlockSelection):
+    def next_candidate(self, start: int) -> int | None:
         return None
 
-    def join(self, j: int, independent: bool) -> bool:
+    def accept(self, j: int, independent: bool) -> bool:
         return False

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovk._validation import Array, positive
-from ovk.features.selection.base import Chooser, Judge, Neighbours, Selection
-from ovk.features.selection.residual import Residual
+from ovk._params import positive
+from ovk._types import Array
+from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
+from ovk.features.selection.residual import KernelResidual
 
 
 class KORS(Selection):
@@ -34,7 +35,7 @@ class KORS(Selection):
     --------
     >>> from ovk.features import KORS, Nystrom
     >>> Nystrom(KORS(mu=0.01), budget=200)
-    Nystrom(budget=200, selection=KORS(mu=0.01))
+    Nystrom(selection=KORS(mu=0.01), budget=200)
     """
 
     def __init__(self, mu: float = 0.1, beta: float = 1.0, eps: float = 0.5) -> None:
@@ -42,39 +43,41 @@ class KORS(Selection):
         self.beta = beta
         self.eps = eps
 
-    def begin(self) -> Chooser:
+    def start(self) -> SelectionState:
         eps = positive(self.eps, "eps", zero=True)
         if eps >= 1:
             raise ValueError(f"eps must lie in [0, 1), got {self.eps!r}")
-        return KorsChooser(positive(self.beta, "beta"), eps, Residual(positive(self.mu, "mu")))
+        return KORSState(positive(self.beta, "beta"), eps, KernelResidual(positive(self.mu, "mu")))
 
 
 @dataclass
-class KorsChooser(Chooser):
+class KORSState(SelectionState, kind="kors"):
     """What the weighted dictionary leaves of the kernel, at the scale mu."""
 
     beta: float
     eps: float
-    residual: Residual
+    residual: KernelResidual
 
-    def judge(self, block: Neighbours) -> Judge:
-        return _Judge(self, block)
+    _state_classes = {"residual": KernelResidual}
+
+    def on_block(self, block: BlockKernels) -> BlockSelection:
+        return _KORSBlock(self, block)
 
 
-class _Judge(Judge):
-    def __init__(self, chooser: KorsChooser, block: Neighbours) -> None:
-        self.chooser, self.draws, self.residual = chooser, block.draws, chooser.residual.of(block)
+class _KORSBlock(BlockSelection):
+    def __init__(self, state: KORSState, block: BlockKernels) -> None:
+        self.state, self.draws, self.residual = state, block.draws, state.residual.on_block(block)
 
     def probabilities(self, start: int) -> Array:
-        r = self.residual.own(start)
-        known = self.chooser
-        return np.minimum(known.beta * (1.0 + known.eps) * r / (r + known.residual.mu), 1.0)
+        r = self.residual.diagonal(start)
+        state = self.state
+        return np.minimum(state.beta * (1.0 + state.eps) * r / (r + state.residual.mu), 1.0)
 
-    def first(self, start: int) -> int | None:
+    def next_candidate(self, start: int) -> int | None:
         found = np.flatnonzero(self.draws[start:] < self.probabilities(start))
         return start + int(found[0]) if len(found) else None
 
-    def join(self, j: int, independent: bool) -> bool:
-        self.residual.join(j, float(self.probabilities(j)[0]) ** -0.5)
+    def accept(self, j: int, independent: bool) -> bool:
+        self.residual.add_point(j, float(self.probabilities(j)[0]) ** -0.5)
         # A point that adds nothing to the features still counts in the estimate of leverage.
         return True

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from ovk._validation import Array, in_interval, whole
-from ovk.features.selection.base import Chooser, Judge, Neighbours, Selection
+from ovk._params import check_int
+from ovk._types import Array
+from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
 
 
 class Uniform(Selection):
@@ -32,42 +35,45 @@ class Uniform(Selection):
         self.rate = rate
         self.size = size
 
-    def begin(self) -> Chooser:
+    def start(self) -> SelectionState:
         if (self.rate is None) == (self.size is None):
             raise ValueError(f"Uniform takes either rate or size, got rate={self.rate!r} and size={self.size!r}")
         if self.size is not None:
-            return UniformChooser(1.0, whole(self.size, "size"))
-        if not in_interval(self.rate, "rate", 0.0, 1.0) > 0:
-            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}")
-        assert self.rate is not None
-        return UniformChooser(float(self.rate), None)
+            return UniformState(1.0, check_int(self.size, "size"))
+        rate: Any = self.rate
+        if not isinstance(rate, Real) or not 0.0 < float(rate) <= 1.0:
+            raise ValueError(
+                f"rate must be a probability in (0, 1], got {self.rate!r}: for a number of points give size, as in "
+                "Uniform(size=500)"
+            )
+        return UniformState(float(rate), None)
 
 
 @dataclass
-class UniformChooser(Chooser):
-    """Attributes: probability of a row, and how many may still join (None for any number)."""
+class UniformState(SelectionState, kind="uniform"):
+    """The probability of each row to join, and how many may still do so (None for any number)."""
 
     rate: float
     left: int | None
 
-    def judge(self, block: Neighbours) -> Judge:
-        return _Judge(self, block.draws)
+    def on_block(self, block: BlockKernels) -> BlockSelection:
+        return _UniformBlock(self, block.draws)
 
-    def done(self) -> bool:
+    def is_complete(self) -> bool:
         return self.left == 0
 
 
-class _Judge(Judge):
-    def __init__(self, chooser: UniformChooser, draws: Array) -> None:
-        self.chooser, self.wanted = chooser, draws < chooser.rate
+class _UniformBlock(BlockSelection):
+    def __init__(self, state: UniformState, draws: Array) -> None:
+        self.state, self.wanted = state, draws < state.rate
 
-    def first(self, start: int) -> int | None:
-        if self.chooser.left == 0:
+    def next_candidate(self, start: int) -> int | None:
+        if self.state.left == 0:
             return None
         found = np.flatnonzero(self.wanted[start:])
         return start + int(found[0]) if len(found) else None
 
-    def join(self, j: int, independent: bool) -> bool:
-        if independent and self.chooser.left is not None:
-            self.chooser.left -= 1
+    def accept(self, j: int, independent: bool) -> bool:
+        if independent and self.state.left is not None:
+            self.state.left -= 1
         return independent

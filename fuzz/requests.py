@@ -1,0 +1,76 @@
+"""Requests that nobody should send to a server in this process: no failure of the server, and nothing learned."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmarks.service_fuzz import StrangeRequest, fuzzed_requests
+
+import ovk
+from ovk import PKAWV
+from ovk.kernels import Gaussian
+from ovk.serving import Limits, create_app
+from ovk.sessions import Settings, learn
+from ovk.streams import open_records
+from serving_rows import rows, table
+
+with warnings.catch_warnings():
+    # It would rather have a successor of httpx.
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+#: Requests after which the state of the server is compared with what it was.
+OFTEN = 20
+
+
+def tries(rng: np.random.Generator) -> Iterator[str | None]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        app = create_app(_models(folder), data=folder / "data", limits=Limits(body=100_000))
+        with TestClient(
+            app, base_url="http://localhost", client=("127.0.0.1", 50000), raise_server_exceptions=False
+        ) as client:
+            before = _state(client)
+            requests = itertools.chain.from_iterable(
+                fuzzed_requests(1000, ["point", "table"], rng) for _ in itertools.count()
+            )
+            for number, request in enumerate(requests):
+                fault = _sent(client, request)
+                if fault is None and number % OFTEN == 0:
+                    if _state(client) != before:
+                        fault = f"the server has learned, at the latest from {request}"
+                    elif logs := list((folder / "data" / "point").glob("log-*")):
+                        fault = f"the server has written {logs[0].name}, at the latest for {request}"
+                yield fault
+
+
+def _sent(client: TestClient, request: StrangeRequest) -> str | None:
+    reply = client.request(request.method, request.path, content=request.body, headers=request.headers)
+    if reply.status_code >= 500:
+        return f"{request} was answered with {reply.status_code}: {reply.text[:200]}"
+    if request.learns and (reply.status_code < 400 or "error" not in reply.text):
+        return f"{request} was not refused: {reply.status_code} {reply.text[:200]}"
+    return None
+
+
+def _state(client: TestClient) -> Any:
+    """What the server tells of its models: all but the counts of requests and refusals."""
+    return client.get("/metrics").text.split("# HELP ovk_rows_refused")[0]
+
+
+def _models(folder: Path) -> list[Path]:
+    """A learner and a session."""
+    X, Y = rows(150)
+    ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), folder / "point.ovk")
+    path = folder / "table.csv"
+    lines = [f"{word},{x!r},{a!r},{b!r}" for word, x, a, b in table(200)]
+    path.write_text("word,x,a,b\n" + "\n".join(lines) + "\n")
+    with open_records(path) as records:
+        learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=folder / "table.ovk")
+    return [folder / "point.ovk", folder / "table.ovk"]

@@ -1,0 +1,45 @@
+"""Ctrl-C while the command line is still importing: one line instead of a traceback.
+
+Importing takes a second, most of it in packages that turn an interruption into errors of their own. So for that time,
+and only where this process is the command ``ovk``, the signal ends it at once: nothing has begun.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+
+def is_command(arguments: Sequence[str]) -> bool:
+    """Whether a process that was started by these words is the command line.
+
+    >>> is_command(["python", "-m", "ovk.cli", "demo"]), is_command(["python", "/usr/bin/ovk"]), is_command(["python"])
+    (True, True, False)
+    """
+    if "-m" in arguments:
+        return arguments[arguments.index("-m") + 1 :][:1] == ["ovk.cli"]
+    return any(os.path.basename(word) in ("ovk", "ovk.exe") for word in arguments[:2])
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"ovk: interrupted\n")
+    os._exit(130)
+
+
+def imported() -> None:
+    """From here on Ctrl-C raises `KeyboardInterrupt` again."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A signal that is ignored (``nohup``), or that somebody else handles, stays so.
+if (
+    is_command(sys.orig_argv)
+    and threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, _leave)

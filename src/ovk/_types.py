@@ -1,0 +1,51 @@
+"""Names of the types that annotations of the library share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+#: Numbers of rows of a stream, counted from its first.
+Times = npt.NDArray[np.int64]
+#: Class labels of any type: numbers or strings.
+Labels = npt.NDArray[Any]
+#: (n, d) array or scipy sparse matrix, or a list of n objects.
+Outputs: TypeAlias = Any
+
+#: A linear map of arrays, such as a product with a matrix that is not formed.
+Map = Callable[[Array], Array]
+#: A transformation of the inputs: a function of (n, p) rows or a matrix to multiply them by.
+Transform = Callable[[Array], Array] | Array
+#: Replaces squared distances or inner products by values of a kernel, in place.
+EntrywiseMap = Callable[[Array], None]
+#: Value and gradient of a smooth function.
+Smooth = Callable[[Array], tuple[float, Array]]
+#: Values of the field at the data from weights (n,) and the noise variance.
+Smoother = Callable[[Array, float], Array]
+#: How the Jacobians at several points become one matrix: a name, or a function of (n, d, d).
+Aggregate = str | Callable[[Array], Array]
+
+#: Gradients of the loss at several rows of a block, from the predictions there.
+Gradients = Callable[[slice, Array], Array]
+#: Gradient of the loss at one row of a block, from the prediction there.
+Gradient = Callable[[int, Array], Array]
+#: Step size and shrinkage at a row of a block, from the prediction and the gradient there.
+Step = Callable[[int, Array, Array], tuple[float, float]]
+
+#: The labels of the nodes and edges along a path of a graph.
+GraphPath = tuple[str, ...]
+PathLike = str | os.PathLike[str]
+RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
+#: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
+Loaded: TypeAlias = Any
+#: The families of vector fields that can be drawn.
+FieldKind = Literal["curl_free", "div_free", "mixed"]
+#: The ways to plot a vector field.
+FieldStyle = Literal["quiver", "stream"]

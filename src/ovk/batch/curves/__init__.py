@@ -1,0 +1,1 @@
+"""Ridge regression whose outputs are curves."""

@@ -1,0 +1,182 @@
+"""Outputs that are curves: what lies between the user's curves and the coordinates in which learners work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ovk._named_outputs import unnamed
+from ovk._params import Parameters
+from ovk._types import Array
+from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.curves import Grid
+from ovk.curves.grid import as_grid
+from ovk.intervals import Regions
+from ovk.kernels import Gaussian
+from ovk.operators import CurveOperator, Identity, Integral
+from ovk.operators.curves import evaluation
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.targets import Targets
+
+
+class CurveOutputs(OVKRegressor, saved=False):
+    """Mixin: rows of Y are curves on a grid, and errors are integrals.
+
+    Minimises  sum_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2  the integral by the grid's quadrature: the plain
+    problem in the coordinates sqrt(w_j) y(t_j). What was not observed (nan) does not count in the integral.
+    """
+
+    grid: Any
+    grid_: Grid | None
+
+    def _grid_for(self, d: int) -> Grid | None:
+        """The grid of d outputs; None for a single number, which is no curve."""
+        if self.grid is None:
+            return None if d == 1 else Grid.regular(d)
+        grid = as_grid(self.grid)
+        if len(grid) != d:
+            raise ValueError(f"grid has {len(grid)} points but Y has {d} columns")
+        return grid
+
+    def _check(self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False) -> tuple[Any, Targets]:
+        X, targets = super()._check(X, y, sample_weight, task, stream=stream)
+        self.grid_ = self._grid_for(targets.d)
+        if self.grid_ is None:
+            return X, targets
+        roots = self.grid_.roots()
+        Y = targets.Y * (roots if targets.task is None else roots[targets.task][:, None])
+        return X, Targets(Y, targets.d, targets.single, targets.task, targets.weight)
+
+    def _default_kernel(self) -> OperatorKernel:
+        if self.kernel is not None:
+            return as_operator_kernel(self.kernel)
+        # Neighbouring times inform each other, where there are any.
+        single = getattr(self, "grid_", self) is None
+        return Separable(Gaussian(), Identity() if single else Integral())
+
+    def _own_copy(self, part: Any, d: int) -> Any:
+        grid = self._grid_for(d)
+        return clone(part) if grid is None else bind_grid(clone(part), grid)
+
+    def jacobian(self, X: Any) -> Array:
+        """Derivative of the predicted curves in the inputs at each row of X, in closed form: (n, d, p)."""
+        values = super().jacobian(X)
+        return values if self.grid_ is None else values / self.grid_.roots()[:, None]
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        task: Any = None,
+        of: str = "observation",
+        grid: Any = None,
+    ) -> Any:
+        """Predict curves.
+
+        Parameters
+        ----------
+        X : (n, p)
+        return_std, return_cov, of : as in `OVKRidge.predict`: bands of the curves on the fitted grid
+        task : (n,) integers, optional
+            Long form: predict curve i at the point task_i of the fitted grid alone, (n,).
+        grid : points, `Grid` or `ProductGrid`, optional
+            Where to evaluate the curves. Parts of the function in the range of an integral operator are known
+            everywhere; those of other operators are interpolated between the fitted grid's points.
+
+        Returns
+        -------
+        (n, d) on the fitted grid, or (n, m) on another; with `return_std` or `return_cov`, a tuple with that behind it
+        """
+        if grid is not None:
+            if return_std or return_cov or task is not None:
+                raise ValueError("return_std, return_cov and task are about the fitted grid: leave grid out")
+            return self._predict_at(X, grid)
+        found = super().predict(X, return_std, return_cov, task=task, of=of)
+        if self.grid_ is None:
+            return found
+        found = unnamed(found)
+        roots = self.grid_.roots()
+        if task is not None:
+            roots = roots[np.asarray(task)]
+        if return_cov:
+            return self._named(found[0] / roots, X), found[1] / np.outer(roots, roots)
+        return self._named((found[0] / roots, found[1] / roots) if return_std else found / roots, X)
+
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        *,
+        method: str = "jackknife",
+        region: str = "each",
+        groups: Any = None,
+        folds: int = 10,
+    ) -> Regions:
+        """Bands around the curves on the fitted grid, as in `OVKRidge.predict_interval`.
+
+        With ``region="each"`` every point of the grid has the coverage asked for, with ``region="box"`` the whole
+        curve has it.
+        """
+        found = super().predict_interval(X, level, method=method, region=region, groups=groups, folds=folds)
+        if self.grid_ is None:
+            return found
+        return found.scaled(1.0 / self.grid_.roots()).named(lambda ends: self._named(ends, X))
+
+    def left_out_residuals(self, groups: Any = None) -> Array:
+        """(curves, d) observed curves less what is predicted for them without their row, on the fitted grid."""
+        found = super().left_out_residuals(groups)
+        return found if self.grid_ is None else found / self.grid_.roots()
+
+    def _predict_at(self, X: Any, points: Any) -> Array:
+        expansion = self.expansion_
+        X = self._new_inputs(X)
+        if self.grid_ is None:
+            raise ValueError("grid needs a model of curves: Y had a single column")
+        gram = self.kernel_.gram(X, self.X_fit_)
+        terms = gram.by_operator()
+        if terms is None:
+            values = (gram.matmat(expansion.C) / self.grid_.roots()) @ self.grid_.interpolation(points)
+        else:
+            values = sum((G @ expansion.C) @ evaluation(T, self.grid_, points) for G, T in terms)
+        if self.intercept_ is None:
+            return np.asarray(values)
+        return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ self.grid_.interpolation(points))
+
+
+def has_curve_operator(kernel: OperatorKernel) -> bool:
+    """Whether one of the kernel's operators is about curves."""
+    return any(isinstance(part, CurveOperator) for part in kernel.get_params().values())
+
+
+def bind_grid(thing: Any, grid: Grid) -> Any:
+    """A copy of a kernel (or of a list of them) in which every operator on curves has a grid."""
+    if isinstance(thing, (list, tuple)):
+        bound = [bind_grid(part, grid) for part in thing]
+        return thing if all(a is b for a, b in zip(bound, thing, strict=True)) else bound
+    if not isinstance(thing, Parameters):
+        return thing
+    if isinstance(thing, CurveOperator):
+        if thing.grid is None:
+            return thing.replace(grid=grid)
+        own = as_grid(thing.grid)
+        same = (
+            own.shape == grid.shape
+            and np.allclose(own.weights(), grid.weights())
+            and np.allclose(own.checked(), grid.checked())
+        )
+        if not same:
+            raise ValueError(
+                f"the grid of {type(thing).__name__} is not the estimator's: leave grid out of the operator, and it "
+                "gets the estimator's"
+            )
+        return thing
+    params = thing.get_params(deep=False)
+    inner = {name: value for name, value in params.items() if isinstance(value, (Parameters, list, tuple))}
+    changed = {name: bind_grid(value, grid) for name, value in inner.items()}
+    if all(changed[name] is params[name] for name in changed):
+        return thing
+    return type(thing)(**{**params, **changed})

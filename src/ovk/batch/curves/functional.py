@@ -1,0 +1,160 @@
+"""Ridge regression with curves as outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ovk._params import check_int, equal
+from ovk._types import Array
+from ovk.batch.curves.curve_outputs import CurveOutputs
+from ovk.batch.ridge.ridge import OVKRidge
+from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.operators import Integral, OutputOperator
+
+
+class FunctionalRidge(CurveOutputs, OVKRidge):
+    """`OVKRidge` for outputs that are curves: sums over the outputs become integrals over time.
+
+    Minimises  sum_i w_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2,  so a fit does not depend on how finely the
+    curves were sampled. Curves with gaps have nan there; `ovk.curves.common_grid` brings curves together that were each
+    seen at points of their own.
+
+    Parameters
+    ----------
+    kernel : operator-valued kernel; default ``Gaussian() * Integral()``
+        A scalar kernel means curves whose times know nothing of each other. Operators get the estimator's grid.
+    alpha : float >= 0
+    grid : `Grid` or its points, optional
+        Where the columns of Y were seen; regular on [0, 1] by default.
+    solver : as in `OVKRidge`
+    fit_intercept : bool
+        Learn a constant curve that is not penalised.
+
+    Attributes
+    ----------
+    grid_ : the grid
+    dual_coef_, intercept_ : as in `OVKRidge`, in the coordinates sqrt(w_j) y(t_j) of the grid
+    and the others of `OVKRidge`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import FunctionalRidge
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import Integral
+    >>> rng = np.random.default_rng(0)
+    >>> t = np.linspace(0, 1, 50)
+    >>> X = rng.uniform(-1, 1, (40, 1))
+    >>> Y = np.sin(4 * t + 2 * X) + 0.1 * rng.standard_normal((40, 50))
+    >>> model = FunctionalRidge(Gaussian(1.0) * Integral(), alpha=1e-3, grid=t).fit(X, Y)
+    >>> model.predict([[0.5]], grid=[0.25, 0.75]).round(1)
+    array([[ 0.9, -0.7]])
+    """
+
+    landmarks = None
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float | Array = 1.0,
+        *,
+        grid: Any = None,
+        solver: Any = "auto",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.grid = grid
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+
+
+class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
+    """`FunctionalRidge` with alpha, the operator or its number of eigenfunctions, and the kernel chosen by leaving out
+    one curve at a time, in closed form.
+
+    Parameters
+    ----------
+    kernel : operator-valued kernel or a list of them; default ``Gaussian() * Integral()``
+    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
+    grid : `Grid` or its points, optional
+    n_eigen : sequence of ints, optional
+        Numbers of eigenfunctions to choose from, for kernels k * Integral(...).
+    operators : sequence of output operators, optional
+        Operators to choose from, in the place of the kernel's own.
+    fit_intercept : bool
+        Learn a constant curve that is not penalised.
+    tol : as in `OVKRidgeCV`
+
+    Attributes
+    ----------
+    n_eigen_ : chosen number, None without `n_eigen`
+    best_rsse_ : integral of the sum of squared left-out errors, the smallest on the surface
+    errors_ : (kernels, operators, alphas) mean squared left-out error; times n d it is the integral
+    and those of `FunctionalRidge` and `OVKRidgeCV`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import FunctionalRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> t = np.linspace(0, 1, 50)
+    >>> X = rng.uniform(-1, 1, (40, 1))
+    >>> Y = np.sin(4 * t + 2 * X) + 0.1 * rng.standard_normal((40, 50))
+    >>> model = FunctionalRidgeCV(grid=t, n_eigen=[2, 4, 8]).fit(X, Y)
+    >>> model.n_eigen_, round(model.best_rsse_, 2)
+    (8, 0.44)
+    """
+
+    omegas = None
+    leave_out = "row"
+    scored_outputs = None
+    alpha_per_target = False
+    time_order = False
+    landmarks = None
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alphas: Any = None,
+        *,
+        grid: Any = None,
+        n_eigen: Any = None,
+        operators: Any = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-8,
+    ) -> None:
+        self.kernel = kernel
+        self.alphas = alphas
+        self.grid = grid
+        self.n_eigen = n_eigen
+        self.operators = operators
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+
+    def _finds_kernel(self) -> bool:
+        return False
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
+        super()._fit(X, y, sample_weight, task, groups)
+        separable = self.kernel_.as_separable()
+        chosen = None if separable is None else separable.operator
+        self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
+        self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.n_outputs_
+
+    def _operators(self, d: int) -> list[OutputOperator | None]:
+        if self.n_eigen is None:
+            return super()._operators(d)
+        if self.operators is not None:
+            raise ValueError("give n_eigen or operators, not both")
+        separable = [kernel.as_separable() for kernel in self._kernels()]
+        operators = [None if kernel is None else kernel.operator for kernel in separable]
+        first = operators[0]
+        if len(operators) > 1 and (first is None or not all(equal(other, first) for other in operators)):
+            raise ValueError("n_eigen needs kernels k * T with the same T: give the truncated operators as operators")
+        if not isinstance(first, Integral):
+            raise ValueError(f"n_eigen is about kernels k * Integral(...), got the operator {first!r}")
+        numbers = [check_int(count, "each of n_eigen") for count in self.n_eigen]
+        if not numbers:
+            raise ValueError("n_eigen must hold at least one number, got none")
+        return [self._own_copy(first.replace(n_eigen=count), d).resolve(d) for count in numbers]

@@ -1,0 +1,1 @@
+"""Vector fields: regression, derivatives, outliers."""

@@ -1,0 +1,208 @@
+"""Kernels of fields compared: weights, widths and noise of each, and which of them suits the data best.
+
+Kernels are compared on a few rows, half of them drawn at random and the others their nearest neighbours, since
+roughness and noise show between near rows. Within a family each search starts where that of the smoother profile ended.
+The best two are then looked at on all rows, and the better one goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial import cKDTree
+
+from ovk._singular import SingularSystem
+from ovk._types import Array, Indices
+from ovk.batch.ridge.left_out import merge_same_inputs
+from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.batch.tuning.criterion import TuningCriterion
+from ovk.batch.tuning.tune import Search
+from ovk.kernels import Gaussian, Matern, Stationary
+from ovk.operators import Identity
+from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable, WeightedSum
+from ovk.targets import Targets
+
+#: From the smoothest to the roughest.
+PROFILES = (Gaussian("median"), Matern(2.5, "median"), Matern(1.5, "median"), Matern(0.5, "median"))
+KINDS = ("helmholtz", "curl-free", "div-free", "apart")
+#: Widths of the first, second, ... start in units of the given ones, and steps of each search.
+WIDTHS, MAX_ITER = (1.0, 0.3, 3.0, 0.1), 60
+#: Rows on which kernels are compared, and steps on all rows after that.
+FEW_ROWS, LAST_STEPS = 160, 6
+#: A search ends where a step gains less than this for each observed number.
+TOL = 2e-5
+#: What components apart have to be ahead by, in nats or as a part of left-out errors: with the split a field can be
+#: taken apart, so in doubt it is kept.
+LEAD = {"evidence": 2.0, "loo": 0.01}
+
+
+class ChosenKernel(NamedTuple):
+    """The kernel and the noise that were chosen.
+
+    `values` has the criterion for each observed number at the end of its searches, `compared` that of every kernel on
+    the rows on which they were compared.
+    """
+
+    kernel: OperatorKernel
+    noise: float
+    values: Array
+    compared: dict[str, float]
+
+
+def profiles(profile: Any) -> list[Stationary]:
+    """The profiles that a user means: one, several, or "auto"."""
+    if isinstance(profile, str) and profile == "auto":
+        return list(PROFILES)
+    given = list(profile) if isinstance(profile, (list, tuple)) else [profile]
+    if not given or not all(isinstance(one, Stationary) for one in given):
+        raise ValueError(
+            "profile must be 'auto', or a Gaussian, Matern or RationalQuadratic kernel or a list of them, got "
+            f"{profile!r}"
+        )
+    return given
+
+
+def field_kernels(kind: str | None, profile: Any, p: int, d: int) -> dict[str, OperatorKernel]:
+    """Kernels by name: of one kind, or with and without the split into curl-free and divergence-free parts.
+
+    Profiles whose fields have no second derivative, Matern with nu <= 1, are only for components apart.
+    """
+    splits = p == d and p >= 2
+    kinds = ["helmholtz", "apart"] if kind is None and splits else ["apart" if kind is None else kind]
+    found: dict[str, OperatorKernel] = {}
+    for one in kinds:
+        for scalar in profiles(profile):
+            if one == "apart":
+                found[f"apart, {scalar!r}"] = Separable(scalar, Identity())
+            elif not (isinstance(scalar, Matern) and scalar.nu <= 1):
+                found[f"{one}, {scalar!r}"] = _split(one, scalar)
+    if not found:
+        raise ValueError(f"kernel={kind!r} needs a profile that is smooth, such as Matern(1.5), got {profile!r}")
+    return found
+
+
+def _split(kind: str, scalar: Stationary) -> OperatorKernel:
+    curl_free, div_free = CurlFree(scalar), DivFree(scalar)
+    both: OperatorKernel = curl_free + div_free
+    return {"helmholtz": both, "curl-free": curl_free, "div-free": div_free}[kind]
+
+
+def choose_kernel(
+    kernels: Mapping[str, OperatorKernel],
+    X: Any,
+    targets: Targets,
+    groups: Indices | None,
+    alpha: float | None,
+    criterion: str,
+    *,
+    intercept: bool,
+    restarts: int,
+    rng: Any,
+) -> ChosenKernel:
+    """The best of several resolved kernels with its weights and widths, and the noise unless `alpha` is given."""
+
+    def made(kernel: OperatorKernel, rows: Any) -> Search:
+        own = None if groups is None else groups[rows]
+        return field_search(kernel, X[rows], targets.rows(rows), own, alpha, criterion, intercept=intercept)
+
+    every, few = slice(None), near_rows(X, FEW_ROWS, rng)
+    found: list[tuple[float, str, Search, Array, Array]] = []
+    singular: SingularSystem | None = None
+    for name, kernel in kernels.items():
+        search = made(kernel, few)
+        before = [end for _, _, other, end, _ in found if other.tuned == search.tuned]
+        starts = before[-1:] or search.starts_of_widths(WIDTHS[:restarts])
+        scale = _units(search)
+        try:
+            end, info = search.run(starts, MAX_ITER, scale=scale, tol=TOL)
+        except SingularSystem as error:
+            # Rough kernels of fields are lost to rounding where rows nearly coincide.
+            singular = error
+            continue
+        found.append((_with_lead(info.value, name, criterion), name, search, end, np.array(info.restarts) / scale))
+    if singular is not None and not found:
+        raise singular
+    compared = {name: float(values.min()) for _, name, _, _, values in found}
+    found.sort(key=lambda one: one[0])
+    if X.shape[0] == len(few):
+        _, _, search, end, values = found[0]
+    else:
+        again = []
+        for _, name, _, end, _ in found[:2]:
+            search = made(kernels[name], every)
+            start = search.inside(end)
+            value = search.objective(start)[0] if len(found) > 1 else 0.0
+            again.append((_with_lead(value, name, criterion), name, search, start))
+        _, _, search, start = min(again, key=lambda one: one[0])
+        end, info = search.run([start], LAST_STEPS, scale=_units(search), tol=TOL)
+        values = np.array(info.restarts) / _units(search)
+    kernel, noise = search.at(end)
+    return ChosenKernel(kernel, float(noise[0]), values, compared)
+
+
+def _units(search: Search) -> float:
+    return len(search.criterion.pairs) if search.criterion.name == "evidence" else 1.0
+
+
+def _with_lead(value: float, name: str, criterion: str) -> float:
+    if not name.startswith("apart"):
+        return value
+    return value + LEAD["evidence"] if criterion == "evidence" else value * (1.0 + LEAD["loo"])
+
+
+def near_rows(X: Any, count: int, rng: Any) -> Indices:
+    """Numbers of `count` rows, half of them drawn at random and the others their nearest neighbours; all if few.
+
+    >>> import numpy as np
+    >>> X = np.repeat(np.arange(50.0), 2)[:, None] + np.tile([0.0, 0.1], 50)[:, None]
+    >>> rows = near_rows(X, 10, np.random.default_rng(0))
+    >>> len(rows), int((np.diff(X[rows, 0]) < 0.2).sum()) >= 4
+    (10, True)
+    """
+    n = X.shape[0]
+    if n <= count:
+        return np.arange(n)
+    order = rng.permutation(n)
+    first = order[: count // 2]
+    beside = np.empty(0, dtype=np.intp) if sparse.issparse(X) else cKDTree(X).query(X[first], k=2)[1].ravel()
+    rows = np.array(list(dict.fromkeys([*first.tolist(), *beside.tolist(), *order.tolist()]))[:count])
+    return np.sort(rows)
+
+
+def field_search(
+    kernel: OperatorKernel,
+    X: Any,
+    targets: Targets,
+    groups: Indices | None,
+    alpha: float | None,
+    criterion: str,
+    *,
+    intercept: bool,
+) -> Search:
+    """The search for weights and widths of a sum of kernels and, unless `alpha` is given, for the noise.
+
+    Complete rows with the same inputs, and of the same group, are taken together as one row of their total weight.
+    """
+    repeats, within = 0.0, np.zeros(targets.d)
+    if targets.complete:
+        same = same_inputs(X)
+        first = np.unique(same, return_index=True)[1]
+        if groups is None or len(first) == len(np.unique(np.column_stack([same, groups]), axis=0)):
+            count = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
+            X, targets, within = merge_same_inputs(X, targets, same)
+            groups = None if groups is None else groups[first]
+            repeats = count - len(targets.Y)
+    suits = TuningCriterion(X, targets, criterion, groups=groups, constants=intercept, repeats=repeats, within=within)
+    power = float(suits.pairs.values.var()) or 1.0
+    separable = kernel.as_separable()
+    if separable is not None:
+        start: OperatorKernel = Separable(power * separable.kernel, separable.operator)
+        return Search(suits, start, 0.1 * power if alpha is None else alpha, shared=True, fixed=alpha is not None)
+    weights = np.array([weight for weight, _ in kernel.summands()])
+    # A term without weight could not come back: what is searched for are logarithms.
+    shares = np.maximum(weights, 1e-3 * weights.max())
+    start = WeightedSum([term for _, term in kernel.summands()], (power * shares / shares.sum()).tolist())
+    return Search(suits, start, 0.1 * power if alpha is None else alpha, shared=True, fixed=alpha is not None)

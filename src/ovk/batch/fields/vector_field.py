@@ -1,0 +1,267 @@
+"""Regression of vector fields, with their parts, derivatives and outliers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from ovk._params import check_int, positive
+from ovk._types import Array, Indices
+from ovk.batch.fields.calculus import FieldCalculus
+from ovk.batch.fields.comparison import KINDS, choose_kernel, field_kernels
+from ovk.batch.fields.outliers import OutlierEstimate, estimate_outliers, smoother
+from ovk.batch.ridge.landmark_points import as_generator, choose_landmarks
+from ovk.batch.ridge.ridge import OVKRidge
+from ovk.kernels import Gaussian
+from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
+from ovk.targets import Targets, check_targets, drop_unobserved_rows
+
+CRITERIA = ("evidence", "loo", None)
+
+
+class VectorField(FieldCalculus, OVKRidge):
+    """A vector field from observations at scattered points, with its curl-free and divergence-free parts.
+
+    Ridge regression (Gaussian process regression) with kernels of gradient fields and of fields without sources. Their
+    weights and widths and the noise are chosen by the evidence or by leave-one-out, with exact gradients.
+
+    Parameters
+    ----------
+    kernel : "helmholtz", "curl-free", "div-free", "apart", or an operator-valued kernel; default None
+        "helmholtz" is the sum of the next two, "apart" learns each component by itself. None compares "helmholtz" with
+        "apart" by the criterion where a field has as many components as coordinates, and is "apart" where it has not. A
+        field without the split has all of it in `rest` of `decompose`: ask for "helmholtz" where the parts matter.
+        Weights and length scales of a kernel that is given are where the search starts.
+    profile : "auto", scalar kernel, or list of them
+        Profiles of the named kernels, compared by the criterion: how rough the field is. "auto" are Gaussian, Matern
+        5/2 and 3/2, and for components apart 1/2. Without a criterion it is the first of them.
+    alpha : float > 0, optional
+        Variance of the noise; chosen when not given. With `robust`, where its search starts.
+    criterion : "evidence", "loo" or None
+        What the weights and widths of the kernel are chosen by: the evidence of the data (marginal likelihood), the
+        squared error of leaving out each row (or each of the `groups` given to `fit`), or None to take them as they
+        are.
+    robust : bool
+        Tell outliers from observations of the field (vector field consensus): each observation gets a probability
+        of being an inlier, and the field follows these.
+    fit_intercept : bool
+        Add a constant vector that is not penalised. It has neither curl nor divergence, and is counted in `rest`.
+    landmarks : int or (m, p) array, optional
+        Sparse approximation with that many of the points (or with these points), for many observations.
+    tuning_size : int
+        The choice of weights and widths looks at no more rows than this, drawn at random. Kernels are compared on 160
+        of them, near neighbours among these.
+    restarts : 1 to 4
+        Starts of the search, from different widths.
+    solver, chunk_size, random_state : as in `OVKRidge`
+
+    Attributes
+    ----------
+    kernel_, alpha_ : kernel and noise variance, as chosen
+    criterion_values_ : values per observed number at the end of each search with the chosen kernel; smallest is best
+    compared_ : the criterion of every kernel that was compared, per observed number, by name; None without a criterion
+    inlier_probability_ : (n,) with `robust`, else None
+    inliers_ : (n,) probability above one half, or None
+    and those of `OVKRidge`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import VectorField
+    >>> from ovk.datasets import make_vector_field
+    >>> sample = make_vector_field(80, noise=0.05, random_state=0)
+    >>> model = VectorField().fit(sample.data, sample.target)
+    >>> x = np.array([[0.1, -0.2], [0.4, 0.3]])
+    >>> parts = model.decompose(x)
+    >>> bool(np.abs(parts.curl_free - sample.field.curl_free(x)).max() < 0.2)
+    True
+    >>> np.allclose(sum(parts), model.predict(x)), model.curl(x).shape, model.divergence(x).shape
+    (True, (2,), (2,))
+    """
+
+    _behind_none = {"kernel": None}
+    _defaults_for_old_files = {"profile": Gaussian("median"), "compared_": None}
+
+    alpha: Any
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float | None = None,
+        *,
+        profile: Any = "auto",
+        criterion: str | None = "evidence",
+        robust: bool = False,
+        fit_intercept: bool = False,
+        landmarks: Any = None,
+        tuning_size: int = 1000,
+        restarts: int = 2,
+        solver: Any = "auto",
+        chunk_size: int = 4096,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            alpha,  # type: ignore[arg-type]
+            solver=solver,
+            fit_intercept=fit_intercept,
+            landmarks=landmarks,
+            chunk_size=chunk_size,
+            random_state=random_state,
+        )
+        self.profile = profile
+        self.criterion = criterion
+        self.robust = robust
+        self.tuning_size = tuning_size
+        self.restarts = restarts
+
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None
+    ) -> Self:
+        """Learn from points and vectors.
+
+        Parameters
+        ----------
+        X : (n, p) points
+        y : (n, d) vectors, nan where a component was not observed
+        sample_weight : (n,), optional
+            How often each row counts; divide weights that are only relative by their mean.
+        task : (n,) integers, optional
+            Long form: row i is one observation, of component task_i.
+        groups : (n,), optional
+            With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
+        """
+        with self._all_or_nothing():
+            self._fit_field(X, y, sample_weight, task, groups)
+        return self
+
+    def _default_kernel(self) -> OperatorKernel:
+        if self._is_named():
+            return next(iter(field_kernels(self.kernel, self.profile, 2, 2).values()))
+        return as_operator_kernel(self.kernel)
+
+    def _is_named(self) -> bool:
+        return self.kernel is None or (isinstance(self.kernel, str) and self.kernel in KINDS)
+
+    def _kernels_of(self, p: int, d: int) -> dict[str, OperatorKernel]:
+        """The kernels to choose from, by name."""
+        if self._is_named():
+            return {name: clone(one) for name, one in field_kernels(self.kernel, self.profile, p, d).items()}
+        if not (isinstance(self.profile, str) and self.profile == "auto"):
+            raise ValueError(f"profile is for the named kernels {', '.join(KINDS)}: give it to the kernel itself")
+        return {"given": clone(self._default_kernel())}
+
+    def _fit_field(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> None:
+        if self.criterion not in CRITERIA:
+            raise ValueError(f"criterion must be 'evidence', 'loo' or None, got {self.criterion!r}")
+        if not 1 <= check_int(self.restarts, "restarts") <= 4:
+            raise ValueError(f"restarts must be between 1 and 4, got {self.restarts!r}")
+        alpha = None if self.alpha is None else positive(self.alpha, "alpha")
+        if alpha is None and self.criterion is None and not self.robust:
+            raise ValueError("alpha must be given when nothing is chosen (criterion=None): the variance of the noise")
+        full = self._check_inputs(X, reset=True)
+        all_targets = check_targets(y, full.shape[0], sample_weight, task, full, self._output_dim())
+        self._learn_names(y, all_targets.d)
+        n = full.shape[0]
+        labels = _groups(groups, n)
+        keep = all_targets.informative_rows()
+        full, all_targets = full[keep], all_targets.rows(keep)
+        labels = None if labels is None else labels[keep]
+        rng = as_generator(self.random_state)
+        named = self._kernels_of(full.shape[1], all_targets.d)
+        kernels = {name: one.resolve(full, all_targets.d) for name, one in named.items()}
+        kernel = next(iter(kernels.values()))
+        self.criterion_values_: Any = None
+        self.compared_: Any = None
+        self.inlier_probability_: Any = None
+        self.inliers_: Any = None
+        if self.robust:
+            kernel, alpha, probability = self._inliers(kernels, full, all_targets, alpha, rng)
+            everyone = np.zeros(n)
+            everyone[keep] = probability
+            weight = probability if all_targets.weight is None else probability * all_targets.weight
+            used = replace(all_targets, weight=np.where(probability > 1e-8, weight, 0.0))
+            self._final(kernel, alpha, *drop_unobserved_rows(full, used))
+            self.inlier_probability_, self.inliers_ = everyone, everyone > 0.5
+            return
+        if self.criterion is not None:
+            tuned = self._tune(kernels, full, all_targets, labels, alpha, rng)
+            kernel, alpha = tuned
+        assert alpha is not None
+        self._final(kernel, alpha, full, all_targets)
+
+    def _output_dim(self) -> int | None:
+        return None if self.kernel is None else super()._output_dim()
+
+    def _final(self, kernel: OperatorKernel, alpha: float, X: Any, targets: Targets) -> None:
+        """Fit with everything known."""
+        if self.landmarks is None:
+            self._solve(kernel, alpha, X, targets, self.solver)
+        else:
+            points = choose_landmarks(self.landmarks, X, self.random_state, lambda rows: kernel)
+            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
+
+    def _tune(
+        self,
+        kernels: dict[str, OperatorKernel],
+        X: Any,
+        targets: Targets,
+        groups: Indices | None,
+        alpha: float | None,
+        rng: Any,
+    ) -> tuple[OperatorKernel, float]:
+        most = check_int(self.tuning_size, "tuning_size", least=2)
+        if X.shape[0] > most:
+            rows = np.sort(rng.choice(X.shape[0], size=most, replace=False))
+            X, targets = X[rows], targets.rows(rows)
+            groups = None if groups is None else groups[rows]
+        how: dict[str, Any] = {"intercept": self.fit_intercept, "restarts": self.restarts, "rng": rng}
+        chosen = choose_kernel(kernels, X, targets, groups, alpha, str(self.criterion), **how)
+        self.criterion_values_, self.compared_ = chosen.values, chosen.compared
+        return chosen.kernel, chosen.noise
+
+    def _inliers(
+        self, kernels: dict[str, OperatorKernel], X: Any, targets: Targets, alpha: float | None, rng: Any
+    ) -> tuple[OperatorKernel, float, Array]:
+        """Kernel, noise variance and inlier probabilities by consensus; widths are chosen among the inliers."""
+        if not targets.complete:
+            raise ValueError("robust=True needs every component of every vector: leave rows with nan out")
+        V, weight, kernel = targets.Y, targets.weight, next(iter(kernels.values()))
+        given = self.landmarks
+        landmarks = None if given is None else choose_landmarks(given, X, self.random_state, lambda rows: kernel)
+        centre = V.mean(axis=0) if self.fit_intercept else np.zeros(V.shape[1])
+        if self.criterion is not None:
+            pairs = kernel.summands()
+            total = sum(factor for factor, _ in pairs)
+            power = float(((V - centre) ** 2).mean()) or 1.0
+            kernel = WeightedSum([term for _, term in pairs], [power * factor / total for factor, _ in pairs])
+        start = None if alpha is None else OutlierEstimate(np.ones(len(V)), alpha, 0.9, 0)
+        found = estimate_outliers(
+            smoother(kernel, X, V, landmarks, intercept=self.fit_intercept), V, weight, start=start
+        )
+        if self.criterion is not None:
+            for _ in range(2):
+                chosen = found.probability > 0.5
+                if chosen.sum() < 3:
+                    break
+                kernel, variance = self._tune(kernels, X[chosen], targets.rows(chosen), None, None, rng)
+                again = OutlierEstimate(found.probability, variance, found.share, 0)
+                found = estimate_outliers(
+                    smoother(kernel, X, V, landmarks, intercept=self.fit_intercept), V, weight, start=again
+                )
+        if found.variance == 0:
+            # All vectors are the same: any noise will do.
+            return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
+        return kernel, found.variance, found.probability
+
+
+def _groups(groups: Any, n: int) -> Indices | None:
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of the {n} rows, got shape {labels.shape}")
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)

@@ -1,0 +1,1 @@
+"""Learning a combination of operator-valued kernels together with the function."""

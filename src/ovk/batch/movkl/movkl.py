@@ -1,0 +1,307 @@
+"""Learning a combination of operator-valued kernels together with the function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from ovk._params import Parameters, check_int, in_interval, positive
+from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
+from ovk.batch.curves.left_out_curves import left_out_residuals
+from ovk.batch.movkl.alternation import LearnedWeights, System, alternate
+from ovk.batch.ridge.left_out import check_two_inputs
+from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.batch.tuning.kernel_grid import kernel_grid
+from ovk.curves import Grid
+from ovk.operators import Identity, Integral
+from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
+from ovk.targets import Targets, check_alphas
+
+
+class MovKLParameters(Parameters, saved=False):
+    """Base of `MovKL` and `MovKLClassifier`: the parameters, described there."""
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        alpha: float = 1.0,
+        r: float = 2.0,
+        *,
+        grid: Any = None,
+        solver: Any = "auto",
+        fit_intercept: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+    ) -> None:
+        self.kernels = kernels
+        self.alpha = alpha
+        self.r = r
+        self.grid = grid
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+
+class MovKL(MovKLParameters, CurveOutputs):
+    """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
+
+    Minimises over f_k and d
+
+        sum_i |y_i - sum_k f_k(x_i)|^2 + alpha sum_k |f_k|^2 / d_k,    d_k >= 0,  sum_k d_k^r <= 1,
+
+    in turn: given d, ridge regression with the combined kernel, (sum_k d_k K_k + alpha I) c = y and
+    f_k = d_k sum_i K_k(., x_i) c_i; given f, the weights in closed form,
+
+        d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r).
+
+    The objective never increases. For r = 1 most weights tend to zero; the larger r, the more even they are; for
+    r = inf all are 1 and there is nothing to learn but f. (The paper's alpha is twice our c.)
+
+    Parameters
+    ----------
+    kernels : sequence of operator-valued kernels, optional
+        Kernels k * T keep their structure; with others among them (`CurlFree`, `Diagonal`, `Hadamard`) the matrix of
+        all observed values is formed.
+        By default `kernel_grid` of the training inputs: five Gaussians and three polynomials, each with the identity
+        and, where a grid is given, multiplication by exp(-t^2) and the integral operator of exp(-|t - s|).
+    alpha : float > 0
+    r : float in [1, inf]
+        Which norm of the weights is bounded by 1.
+    grid : `Grid` or its points, optional
+        Outputs are curves on this grid. Without it they are curves on [0, 1] when a kernel has an operator on curves,
+        and plain vectors when none has.
+    solver : "auto", or as in `OVKRidge`
+        "auto" groups the kernels by operator and takes a common rotation of the outputs where there is one, else
+        conjugate gradients that start from the last solution.
+    fit_intercept : bool, optional
+        Learn a constant for each output that is not penalised. By default for labels (`MovKLClassifier`) alone.
+    tol : float > 0
+        Stop when the coefficients change by less than this, relatively.
+    max_iter : int
+
+    Attributes
+    ----------
+    weights_ : (M,) d
+    kernel_norms_ : (M,) |f_k|
+    objective_ : value of the objective
+    history_ : (iterations, 3) objective, relative change of the coefficients, iterations of the solver
+    n_iter_ : how often the system was solved
+    kernel_ : the learned `WeightedSum`
+    and those of `FunctionalRidge`
+
+    Examples
+    --------
+    Of three kernels, the data need the middle one.
+
+    >>> import numpy as np
+    >>> from ovk import MovKL
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> from ovk.operators import Identity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (60, 1))
+    >>> Y = np.sin(2 * X) + 0.1 * rng.standard_normal((60, 3))
+    >>> model = MovKL([k * Identity() for k in (Gaussian(0.05), Gaussian(1.0), Linear())], alpha=0.1, r=1.0).fit(X, Y)
+    >>> model.weights_.argmax(), model.predict(X, split=True).shape
+    (np.int64(1), (3, 60, 3))
+    """
+
+    kernel = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn from inputs and outputs.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : (n, d) or (n,), nan where an output was not observed
+        sample_weight : (n,), optional
+        task : (n,) integers, optional
+            Long form: row i is one observation, of output task_i (of a curve: of the grid's point task_i).
+        """
+        with self._all_or_nothing():
+            alpha = positive(self.alpha, "alpha")
+            X, targets = self._check(X, y, sample_weight, task)
+            system = self._system(X, targets)
+            self._keep(system, alpha, self._learn(system, alpha))
+        return self
+
+    def _output_dim(self) -> int | None:
+        return next((k.output_dim for k in self._given() if k.output_dim is not None), None)
+
+    def _given(self) -> list[OperatorKernel]:
+        if self.kernels is None:
+            return []
+        if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
+            raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
+        given = [as_operator_kernel(kernel) for kernel in self.kernels]
+        return [kernel.as_separable() or kernel for kernel in given]
+
+    def _grid_for(self, d: int) -> Grid | None:
+        if self.grid is None and not any(has_curve_operator(kernel) for kernel in self._given()):
+            return None
+        return super()._grid_for(d)
+
+    def _system(self, X: Any, targets: Targets, n_eigen: int | None = None) -> System:
+        kernels: Sequence[OperatorKernel] = self._given() or kernel_grid(
+            X, operators=[Identity()] if self.grid_ is None else None
+        )
+        if n_eigen is not None:
+            kernels = [_with_eigenfunctions(kernel, n_eigen) for kernel in kernels]
+        resolved = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        return System(resolved, X, targets, self.solver, intercept=bool(self.fit_intercept))
+
+    def _learn(self, system: System, alpha: float, start: LearnedWeights | None = None) -> LearnedWeights:
+        r = in_interval(self.r, "r", 1.0, np.inf)
+        return alternate(system, alpha, r, positive(self.tol, "tol"), check_int(self.max_iter, "max_iter"), start)
+
+    def _keep(self, system: System, alpha: float, learned: LearnedWeights) -> None:
+        targets = system.targets
+        kernel = WeightedSum(system.kernels, learned.weights)
+        C, b = system.expansion(kernel, learned.C, learned.b)
+        self._store(kernel, alpha, system.X, C, b, targets)
+        self.solver_info_ = learned.info
+        self.weights_, self.kernel_norms_ = learned.weights, learned.norms
+        self.history_, self.objective_ = learned.log, float(learned.log[-1, 0])
+        self.n_iter_ = len(learned.log)
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        task: Any = None,
+        of: str = "observation",
+        grid: Any = None,
+        split: bool = False,
+    ) -> Any:
+        """Predict the outputs.
+
+        Parameters
+        ----------
+        X, return_std, return_cov, task, of, grid : as in `FunctionalRidge.predict`
+        split : bool
+            Return the share of each kernel, (M, n, d), instead. The shares and the intercept add up to the prediction.
+        """
+        if not split:
+            return super().predict(X, return_std, return_cov, task=task, of=of, grid=grid)
+        if return_std or return_cov or grid is not None or task is not None:
+            raise ValueError("split=True returns shares on the fitted grid, without bands: ask for one at a time")
+        C = self.expansion_.C
+        X = self._check_inputs(X, reset=False)
+        terms = zip(self.kernel_.kernels, self.weights_, strict=True)
+        shares = np.stack([weight * kernel.gram(X, self.X_fit_).matmat(C) for kernel, weight in terms])
+        shares = shares if self.grid_ is None else shares / self.grid_.roots()
+        return shares[:, :, 0] if self.single_output_ else shares
+
+
+class MovKLCV(MovKL):
+    """`MovKL` with alpha chosen by leaving out one curve at a time, the weights kept.
+
+    For each alpha the weights are learned from all curves; then every curve is predicted from the others with these
+    weights. That is closed form when the operators have common eigenvectors; otherwise it takes a solve for each curve,
+    and with `folds` one for each set of curves. Curves with the same inputs are left out together.
+
+    Parameters
+    ----------
+    kernels, r, grid, solver, fit_intercept, tol, max_iter : as in `MovKL`
+    alphas : sequence of floats > 0; default 9 values from 1e-4 to 1e1
+    n_eigen : sequence of ints, optional
+        Numbers of eigenfunctions to choose from as well, for the kernels with an `Integral` operator; by default they
+        stay as they are.
+    folds : int, optional
+        Leave out curves in this many sets, row i in set i modulo `folds`, instead of one at a time.
+
+    Attributes
+    ----------
+    alpha_ : chosen alpha
+    alphas_, errors_ : (alphas,) all of them, and the sums of squared left-out errors (integrals, for curves); with
+        `n_eigen` the errors are (numbers, alphas)
+    n_eigen_ : chosen number of eigenfunctions, None where none was to be chosen
+    and those of `MovKL`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import MovKLCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (40, 1))
+    >>> Y = np.sin(2 * X) + 0.3 * rng.standard_normal((40, 3))
+    >>> MovKLCV(alphas=[1e-3, 1e-1, 10.0]).fit(X, Y).alpha_
+    0.1
+    """
+
+    _defaults_for_old_files = {"n_eigen": None, "n_eigen_": None}
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        alphas: Any = None,
+        r: float = 2.0,
+        *,
+        grid: Any = None,
+        solver: Any = "auto",
+        fit_intercept: bool = False,
+        folds: int | None = None,
+        n_eigen: Any = None,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+    ) -> None:
+        self.kernels = kernels
+        self.alphas = alphas
+        self.r = r
+        self.grid = grid
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.folds = folds
+        self.n_eigen = n_eigen
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Choose and learn; the arguments are those of `MovKL.fit`."""
+        with self._all_or_nothing():
+            alphas = np.logspace(-4, 1, 9) if self.alphas is None else check_alphas(self.alphas)
+            X, targets = self._check(X, y, sample_weight, task)
+            n = X.shape[0]
+            if n < 2:
+                raise ValueError(f"leaving out a curve needs at least 2 samples, got 1 sample (shape {X.shape})")
+            sets = None if self.folds is None else np.arange(n) % min(check_int(self.folds, "folds", least=2), n)
+            same = same_inputs(X)
+            if sets is None and len(np.unique(same)) < n:
+                # A copy left in would give the answer away.
+                sets = same
+            if self.fit_intercept:
+                check_two_inputs(targets.pairs(same if sets is None else sets))
+            numbers = [None] if self.n_eigen is None else [check_int(q, "n_eigen") for q in self.n_eigen]
+            errors = np.empty((len(numbers), len(alphas)))
+            found: dict[tuple[int, int], tuple[System, LearnedWeights]] = {}
+            for e, number in enumerate(numbers):
+                system = self._system(X, targets, number)
+                start = None
+                # From strong to weak: each alpha begins where the last one ended.
+                for a in np.argsort(-alphas):
+                    start = self._learn(system, float(alphas[a]), start)
+                    errors[e, a] = np.nansum(left_out_residuals(system, start, float(alphas[a]), sets) ** 2)
+                    found[e, int(a)] = system, start
+            if not found:
+                raise ValueError("n_eigen must hold at least one number, got none")
+            e, a = min(found, key=lambda place: errors[place])
+            self.n_eigen_ = numbers[e]
+            self._keep(found[e, a][0], float(alphas[a]), found[e, a][1])
+            self.alphas_, self.errors_ = alphas, errors[0] if self.n_eigen is None else errors
+        return self
+
+
+def _with_eigenfunctions(kernel: OperatorKernel, count: int) -> OperatorKernel:
+    """The kernel with so many eigenfunctions of its integral operator; one without such an operator stays."""
+    separable = kernel.as_separable()
+    if separable is None or not isinstance(separable.operator, Integral):
+        return kernel
+    operator: Integral = clone(separable.operator).set_params(n_eigen=count)
+    changed: OperatorKernel = separable.scalar * operator
+    return changed

@@ -1,0 +1,209 @@
+"""Networks read off learned dynamics: how strongly each variable acts on each other one, and which of it to believe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from ovk._params import Registered, check_int, in_interval, positive
+from ovk._progress import ProgressBar
+from ovk._types import Aggregate, Array, Mask
+from ovk.batch.okvar.regression import SeriesRegression
+
+_AGGREGATES: dict[str, Callable[[Array], Array]] = {
+    "mean": lambda J: np.abs(np.mean(J, axis=0)),
+    "median": lambda J: np.abs(np.median(J, axis=0)),
+    "mean_abs": lambda J: np.mean(np.abs(J), axis=0),
+    "max_abs": lambda J: np.max(np.abs(J), axis=0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Network(Registered):
+    """Scores of directed edges, and those that were chosen.
+
+    Attributes
+    ----------
+    scores : (d, d), row i and column j: how strongly variable i acts on variable j; the diagonal is zero
+    chosen : (d, d) of bool, the edges
+    signs : (d, d) of -1, 0, 1: the sign of the action, 0 where it is not known
+    names : names of the variables
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch import Network
+    >>> scores = np.array([[0.0, 0.9], [0.1, 0.0]])
+    >>> network = Network(scores, scores > 0.5, np.sign(scores), ("a", "b"))
+    >>> network.edges
+    [('a', 'b', 0.9)]
+    """
+
+    scores: Array
+    chosen: Mask
+    signs: Array
+    names: tuple[str, ...]
+
+    @property
+    def edges(self) -> list[tuple[str, str, float]]:
+        """(regulator, regulated, score) of the chosen edges, the strongest first."""
+        places = np.argwhere(self.chosen)
+        places = places[np.argsort(-self.scores[tuple(places.T)], kind="stable")]
+        return [(self.names[i], self.names[j], float(self.scores[i, j])) for i, j in places]
+
+    def to_networkx(self) -> Any:
+        """A ``networkx.DiGraph`` of all variables and the chosen edges, with the attributes ``score`` and ``sign``."""
+        try:
+            import networkx as nx
+        except ImportError as error:
+            raise ImportError("graphs need networkx: install it with  pip install 'ovk[graph]'") from error
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.names)
+        for i, j in np.argwhere(self.chosen):
+            graph.add_edge(self.names[i], self.names[j], score=float(self.scores[i, j]), sign=int(self.signs[i, j]))
+        return graph
+
+
+def aggregated(J: Array, aggregate: Aggregate) -> Array:
+    """T over the points of a Jacobian (n, d, d): a matrix (d, d) of numbers >= 0."""
+    if callable(aggregate):
+        result = np.asarray(aggregate(J), dtype=np.float64)
+        if result.shape != J.shape[1:]:
+            raise ValueError(f"aggregate must map {J.shape} to {J.shape[1:]}, but it gave {result.shape}")
+        return np.abs(result)
+    if aggregate not in _AGGREGATES:
+        raise ValueError(f"aggregate must be a function or one of {', '.join(_AGGREGATES)}, got {aggregate!r}")
+    return _AGGREGATES[aggregate](J)
+
+
+def edge_scores(J: Array, aggregate: Aggregate, balance: float) -> Array:
+    """Scores (d, d) of all edges from a Jacobian (n, d, d lag) on standardised states, as in `OKVAR.edge_scores`."""
+    d = J.shape[1]
+    scores = np.max([aggregated(J[:, :, k : k + d], aggregate) for k in range(0, J.shape[2], d)], axis=0)
+    np.fill_diagonal(scores, 0.0)
+    if balance:
+        means = scores.mean(axis=1, keepdims=True)
+        scores = scores / np.where(means > 0, means, 1.0) ** positive(balance, "balance")
+    return np.ascontiguousarray(scores.T)
+
+
+def edge_signs(J: Array) -> Array:
+    """Signs (d, d) of the mean derivatives in the newest state, 0 on the diagonal."""
+    d = J.shape[1]
+    return np.asarray(np.sign(J.mean(axis=0)[:, :d]).T * off_diagonal(d))
+
+
+def off_diagonal(d: int) -> Mask:
+    """(d, d), True for pairs of different variables."""
+    return ~np.eye(d, dtype=bool)
+
+
+def choose(
+    scores: Array, threshold: float | None, top_k: int | None, p_values: Array | None, fdr: float | None
+) -> Mask:
+    """The edges above a threshold, the k strongest, or those that pass Benjamini and Hochberg at the level `fdr`.
+
+    Without any of the three: all edges with a positive score.
+    """
+    off = off_diagonal(len(scores))
+    if sum(option is not None for option in (threshold, top_k, fdr)) > 1:
+        raise ValueError("give one of threshold, top_k and fdr")
+    if threshold is not None:
+        return np.asarray(off & (scores > positive(threshold, "threshold", zero=True)))
+    if top_k is not None:
+        k = min(check_int(top_k, "top_k", least=0), int(off.sum()))
+        order = np.argsort(-np.where(off, scores, -np.inf), axis=None, kind="stable")[:k]
+        chosen = np.zeros(scores.size, dtype=bool)
+        chosen[order] = True
+        return chosen.reshape(scores.shape) & off & (scores > 0)
+    if fdr is not None and p_values is not None:
+        level = in_interval(fdr, "fdr", 0, 1)
+        p = np.sort(p_values[off])
+        passed = np.flatnonzero(p <= level * np.arange(1, len(p) + 1) / len(p))
+        limit = p[passed[-1]] if len(passed) else -1.0
+        return np.asarray(off & (p_values <= limit))
+    return np.asarray(off & (scores > 0))
+
+
+def null_scores(
+    regression: SeriesRegression, score_of: Callable[[SeriesRegression], Array], count: int, rng: np.random.Generator
+) -> Array:
+    """Scores (count, d, d) of models learned from targets on which only their own past acts.
+
+    `score_of` learns from a regression and returns the scores of its edges.
+    """
+    scores = []
+    with ProgressBar("fitting without action", count) as bar:
+        for _ in range(count):
+            scores.append(score_of(regression.with_targets(targets_without_action(regression, rng))))
+            bar.update()
+    return np.array(scores)
+
+
+def pooled_p_values(scores: Array, null: Array) -> Array:
+    """Share of scores (r, d, d) under no action that reach each score, pooled over all pairs; never zero."""
+    off = off_diagonal(len(scores))
+    pool = np.sort(null[:, off].reshape(-1))
+    above = len(pool) - np.searchsorted(pool, scores, side="left")
+    return np.asarray((above + 1.0) / (len(pool) + 1.0))
+
+
+def ranked(scores: Array) -> Array:
+    """Ranks of the scores of pairs of different variables, divided by their number: (0, 1], ties shared, diagonal 0."""
+    off = off_diagonal(len(scores))
+    result = np.zeros_like(scores)
+    if off.any():
+        result[off] = rankdata(scores[off]) / off.sum()
+    return result
+
+
+def rank_average(scores: Sequence[Array], weights: Sequence[float] | None = None) -> Array:
+    """Mean of the ranks of several matrices of scores: what they agree on, whatever their scales.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch import rank_average
+    >>> rank_average([np.array([[0.0, 3.0], [1.0, 0.0]]), np.array([[0.0, 0.2], [0.1, 0.0]])])
+    array([[0. , 1. ],
+           [0.5, 0. ]])
+    """
+    if len(scores) == 0:
+        raise ValueError("there are no scores to average")
+    return np.asarray(np.average([ranked(one) for one in scores], axis=0, weights=weights))
+
+
+def targets_without_action(regression: SeriesRegression, rng: np.random.Generator) -> Array:
+    """Targets that each variable might have had if only its own past acted on it.
+
+    What its own past explains, plus the rest of another series, turned round in time by a random stretch and with a
+    random sign: the shape of the rest is kept, and what it owes to other variables is not.
+    """
+    Y, d = regression.Y, regression.Y.shape[1]
+    own = regression.left(regression.Z[:, :d]) if regression.decaying is None else regression.decaying
+    result = np.full_like(Y, np.nan)
+    members = [np.flatnonzero(regression.groups == group) for group in np.unique(regression.groups)]
+    for q in range(d):
+        seen = ~np.isnan(Y[:, q])
+        columns = np.column_stack([regression.E, own[:, q]])
+        explained = columns @ np.linalg.lstsq(columns[seen], Y[seen, q], rcond=None)[0]
+        rest = np.where(seen, Y[:, q] - explained, 0.0)
+        for rows, source in zip(members, _exchanged(members, rng), strict=True):
+            shift = int(rng.integers(len(rows)))
+            result[rows, q] = explained[rows] + rng.choice([-1.0, 1.0]) * np.roll(rest[source], shift)
+        result[~seen, q] = np.nan
+    return result
+
+
+def _exchanged(members: list[Any], rng: np.random.Generator) -> list[Any]:
+    """The series, those of one length exchanged at random."""
+    result = list(members)
+    for length in {len(rows) for rows in members}:
+        same = [k for k, rows in enumerate(members) if len(rows) == length]
+        for k, other in zip(same, rng.permutation(same), strict=True):
+            result[k] = members[other]
+    return result

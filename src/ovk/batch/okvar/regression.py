@@ -1,0 +1,276 @@
+"""What is regressed on what: next states, increments, or whole curves on integrals.
+
+    next:       x(t+1)                 = b + h(x(t))
+    increment: (x(t+s) - x(t)) / s     = b - decay x(t) + h(x(t))
+    integral:   x(t)                   = a + integral from 0 to t of (b - decay x + h(x))
+
+All three are  Y = W F + E theta - decay O,  F the values of h at some inputs Z: W is the identity for the first two,
+and holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (a constant; one
+start a of each series), O the values that decay, one column for each variable and only for that variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk._params import check_int, positive
+from ovk._types import Array, Indices, Mask
+from ovk.batch.okvar.series import SAME_STEP, TimeSeries, Units, low_passed, smoothed
+
+TARGETS = ("next", "increment", "integral")
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesRegression:
+    """Y = W F + E theta - decay O, with F the values of h at Z.
+
+    Attributes
+    ----------
+    Z : (m, q) inputs of h
+    Y : (n, d), nan where not observed
+    W : (n, m) sparse, None for the identity
+    E : (n, e) columns of all outputs
+    decaying : (n, d) O, a column of its own for each output; None for no decay
+    groups : (m,) the series that each input comes from
+    """
+
+    Z: Array
+    Y: Array
+    W: Any
+    E: Array
+    decaying: Array | None
+    groups: Indices
+
+    def left(self, F: Array) -> Array:
+        """W F."""
+        return F if self.W is None else np.asarray(self.W @ F)
+
+    def back(self, R: Array) -> Array:
+        """W' R."""
+        return R if self.W is None else np.asarray(self.W.T @ R)
+
+    def integrated(self, G: Array) -> Array:
+        """W G W' of a scalar gram."""
+        return G if self.W is None else np.asarray(self.W @ (self.W @ G).T)
+
+    def with_targets(self, Y: Array) -> SeriesRegression:
+        """Other targets on the same inputs; what decays moves with them in an integral."""
+        moves = self.decaying is not None and self.W is not None
+        return SeriesRegression(
+            self.Z, Y, self.W, self.E, self.left(np.nan_to_num(Y)) if moves else self.decaying, self.groups
+        )
+
+
+def make_regression(
+    series: Sequence[TimeSeries],
+    units: Units,
+    *,
+    target: str,
+    lag: int,
+    smoothing: float,
+    memory: float,
+    constant: bool,
+    decay: bool,
+) -> SeriesRegression:
+    """The regression of `OKVAR` with these parameters; an error when the series hold nothing to learn from."""
+    check_int(lag, "lag")
+    width, inertia = positive(smoothing, "smoothing", zero=True), positive(memory, "memory", zero=True)
+    if target not in TARGETS:
+        raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+    if target == "integral" and lag != 1:
+        raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {lag}")
+    observed = [smoothed(units.standardised(one), width) for one in series]
+    seen = [low_passed(one, inertia) for one in observed]
+    if target == "integral":
+        found = integrals(observed, seen, constant=constant, decay=decay)
+    else:
+        if target == "next":
+            _check_steps(series, units.step)
+        found = transitions(observed, seen, lag, 1.0, rates=target == "increment", constant=constant, decay=decay)
+    if len(found.Y) == 0:
+        lengths = [len(one) for one in series]
+        points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
+        raise ValueError(
+            f"there is no transition to learn from in {points} with lag={lag}: a series needs at least "
+            f"{lag + 1} points in a row without holes, equally spaced for target='next' (give smoothing to "
+            "fill holes, or target='increment' or 'integral' for unequal steps)"
+        )
+    return found
+
+
+def _check_steps(series: Sequence[TimeSeries], step: float) -> None:
+    """Next states are a step apart: most of the steps have to be the same."""
+    same = np.concatenate([steady(one, step, 1) for one in series])
+    if len(same) and same.mean() < 0.5:
+        raise ValueError(
+            f"only {same.sum()} of the {len(same)} steps in time are the usual one, {step:g}, and "
+            "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
+        )
+
+
+def windows(values: Array, lag: int) -> Array:
+    """Rows [x(t), x(t-1), ..., x(t-lag+1)], (n, lag d), with nan where there is no past."""
+    n, d = values.shape
+    result = np.full((n, lag * d), np.nan)
+    for k in range(min(lag, n)):
+        result[k:, k * d : (k + 1) * d] = values[: n - k]
+    return result
+
+
+def steady(series: TimeSeries, step: float, lag: int) -> Mask:
+    """(n - 1,) whether the step behind each point, and the lag - 1 before it, are the usual one."""
+    same = np.abs(np.diff(series.times) - step) <= SAME_STEP * step
+    result = same.copy()
+    for k in range(1, lag):
+        result[k:] &= same[:-k]
+    return result
+
+
+def transitions(
+    observed: Sequence[TimeSeries],
+    seen: Sequence[TimeSeries],
+    lag: int,
+    step: float,
+    *,
+    rates: bool,
+    constant: bool,
+    decay: bool,
+) -> SeriesRegression:
+    """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
+
+    `observed` are the series themselves, `seen` what h sees of them (the same, or a low pass). A pair whose window has
+    a hole or, for next states, whose step is not the usual one is left out.
+    """
+    Z, Y, own, groups = [], [], [], []
+    for number, (series, view) in enumerate(zip(observed, seen, strict=True)):
+        inputs = windows(view.values, lag)[:-1]
+        whole: Mask = np.asarray(~np.isnan(inputs).any(axis=1))
+        now, then = series.values[:-1], series.values[1:]
+        if rates:
+            span = np.diff(series.times)[:, None]
+            target = (then - now) / span
+            if lag > 1:
+                whole[1:] &= steady(series, step, lag - 1)[:-1]
+        else:
+            target = then
+            whole &= steady(series, step, lag)
+        whole &= ~np.isnan(target).all(axis=1)
+        Z.append(inputs[whole])
+        Y.append(target[whole])
+        own.append(now[whole])
+        groups.append(np.full(int(whole.sum()), number))
+    targets = np.concatenate(Y)
+    E = np.ones((len(targets), 1 if constant else 0))
+    decaying = np.nan_to_num(np.concatenate(own)) if decay and rates else None
+    return SeriesRegression(np.concatenate(Z), targets, None, E, decaying, np.concatenate(groups))
+
+
+def integrals(
+    observed: Sequence[TimeSeries], seen: Sequence[TimeSeries], *, constant: bool, decay: bool
+) -> SeriesRegression:
+    """Whole curves as integrals from their start, by the trapezoidal rule; rows with a hole are left out."""
+    Z, Y, blocks, groups = [], [], [], []
+    for number, (series, view) in enumerate(zip(observed, seen, strict=True)):
+        whole = ~(np.isnan(series.values) | np.isnan(view.values)).any(axis=1)
+        if whole.sum() < 2:
+            continue
+        Z.append(view.values[whole])
+        Y.append(series.values[whole])
+        blocks.append(trapezoidal(series.times[whole]))
+        groups.append(np.full(int(whole.sum()), number))
+    if not Z:
+        d = observed[0].values.shape[1]
+        return SeriesRegression(
+            np.empty((0, d)), np.empty((0, d)), None, np.empty((0, 0)), None, np.empty(0, dtype=np.intp)
+        )
+    W = sparse.csr_array(sparse.block_diag(blocks, format="csr"))
+    series_of = np.concatenate(groups)
+    starts = (series_of[:, None] == np.unique(series_of)).astype(np.float64)
+    E = np.column_stack([starts, W.sum(axis=1)]) if constant else starts
+    targets = np.concatenate(Y)
+    return SeriesRegression(np.concatenate(Z), targets, W, E, np.asarray(W @ targets) if decay else None, series_of)
+
+
+def trapezoidal(times: Array) -> Array:
+    """Weights (n, n) of the integrals from the first time to every time."""
+    halves = 0.5 * np.diff(times)
+    weights = np.zeros((len(times), len(times)))
+    for k, half in enumerate(halves):
+        weights[k + 1 :, k] += half
+        weights[k + 1 :, k + 1] += half
+    return weights
+
+
+class UnpenalisedTerms:
+    """What is fitted beside h and not penalised: constants, starts, and a linear decay that cannot be negative.
+
+    For given values V = W F the best of them leaves the residual
+
+        R = argmin over theta, decay >= 0 of  |Y - V - E theta + decay O|^2
+
+    which is a projection for the columns E, and one more column, used where its coefficient is positive, for the
+    decay. The minimum over them is a smooth convex function of V with the gradient -2 R.
+    """
+
+    def __init__(self, regression: SeriesRegression) -> None:
+        self.regression = regression
+        self.seen = ~np.isnan(regression.Y)
+        self.Y = np.where(self.seen, regression.Y, 0.0)
+        d = self.Y.shape[1]
+        if self.seen.all():
+            self._bases = [orthonormal(regression.E)]
+        else:
+            self._bases = [orthonormal(regression.E * self.seen[:, q : q + 1]) for q in range(d)]
+        self._own, self._lengths = self._decay_columns()
+
+    def _decay_columns(self) -> tuple[Array | None, Array]:
+        decaying = self.regression.decaying
+        if decaying is None:
+            return None, np.ones(self.Y.shape[1])
+        masked = -decaying * self.seen
+        rest = self._without_columns(masked)
+        lengths = np.linalg.norm(rest, axis=0)
+        # What the constants explain already (a constant variable) has no decay of its own.
+        real = lengths > 1e-9 * np.maximum(np.linalg.norm(masked, axis=0), 1e-300)
+        return np.where(real, rest / np.where(real, lengths, 1.0), 0.0), np.where(real, lengths, np.inf)
+
+    def _without_columns(self, R: Array) -> Array:
+        if len(self._bases) == 1:
+            Q = self._bases[0]
+            return np.asarray(R - Q @ (Q.T @ R))
+        return np.column_stack([R[:, q] - Q @ (Q.T @ R[:, q]) for q, Q in enumerate(self._bases)])
+
+    def residual(self, V: Array) -> Array:
+        """R, (n, d), zero where nothing was observed."""
+        R = self._without_columns((self.Y - V) * self.seen)
+        if self._own is not None:
+            R -= self._own * np.maximum((self._own * R).sum(axis=0), 0.0)
+        return R
+
+    def coefficients(self, V: Array) -> tuple[Array, Array]:
+        """theta, (e, d), and the decay of each output, (d,)."""
+        d = self.Y.shape[1]
+        R = (self.Y - V) * self.seen
+        decay = np.zeros(d)
+        decaying = self.regression.decaying
+        if self._own is not None and decaying is not None:
+            decay = np.maximum((self._own * self._without_columns(R)).sum(axis=0), 0.0) / self._lengths
+            R = R + decay * decaying * self.seen
+        E = self.regression.E
+        theta = np.empty((E.shape[1], d))
+        for q in range(d):
+            theta[:, q] = np.linalg.lstsq(E[self.seen[:, q]], R[self.seen[:, q], q], rcond=None)[0]
+        return theta, decay
+
+
+def orthonormal(E: Array) -> Array:
+    """An orthonormal basis of the columns of E."""
+    if E.shape[1] == 0:
+        return E
+    U, s, _ = np.linalg.svd(E, full_matrices=False)
+    return np.asarray(U[:, s > 1e-10 * max(float(s[0]), 1e-300)])

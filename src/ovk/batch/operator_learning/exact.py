@@ -1,0 +1,64 @@
+"""One exact solution with a large gram: a single matrix of n x n numbers, filled and factored in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovk._types import Array
+from ovk.expansion import row_slices
+from ovk.kernels import ScalarKernel
+from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
+
+#: Rows of a gram that are filled at a time.
+ROWS = 1024
+
+
+def symmetric_gram(kernel: ScalarKernel, Z: Array) -> Array:
+    """k(Z, Z), (n, n), with no second matrix of its size beside it, whatever the kernel is made of."""
+    n = len(Z)
+    G = np.empty((n, n))
+    for start in range(0, n, ROWS):
+        stop = min(start + ROWS, n)
+        G[start:stop, :stop] = kernel(Z[start:stop], Z[:stop])
+        G[:start, start:stop] = G[start:stop, :start].T
+    # The block of some rows with themselves is symmetric up to rounding alone.
+    return G
+
+
+@dataclass(frozen=True)
+class FactoredRidge:
+    """(K + alpha I) = L L' on training points, for ridge regression with an intercept that is not penalised.
+
+    With u = L^-1 1 and s = u'u the coefficients are A^-1 (T - 1 b'), b = u' L^-1 T / s, and the variance of a new
+    value, the noise alpha included, is k(x, x) + alpha - |L^-1 k(X, x)|^2 + (1 - u' L^-1 k(X, x))^2 / s.
+    """
+
+    kernel: ScalarKernel
+    points: Array
+    alpha: float
+    factor: CholeskyFactor
+    whitened: Array
+
+    @classmethod
+    def of(cls, kernel: ScalarKernel, Z: Array, alpha: float) -> FactoredRidge:
+        """Fill the gram and factor it."""
+        factor = cholesky_factor(lambda: symmetric_gram(kernel, Z), alpha)
+        return cls(kernel, Z, alpha, factor, factor.whiten(np.ones((len(Z), 1)))[:, 0])
+
+    def solve(self, T: Array) -> tuple[Array, Array]:
+        """Coefficients (n, r) and intercepts (r,) for outputs (n, r)."""
+        white = self.factor.whiten(T)
+        b = self.whitened @ white / (self.whitened @ self.whitened)
+        return self.factor.solve(T - b), b
+
+    def variances(self, Z: Array) -> Array:
+        """Variances of new values at the points, (m,), for a kernel taken as a covariance."""
+        found = np.empty(len(Z))
+        for rows in row_slices(len(Z), len(self.points)):
+            white = self.factor.whiten(self.kernel(self.points, Z[rows]))
+            beside = 1.0 - self.whitened @ white
+            explained = np.einsum("ij,ij->j", white, white)
+            found[rows] = beside**2 / (self.whitened @ self.whitened) - explained + self.kernel.diag(Z[rows])
+        return np.maximum(found + self.alpha, 0.0)

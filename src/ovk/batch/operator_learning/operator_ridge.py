@@ -1,0 +1,361 @@
+"""Ridge regression from functions to functions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._named_outputs import NamedOutputs, unnamed
+from ovk._params import Parameters, check_int, in_interval, positive
+from ovk._types import Array
+from ovk.batch.operator_learning.exact import FactoredRidge
+from ovk.batch.operator_learning.fill import fill_gaps
+from ovk.batch.operator_learning.search import (
+    ALPHAS,
+    DECAYS,
+    ScoredCandidate,
+    candidates,
+    default_kernels,
+    search,
+    stretch,
+)
+from ovk.batch.operator_learning.tiled import TiledRidge
+from ovk.curves import Grid, PrincipalComponents
+from ovk.curves.grid import as_grid
+from ovk.expansion import Expansion
+from ovk.kernels import ScalarKernel
+from ovk.operators import Identity
+from ovk.ovkernels import Separable
+from ovk.targets import check_alphas, check_inputs, check_targets
+
+#: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
+CALIBRATING, QUANTILES = 200, 401
+
+
+class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
+    """Learns an operator: inputs are functions, outputs are functions, and nothing has to be set.
+
+    Input functions become coordinates, their principal components, stretched by a power of their scales (the decay);
+    output functions become coordinates of their own; and between the two stands kernel ridge regression with an
+    intercept. Kernel, decay and ridge are chosen for groups of output coordinates by leaving out one function at a
+    time, in closed form, on a subsample where there are many. The solution itself is exact: one Cholesky factorisation,
+    in place, for each group.
+
+    Parameters
+    ----------
+    kernel : scalar kernel of stretched coordinates, whose mean square norm is 1, or a list to choose from, optional
+        By default Gaussian, Matern, rational quadratic and polynomial kernels, each alone and beside ``Linear()``.
+    alpha : float > 0 or a list to choose from, optional
+        The ridge; by default 1e-11 to 1.
+    decay : float >= 0 or a list to choose from, optional
+        Power p of the scales s_j by which whitened input coordinates are stretched; by default 0 to 2.
+    input_grid, output_grid : `Grid`, `ProductGrid` or points, optional
+        Where the columns of X and Y are: sums become integrals, and functions can be predicted on other grids.
+    groups : int
+        Number of groups of output coordinates that choose for themselves; each costs a factorisation.
+    metric : `GradientMetric`, optional
+        A linear map of the stretched coordinates, learned from how the outputs bend.
+    tol : float in [0, 1]
+        Share of the functions' root mean square that coordinates may leave out.
+    max_components : int
+        Most coordinates of inputs, and of outputs.
+    search_rows : int
+        Most functions from which the choice is made.
+    solver : "cholesky" or "cg"
+        "cholesky" holds one matrix of n x n numbers; "cg", conjugate gradient with a randomly pivoted Cholesky
+        preconditioner, holds n x `rank` numbers and evaluates the kernel in tiles, for more functions than fit.
+        It is for ridges that are not tiny: with alpha = 1e-3 tens of iterations do.
+    rank : int
+        Rank of the preconditioner.
+    random_state : int
+        Draws the functions from which the choice is made, and pivots.
+
+    Attributes
+    ----------
+    inputs_, outputs_ : `PrincipalComponents` of both
+    groups_ : list of (start, stop), the output coordinates of each group
+    kernels_, alphas_, decays_ : what was chosen for each group
+    left_out_error_ : float
+        Root mean square of the left-out errors, relative to that of the outputs, in the rows the choice was made from.
+    dual_coef_ : (n, r); intercept_ : (r,)
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    The heat equation on a circle, learned from 60 pairs.
+
+    >>> import numpy as np
+    >>> from ovk import OperatorRidge
+    >>> from ovk.curves import Grid
+    >>> t = np.arange(40) / 40
+    >>> k = np.arange(1, 5)
+    >>> waves = np.vstack([np.cos(2 * np.pi * k[:, None] * t), np.sin(2 * np.pi * k[:, None] * t)])
+    >>> a = np.random.default_rng(0).standard_normal((80, 8))
+    >>> X, Y = a @ waves, (a * np.tile(np.exp(-0.1 * k**2), 2)) @ waves
+    >>> circle = Grid(t, period=1.0)
+    >>> model = OperatorRidge(input_grid=circle, output_grid=circle).fit(X[:60], Y[:60])
+    >>> bool(np.abs(model.predict(X[60:]) - Y[60:]).max() < 1e-5)
+    True
+    >>> model.predict(X[60:], grid=np.arange(200) / 200).shape
+    (20, 200)
+    """
+
+    inputs_: PrincipalComponents
+    outputs_: PrincipalComponents
+    groups_: list[tuple[int, int]]
+    kernels_: list[ScalarKernel]
+    alphas_: list[float]
+    decays_: list[float]
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: Any = None,
+        *,
+        decay: Any = None,
+        input_grid: Any = None,
+        output_grid: Any = None,
+        groups: int = 3,
+        metric: Any = None,
+        tol: float = 1e-6,
+        max_components: int = 512,
+        search_rows: int = 4000,
+        solver: str = "cholesky",
+        rank: int = 1000,
+        random_state: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.decay = decay
+        self.input_grid = input_grid
+        self.output_grid = output_grid
+        self.groups = groups
+        self.metric = metric
+        self.tol = tol
+        self.max_components = max_components
+        self.search_rows = search_rows
+        self.solver = solver
+        self.rank = rank
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from pairs of functions.
+
+        Parameters
+        ----------
+        X : (n, p) input functions, one a row
+        y : (n, d) output functions, nan where they were not observed; or (n,) numbers
+        """
+        with self._all_or_nothing():
+            X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
+            targets = check_targets(y, len(X), None, None, X)
+            self._learn_names(y, targets.d)
+            keep = targets.informative_rows()
+            if not keep.all():
+                X, targets = X[keep], targets.rows(keep)
+            self._memo: dict[Any, Any] = {}
+            tol, most = in_interval(self.tol, "tol", 0.0, 1.0), check_int(self.max_components, "max_components")
+            grids = _grid(self.input_grid, X, "input_grid", "X"), _grid(self.output_grid, targets.Y, "output_grid", "Y")
+            Y = targets.Y if targets.complete else fill_gaps(targets.Y)
+            self.single_output_, self.n_outputs_ = targets.single, targets.d
+            self.inputs_ = PrincipalComponents.of(X, grids[0], tol, most)
+            self.outputs_ = PrincipalComponents.of(Y, grids[1], tol, most)
+            self._learn(X, Y)
+        return self
+
+    def _learn(self, X: Array, Y: Array) -> None:
+        Z, T = self.inputs_.coordinates(X) / self.inputs_.unit, self.outputs_.coordinates(Y)
+        rows = np.random.default_rng(check_int(self.random_state, "random_state", least=0)).permutation(len(Z))
+        some = rows[: check_int(self.search_rows, "search_rows", least=2)]
+        scales = self.inputs_.scales
+        self.metric_ = None
+        if self.metric is not None:
+            # The metric takes the place of the scales.
+            stretched = Z * stretch(scales, 1.0) * np.sqrt(Z.shape[1])
+            self.metric_ = clone(self.metric).fit(stretched[some], T[some] / max(float(T.std()), 1e-300))
+            Z, scales = self._whitened(X), np.ones(Z.shape[1])
+        kernels = default_kernels() if self.kernel is None else _list(self.kernel)
+        for kernel in kernels:
+            if not isinstance(kernel, ScalarKernel):
+                raise ValueError(f"kernel must be a scalar kernel or a list of them, got {kernel!r}")
+        decays = [positive(p, "decay", zero=True) for p in (DECAYS if self.decay is None else _list(self.decay))]
+        if self.metric is not None:
+            decays = [1.0]
+        alphas = check_alphas(ALPHAS if self.alpha is None else _list(self.alpha))
+        self.groups_, chosen = search(
+            Z[some], scales, T[some], candidates(kernels, decays), alphas.tolist(),
+            check_int(self.groups, "groups"), refine=self.kernel is None and self.decay is None,
+        )  # fmt: skip
+        self.kernels_ = [one.candidate.kernel for one in chosen]
+        self.decays_ = [one.candidate.decay for one in chosen]
+        self.alphas_ = [one.alpha for one in chosen]
+        self.amplitudes_ = _joined(self.groups_, [one.amplitudes for one in chosen])
+        errors = _joined(self.groups_, [one.errors for one in chosen])
+        size = float(np.mean(T[some] ** 2, axis=0).sum())
+        self.left_out_error_ = float(np.sqrt(errors.sum() / size)) if size > 0 else 0.0
+        self.calibration_ = self._calibration(chosen, T[some], Y[some])
+        self.Z_fit_, self.scales_ = Z, scales
+        self.dual_coef_, self.intercept_ = np.empty_like(T), np.empty(T.shape[1])
+        if self.solver not in ("cholesky", "cg"):
+            raise ValueError(f"solver must be 'cholesky' or 'cg', got {self.solver!r}")
+        for several in self._shared():
+            columns = np.concatenate([np.arange(*self.groups_[g]) for g in several])
+            ridge = self._factored(several[0]) if self.solver == "cholesky" else self._iterated(several[0])
+            self.dual_coef_[:, columns], self.intercept_[columns] = ridge.solve(T[:, columns])
+
+    def _shared(self) -> list[list[int]]:
+        """Groups that chose the same kernel, decay and ridge, and so share a factorisation."""
+        keys = [(repr(k), p, a) for k, p, a in zip(self.kernels_, self.decays_, self.alphas_, strict=True)]
+        return [[g for g, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
+
+    def _factored(self, g: int) -> FactoredRidge:
+        return FactoredRidge.of(self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g])
+
+    def _iterated(self, g: int) -> TiledRidge:
+        rank, seed = check_int(self.rank, "rank"), check_int(self.random_state, "random_state", least=0)
+        return TiledRidge.of(self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g], rank, seed)
+
+    def _stretched(self, Z: Array, g: int) -> Array:
+        return Z * stretch(self.scales_, self.decays_[g])
+
+    def _whitened(self, X: Array) -> Array:
+        Z = self.inputs_.coordinates(X) / self.inputs_.unit
+        if self.metric_ is None:
+            return Z
+        moved = self.metric_.transform(Z * stretch(self.inputs_.scales, 1.0) * np.sqrt(Z.shape[1]))
+        return np.asarray(moved)
+
+    def _expansion(self, g: int) -> Expansion:
+        memo = self.__dict__.setdefault("_memo", {})
+        if ("expansion", g) not in memo:
+            a, b = self.groups_[g]
+            kernel = Separable(self.kernels_[g], Identity(b - a))
+            support = self._stretched(self.Z_fit_, g)
+            C = np.ascontiguousarray(self.dual_coef_[:, a:b])
+            memo["expansion", g] = Expansion(kernel, support, C, self.intercept_[a:b])
+        found: Expansion = memo["expansion", g]
+        return found
+
+    def _checked(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(check_inputs(self, X, reset=False, dtype=np.float64))
+
+    def predict(self, X: Any, return_std: bool = False, *, grid: Any = None) -> Any:
+        """Predict output functions.
+
+        Parameters
+        ----------
+        X : (n, p) input functions
+        return_std : also return the standard deviation at every point, of a new output function: that of the Gaussian
+            process whose mean is the prediction, with amplitudes that agree with the left-out errors
+        grid : points, `Grid` or `ProductGrid`, optional
+            Where to evaluate the functions, by cubic splines between the points of `output_grid`.
+
+        Returns
+        -------
+        (n, d) on the fitted grid, or (n, m) on another; (n,) if y was one-dimensional; with `return_std` a pair
+        """
+        asked, X = X, self._checked(X)
+        Z = self._whitened(X)
+        parts = [self._expansion(g)(self._stretched(Z, g)) for g in range(len(self.groups_))]
+        mean = self.outputs_.functions(np.concatenate(parts, axis=1), grid)
+        if not return_std:
+            return mean[:, 0] if self.single_output_ else self._on_grid(mean, asked, grid)
+        variances = np.empty((len(X), len(self.groups_)))
+        for several in self._shared():
+            variances[:, several] = self._posterior(several[0]).variances(self._stretched(Z, several[0]))[:, None]
+        std = self._spread(variances, self.outputs_.values(grid))
+        return (mean[:, 0], std[:, 0]) if self.single_output_ else self._on_grid((mean, std), asked, grid)
+
+    def _on_grid(self, found: Any, X: Any, grid: Any) -> Any:
+        """Columns of y are points of the fitted grid: values on another one have no names."""
+        return self._named(found, X) if grid is None else found
+
+    def _posterior(self, g: int) -> FactoredRidge:
+        """The factored system, made when it is first asked for and not saved."""
+        memo = self.__dict__.setdefault("_memo", {})
+        if ("factor", g) not in memo:
+            memo["factor", g] = self._factored(g)
+        found: FactoredRidge = memo["factor", g]
+        return found
+
+    def _spread(self, variances: Array, values: Array) -> Array:
+        """Standard deviations of functions, (n, d), from variances (n, groups) of coordinates of amplitude 1."""
+        total = np.zeros((len(variances), len(values)))
+        for g, (a, b) in enumerate(self.groups_):
+            total += np.outer(variances[:, g], values[:, a:b] ** 2 @ self.amplitudes_[a:b])
+        return np.sqrt(total)
+
+    def _calibration(self, chosen: list[ScoredCandidate], T: Array, Y: Array) -> Array:
+        """Quantiles of |y(t) - left-out prediction| / standard deviation over functions and points."""
+        rows = min(CALIBRATING, len(T))
+        residuals = _joined(self.groups_, [one.residuals[:rows] for one in chosen])
+        left = self.outputs_.functions(T[:rows] - residuals)
+        std = self._spread(np.stack([one.variances[:rows] for one in chosen], axis=1), self.outputs_.values())
+        ratio = np.abs(Y[:rows] - left) / np.maximum(std, 1e-300)
+        return np.quantile(np.where(std > 0, ratio, 0.0), np.linspace(0.0, 1.0, QUANTILES))
+
+    def predict_bands(self, X: Any, level: float = 0.9, *, grid: Any = None) -> tuple[Array, Array]:
+        """Bands, (n, d) below and (n, d) above, in which a share `level` of the values of new output functions lies.
+
+        Multiples of the standard deviation, as large as left-out functions needed.
+        """
+        share = in_interval(level, "level", 0.0, 1.0)
+        mean, std = unnamed(self.predict(X, return_std=True, grid=grid))
+        half = std * np.interp(share, np.linspace(0.0, 1.0, QUANTILES), self.calibration_)
+        lower, upper = self._on_grid((mean - half, mean + half), X, grid)
+        return lower, upper
+
+    def jacobian(self, X: Any) -> Array:
+        """The derivative of predicted functions in the input functions, in closed form: (n, d, p).
+
+        For an input with the values x on its grid and a small change h of them, the output changes by J h. It is a
+        large array for fields: `derivative` applies it to one change.
+        """
+        X = self._checked(X)
+        inner, outer = self._inner(), self.outputs_.values()
+        return np.asarray(np.einsum("dr,nrj,pj->ndp", outer, self._slopes(X), inner, optimize=True))
+
+    def derivative(self, X: Any, H: Any) -> Array:
+        """The change (n, d) of predicted functions along changes H (n, p) of the inputs: the Frechet derivative."""
+        X, H = self._checked(X), np.asarray(H, dtype=np.float64)
+        if H.shape != X.shape:
+            raise ValueError(f"H must have a change for each input function, shape {X.shape}, got {H.shape}")
+        moved = np.einsum("nrj,nj->nr", self._slopes(X), H @ self._inner(), optimize=True)
+        return np.asarray(moved @ self.outputs_.values().T)
+
+    def _inner(self) -> Array:
+        """d z / d x, (p, J): from values of inputs to the coordinates that are stretched."""
+        origin = np.zeros((1, len(self.inputs_.mean)))
+        base = self._whitened(origin)
+        return np.asarray(self._whitened(np.eye(len(self.inputs_.mean))) - base)
+
+    def _slopes(self, X: Array) -> Array:
+        """Derivatives of output coordinates in whitened input coordinates, (n, r, J)."""
+        Z = self._whitened(X)
+        parts = [
+            self._expansion(g).jacobian(self._stretched(Z, g)) * stretch(self.scales_, self.decays_[g])
+            for g in range(len(self.groups_))
+        ]
+        return np.concatenate(parts, axis=1)
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
+
+
+def _joined(groups: list[tuple[int, int]], parts: list[Array]) -> Array:
+    """The columns of each group, taken from its own array of all columns."""
+    return np.concatenate([part[..., a:b] for (a, b), part in zip(groups, parts, strict=True)], axis=-1)
+
+
+def _grid(grid: Any, A: Array, name: str, of: str) -> Grid | None:
+    if grid is None:
+        return None
+    found = as_grid(grid)
+    if len(found) != A.shape[1]:
+        raise ValueError(f"{name} has {len(found)} points but {of} has {A.shape[1]} columns")
+    return found

@@ -1,0 +1,206 @@
+"""Kernel, decay and ridge for groups of output coordinates, chosen by leaving out one function at a time.
+
+Whitened input coordinates z_j are stretched to s_j^p z_j, s_j their scales: p is the decay. Large p attends to what the
+inputs mostly consist of, p = 0 to all of it alike. A candidate is a kernel with a decay; at every ridge its left-out
+residuals are C / H in closed form (`ovk.solvers.leave_one_out`). Many candidates are tried on few functions, the best
+of them, and what lies near those, on more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ovk._progress import track
+from ovk._types import Array
+from ovk.batch.operator_learning.exact import symmetric_gram
+from ovk.kernels import Gaussian, Linear, Matern, Polynomial, RationalQuadratic, ScalarKernel
+from ovk.operators import Identity
+from ovk.solvers.cholesky import cholesky_factor
+from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
+
+#: Decays that are tried where none is given.
+DECAYS = (0.0, 0.5, 1.0, 1.5, 2.0)
+#: Ridges that are tried where none is given, for kernels with values about 1.
+ALPHAS = tuple(10.0 ** np.arange(-11, 1))
+#: Functions that are left out in each round, and how many candidates go on to the next.
+ROUNDS = ((500, 16), (2000, 6))
+#: Ridges up to which a factorisation for each is cheaper than eigenvectors for all.
+FEW = 3
+
+
+@dataclass(frozen=True)
+class KernelCandidate:
+    """A kernel of stretched coordinates, and the decay that stretches them."""
+
+    kernel: ScalarKernel
+    decay: float
+
+
+@dataclass(frozen=True)
+class ScoredCandidate:
+    """What leaving out gave for one candidate and ridge.
+
+    Attributes
+    ----------
+    errors : (r,) mean squares of the left-out residuals of each output coordinate
+    amplitudes : (r,) variances of the process that make the residuals as large as their variances say
+    variances : (m,) 1 / (A^-1)_ii: variances of the left-out values, for amplitude 1
+    residuals : (m, r)
+    """
+
+    candidate: KernelCandidate
+    alpha: float
+    errors: Array
+    amplitudes: Array
+    variances: Array
+    residuals: Array
+
+
+def stretch(scales: Array, decay: float) -> Array:
+    """s^p, (J,), scaled so that stretched coordinates have the mean square norm 1."""
+    relative = scales / scales.max() if scales.max() > 0 else np.ones_like(scales)
+    stretched = relative**decay
+    return np.asarray(stretched / np.linalg.norm(stretched))
+
+
+def default_kernels() -> list[ScalarKernel]:
+    """Gaussian, Matern, rational quadratic and polynomial kernels of points with norms about 1, each also beside a
+    linear one."""
+    kernels: list[ScalarKernel] = [Gaussian(w) for w in (0.7, 1.5, 3.0, 6.0, 12.0)]
+    kernels += [Matern(2.5, w) for w in (1.5, 6.0)]
+    kernels += [RationalQuadratic(1.0, w) for w in (1.5, 6.0)]
+    kernels += [Polynomial(2), Polynomial(3, 0.3)]
+    return [Linear(), *kernels, *(Linear() + kernel for kernel in kernels)]
+
+
+def candidates(kernels: Sequence[ScalarKernel], decays: Sequence[float]) -> list[KernelCandidate]:
+    """All kernels with all decays; a kernel of its own length scale "median" is resolved by the search."""
+    return [KernelCandidate(kernel, decay) for kernel in kernels for decay in decays]
+
+
+def left_out(
+    candidate: KernelCandidate, Z: Array, scales: Array, T: Array, alphas: Sequence[float]
+) -> list[ScoredCandidate]:
+    """Left-out residuals at every ridge, an intercept included."""
+    points = Z * stretch(scales, candidate.decay)
+    kernel = candidate.kernel.resolve(points)
+    resolved = KernelCandidate(kernel, candidate.decay)
+    if len(alphas) <= FEW:
+        # For so few ridges factorisations cost less than eigenvectors.
+        parts = [_by_inverse(kernel, points, T, alpha) for alpha in alphas]
+    else:
+        one = KroneckerLeaveOneOut(eigenpairs(kernel(points)), T, np.ones(len(T)))
+        parts = [(C, H[:, 0]) for C, H in one.rotated(Identity(T.shape[1]).eigh(), np.array(alphas))]
+    found = []
+    for alpha, (C, h) in zip(alphas, parts, strict=True):
+        residuals = C / h[:, None]
+        squares = residuals**2
+        found.append(ScoredCandidate(resolved, alpha, squares.mean(axis=0), h @ squares / len(T), 1.0 / h, residuals))
+    return found
+
+
+def _by_inverse(kernel: ScalarKernel, points: Array, T: Array, alpha: float) -> tuple[Array, Array]:
+    """C = B T and the diagonal of B = A^-1 - z z' / 1'z, z = A^-1 1, from the inverse of A = K + alpha I."""
+    factor = cholesky_factor(lambda: symmetric_gram(kernel, points), alpha)
+    C, z = factor.solve(T), factor.solve(np.ones((len(T), 1)))[:, 0]
+    lower, _ = lapack.dpotri(factor.L, lower=1, overwrite_c=1)
+    total = float(z.sum())
+    return C - np.outer(z, z @ T) / total, np.diagonal(lower) - z**2 / total
+
+
+def search(
+    Z: Array, scales: Array, T: Array, tried: list[KernelCandidate], alphas: Sequence[float], groups: int, refine: bool
+) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
+    """Groups of output coordinates (start, stop), and the best candidate and ridge for each.
+
+    Parameters
+    ----------
+    Z : (m, J) whitened input coordinates of functions to leave out, in random order
+    scales : (J,) their scales before whitening
+    T : (m, r) output coordinates, by descending variance
+    tried, alphas : to choose from
+    groups : number of groups; each has about the same share of the left-out error
+    refine : whether decays and length scales near those of the best candidates are tried as well
+    """
+    for size, kept in ROUNDS:
+        some = slice(0, size)
+        everything = [
+            [_lean(one) for one in left_out(candidate, Z[some], scales, T[some], alphas)]
+            for candidate in track(tried, f"leaving out of {min(size, len(Z))} functions")
+        ]
+        bounds, chosen = _best(everything, groups)
+        tried = _promising(everything, bounds, kept)
+        if size >= len(Z):
+            break
+    if refine:
+        known = [one.candidate for one in chosen]
+        tried = [*known, *(near for candidate in known for near in _neighbours(candidate))]
+    if refine or size < len(Z):
+        ridges = sorted({one.alpha for one in chosen})
+        everything = [
+            [_lean(one) for one in left_out(candidate, Z, scales, T, ridges)]
+            for candidate in track(_distinct(tried), f"leaving out of {len(Z)} functions")
+        ]
+        bounds, chosen = _best(everything, groups)
+    return bounds, [left_out(one.candidate, Z, scales, T, [one.alpha])[0] for one in chosen]
+
+
+def _best(everything: list[list[ScoredCandidate]], groups: int) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
+    """Groups with about the same error each under the best candidate, and the best candidate of each."""
+    flat = [one for several in everything for one in several]
+    bounds = _groups(min(flat, key=lambda one: float(one.errors.sum())).errors, groups)
+    return bounds, [min(flat, key=lambda one, a=a, b=b: float(one.errors[a:b].sum())) for a, b in bounds]  # type: ignore[misc]
+
+
+def _neighbours(candidate: KernelCandidate) -> list[KernelCandidate]:
+    """The same with a decay a little smaller and larger, and with length scales a little smaller and larger."""
+    near = [KernelCandidate(candidate.kernel, max(candidate.decay + step, 0.0)) for step in (-0.25, 0.25)]
+    params = candidate.kernel.get_params()
+    lengths = {name: value for name, value in params.items() if name.endswith("length_scale")}
+    for factor in (0.7, 1.4) if lengths else ():
+        changed = {name: factor * value for name, value in lengths.items()}
+        near.append(KernelCandidate(candidate.kernel.replace(**changed), candidate.decay))
+    return near
+
+
+def _distinct(tried: list[KernelCandidate]) -> list[KernelCandidate]:
+    return list({(repr(one.kernel), one.decay): one for one in tried}.values())
+
+
+def _lean(one: ScoredCandidate) -> ScoredCandidate:
+    """Without the residuals, which of all candidates together would be large."""
+    nothing = np.empty(0)
+    return ScoredCandidate(one.candidate, one.alpha, one.errors, one.amplitudes, nothing, nothing)
+
+
+def _groups(errors: Array, count: int) -> list[tuple[int, int]]:
+    """Coordinates in their order, cut into at most `count` groups of about the same error."""
+    total = np.cumsum(errors)
+    if not total[-1] > 0:
+        return [(0, len(errors))]
+    cuts = np.searchsorted(total, total[-1] * np.arange(1, count) / count) + 1
+    bounds = [0, *sorted({int(cut) for cut in cuts if cut < len(errors)}), len(errors)]
+    return list(pairwise(bounds))
+
+
+def _promising(
+    everything: list[list[ScoredCandidate]], bounds: list[tuple[int, int]], count: int
+) -> list[KernelCandidate]:
+    """The candidates that come first for some group, `count` of them in turn."""
+    orders: list[Any] = []
+    for a, b in bounds:
+        best = [min(float(one.errors[a:b].sum()) for one in several) for several in everything]
+        orders.append(np.argsort(best, kind="stable"))
+    kept: list[int] = []
+    for place in range(len(everything)):
+        for order in orders:
+            if int(order[place]) not in kept and len(kept) < count:
+                kept.append(int(order[place]))
+    return [everything[i][0].candidate for i in kept]

@@ -1,0 +1,296 @@
+"""Classification by ridge regression of the labels' codes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+
+from ovk._named_outputs import NamedOutputs
+from ovk._params import Parameters
+from ovk._types import Array, Indices, Labels
+from ovk.batch.ridge.labels import LabelColumns
+from ovk.batch.ridge.problem import takes_gram
+from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
+from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.calibration import Calibration
+from ovk.targets import check_inputs
+
+
+class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
+    """What the classifiers by ridge regression share: codes of labels, scores, probabilities."""
+
+    _state_classes = {"labels_": LabelColumns}
+    _defaults_for_old_files = {"calibrations_": None}
+
+    #: Slopes and offsets of the columns, where the rows are not kept.
+    calibrations_: list[tuple[float, float]] | None
+    kernel: Any
+    class_weight: Any
+    labels_: LabelColumns
+    model_: OVKRegressor
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = takes_gram(self.kernel)
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    @abstractmethod
+    def _regressor(self) -> OVKRegressor:
+        """A new regressor of the codes."""
+
+    @property
+    def classes_(self) -> Any:
+        """The classes of y, in order; of several columns those that all share, or a list where they differ."""
+        check_is_fitted(self)
+        first, *others = self.labels_.classes
+        return first if all(np.array_equal(first, other) for other in others) else self.labels_.classes
+
+    @property
+    def n_outputs_(self) -> int:  # type: ignore[override]
+        """Columns of labels."""
+        check_is_fitted(self)
+        return len(self.labels_.classes)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from inputs and labels.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : (n,) labels, or (n, columns) of several kinds of labels at once; numbers, strings or booleans, array or
+            frame, nan or None where a label is missing
+        sample_weight : (n,), optional
+        """
+        with self._all_or_nothing():
+            X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
+            labels, numbers = LabelColumns.learn(y)
+            if len(numbers) != X.shape[0]:
+                check_consistent_length(X, numbers)
+            weight = self._weights(numbers, labels, X, sample_weight)
+            model = self._regressor().fit(X, labels.codes(numbers), weight)
+            self.labels_, self.model_ = labels, model
+            self.calibrations_ = None
+            self._learn_names(y, len(labels.classes))
+            # A row of weight 0 or without any label taught nothing, and the regressor has left it out.
+            taught = (numbers >= 0).any(axis=1) & (True if weight is None else weight > 0)
+            self.label_numbers_ = numbers if takes_gram(self.kernel) else numbers[taught]
+            if model.landmarks_ is not None:
+                # Landmarks keep sums, not rows: what is said of rows left out is said now.
+                codes = labels.codes(self.label_numbers_)
+                weight = None if weight is None else weight[taught]
+                residuals = codes - np.asarray(model.predict(X[taught])).reshape(codes.shape)
+                sums, known = model.landmarks_, model.intercept_ is not None
+                residuals = sums.left_out(X[taught], residuals, weight, model.alpha_, intercept=known)
+                found = self._calibrated(codes - residuals, weight)
+                self.calibrations_ = [(one.slope, one.offset) for one in found]
+        return self
+
+    def _weights(self, numbers: Indices, labels: LabelColumns, X: Any, sample_weight: Any) -> Array | None:
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if self.class_weight is None:
+            return weight
+        given = self.class_weight
+        if given != "balanced" and not isinstance(given, (dict, list)):
+            raise ValueError(
+                f"class_weight must be None, 'balanced', a dictionary from labels to weights, or a list of them for "
+                f"several columns of labels, got {given!r}"
+            )
+        total = np.ones(len(numbers))
+        for q, classes in enumerate(labels.classes):
+            seen = numbers[:, q] >= 0
+            own = given[q] if isinstance(given, list) else given
+            total[seen] *= compute_sample_weight(own, classes[numbers[seen, q]])
+        return total if weight is None else weight * total
+
+    def _scores(self, X: Any) -> list[Array]:
+        check_is_fitted(self)
+        X = check_inputs(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        F = np.asarray(self.model_.predict(X))
+        return self.labels_.scores(F.reshape(X.shape[0], -1))
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores: (n,), positive for the second class, with two classes, else (n, K).
+
+        For several columns of labels a list of them, or (n, columns) if all have two classes.
+        """
+        scores = [score[:, 1] if score.shape[1] == 2 else score for score in self._scores(X)]
+        if self.labels_.single:
+            return scores[0]
+        return np.column_stack(scores) if all(score.ndim == 1 for score in scores) else scores
+
+    def predict(self, X: Any) -> Labels:
+        """The label of each row, (n,), or (n, columns)."""
+        winners = [score.argmax(axis=1) for score in self._scores(X)]
+        return self._named(self.labels_.labels(winners), X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, (n, K).
+
+        For several columns of labels a list of them, or, if all have two classes, (n, columns) probabilities of the
+        second one.
+
+        The scores of rows that were left out, in closed form, say how often a score is right: see `ovk.calibration`.
+        With class weights the probabilities are those of a population in which classes are as frequent as their
+        weights make them.
+        """
+        scores = self._scores(X)
+        found = [one.probabilities(score) for one, score in zip(self._calibrations(), scores, strict=True)]
+        if self.labels_.single:
+            return found[0]
+        return np.column_stack([P[:, 1] for P in found]) if all(P.shape[1] == 2 for P in found) else found
+
+    def _calibrations(self) -> list[Calibration]:
+        """One for each column, made when it is first asked for."""
+        if self.calibrations_ is not None:
+            return [Calibration(*one) for one in self.calibrations_]
+        memo = self.model_.__dict__.setdefault("_memo", {})
+        if "calibrations" not in memo:
+            codes = self.labels_.codes(self.label_numbers_)
+            left_out = codes - self.model_.left_out_residuals()
+            memo["calibrations"] = self._calibrated(left_out, self.model_.sample_weight_)
+        result: list[Calibration] = memo["calibrations"]
+        return result
+
+    def _calibrated(self, left_out: Array, weight: Array | None) -> list[Calibration]:
+        """One for each column, from predictions (n, d) of rows that were left out."""
+        found = []
+        for q, score in enumerate(self.labels_.scores(left_out)):
+            number = self.label_numbers_[:, q]
+            seen = number >= 0
+            found.append(Calibration.fit(score[seen], number[seen], None if weight is None else weight[seen]))
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of right labels, over all that are known."""
+        found = np.asarray(self.predict(X), dtype=object)
+        table = np.asarray(y, dtype=object).reshape(found.shape)
+        seen = np.array([one is not None and one == one for one in table.ravel()], dtype=bool).reshape(found.shape)
+        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = seen * weight.reshape(-1, *[1] * (found.ndim - 1))
+        return float((weights * (found == table)).sum() / weights.sum())
+
+
+class OVKClassifier(RidgeClassifierBase):
+    """Kernel ridge classification, with probabilities from rows that were left out.
+
+    Two classes are one output with the targets -1 and 1, more are one output for each class, 1 for the class and -1
+    for the rest, which the kernel may couple. Several columns of labels are learned at once, and labels may be missing.
+
+    Parameters
+    ----------
+    kernel : operator-valued or scalar kernel; default ``Gaussian() * Identity()``
+    alpha : float > 0
+        Weight of the penalty.
+    class_weight : None, "balanced", dictionary, or a list of one for each column of labels
+        Weights of classes; "balanced" makes them count alike. With several columns a row has the product of them.
+    solver, fit_intercept, landmarks, random_state : as in `OVKRidge`
+
+    Attributes
+    ----------
+    classes_ : the classes, in order; of several columns those that all share, or a list where they differ
+    model_ : the fitted `OVKRidge` of the targets
+    label_numbers_ : (n, columns) numbers of the labels learned from, -1 where one is missing
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKClassifier
+    >>> from ovk.kernels import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = OVKClassifier(Gaussian(1.0), alpha=0.1).fit(X[:200], y[:200])
+    >>> model.score(X[200:], y[200:]) > 0.9
+    True
+    >>> model.predict_proba([[1.0, 1.0]]).round(1)
+    array([[0., 1.]])
+    """
+
+    _defaults_for_old_files = {"landmarks": None, "random_state": None}
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float = 1.0,
+        *,
+        class_weight: Any = None,
+        solver: Any = "auto",
+        fit_intercept: bool = True,
+        landmarks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.landmarks = landmarks
+        self.random_state = random_state
+
+    def _regressor(self) -> OVKRegressor:
+        shared = {"solver": self.solver, "fit_intercept": self.fit_intercept, "random_state": self.random_state}
+        return OVKRidge(self.kernel, self.alpha, **shared, landmarks=self.landmarks)
+
+
+class OVKClassifierCV(RidgeClassifierBase):
+    """`OVKClassifier` with kernel, alpha and operator chosen by exact leave-one-out, as `OVKRidgeCV` does.
+
+    Parameters
+    ----------
+    kernel, alphas, omegas, operators, fit_intercept, random_state : as in `OVKRidgeCV`; without a kernel everything is
+        chosen
+    class_weight : as in `OVKClassifier`
+
+    Attributes
+    ----------
+    classes_, label_numbers_ : as in `OVKClassifier`
+    model_ : the fitted `OVKRidgeCV` of the targets
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 2))
+    >>> y = (X**2).sum(axis=1) < 0.5
+    >>> model = OVKClassifierCV().fit(X[:120], y[:120])
+    >>> model.score(X[120:], y[120:]) > 0.9, model.classes_
+    (True, array([False,  True]))
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alphas: Any = None,
+        *,
+        omegas: Any = None,
+        operators: Any = None,
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alphas = alphas
+        self.omegas = omegas
+        self.operators = operators
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def _regressor(self) -> OVKRegressor:
+        return OVKRidgeCV(
+            self.kernel,
+            self.alphas,
+            omegas=self.omegas,
+            operators=self.operators,
+            fit_intercept=self.fit_intercept,
+            random_state=self.random_state,
+        )

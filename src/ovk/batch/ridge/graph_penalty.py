@@ -1,0 +1,188 @@
+"""The manifold penalty: inputs with and without outputs pull the predictions of their neighbours together.
+
+    minimise  sum_{i, q observed} w_i (y_iq - f_q(x_i) - b_q)^2 + alpha |f|^2
+              + alpha_graph sum_{lm} w_lm |f(x_l) - f(x_m)|^2
+
+over all inputs, labelled or not. The double sum is tr(F' P F) with F the values of f and P = 2 alpha_graph L, L the
+Laplacian of the graph. With W the weights of the observed outputs (zero where nothing was observed), the coefficients
+of f = sum_i K(., x_i) c_i solve
+
+    alpha C + (W + P) K C = W (Y - b),      1'C = 0 for an intercept b, which P does not see (P 1 = 0).
+
+Where rows have all of their outputs or none, W + P acts on points alone, and the system falls apart in the
+eigenvectors of the outputs like that of plain ridge regression; otherwise it is one system of all n d values. With
+features Phi of the inputs (landmarks), Phi' P Phi is added to the sums over rows Phi' W Phi.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lu_factor, lu_solve
+
+from ovk._params import check_int
+from ovk._types import Array
+from ovk.batch.ridge.problem import takes_gram
+from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.grams import Decoupled, Gram, Stacked
+from ovk.graphs import as_adjacency, laplacian
+from ovk.kernels import ScalarKernel
+from ovk.ovkernels import OperatorKernel
+from ovk.solvers import SolverInfo
+from ovk.targets import Targets
+
+#: Rows of the kernel matrix held at once while neighbours are looked for.
+ROWS = 1024
+
+
+def neighbour_graph(kernel: ScalarKernel, X: Any, n_neighbors: int) -> sparse.csr_array:
+    """w_ij = k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) for near inputs, else 0.
+
+    Near are inputs of which one is among the `n_neighbors` inputs most like the other; negative similarities count as
+    none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.structured import neighbour_graph
+    >>> neighbour_graph(Gaussian(1.0), np.array([[0.0], [0.1], [3.0]]), 1).toarray().round(3)
+    array([[0.   , 0.995, 0.   ],
+           [0.995, 0.   , 0.015],
+           [0.   , 0.015, 0.   ]])
+    """
+    n = X.shape[0]
+    count = min(check_int(n_neighbors, "n_neighbors"), n - 1)
+    if count == 0:
+        return sparse.csr_array((n, n))
+    norms = np.sqrt(np.maximum(kernel.diag(X), 0.0))
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    rows, columns, values = [], [], []
+    for start in range(0, n, ROWS):
+        own = np.arange(start, min(start + ROWS, n))
+        S = kernel(X[own], X) * scale[own, None] * scale
+        S[np.arange(len(own)), own] = -np.inf
+        near = np.argpartition(-S, count - 1, axis=1)[:, :count]
+        rows.append(np.repeat(own, count))
+        columns.append(near.ravel())
+        values.append(np.maximum(np.take_along_axis(S, near, axis=1), 0.0).ravel())
+    W = sparse.csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(n, n))
+    return sparse.csr_array(W.maximum(W.T))
+
+
+def graph_of_inputs(graph: Any, kernel: ScalarKernel | None, X: Any, n_neighbors: int) -> sparse.csr_array:
+    """Weights between the inputs X, labelled ones first: those of a graph or Laplacian, or of near neighbours.
+
+    `kernel`, None where there is no scalar one, tells which inputs are near.
+    """
+    if graph is None:
+        if kernel is None:
+            raise ValueError("near neighbours need a kernel k * T: give fit a graph of the inputs")
+        # Copies of an input would be each other's nearest neighbours, at no distance: they count as one.
+        _, first = np.unique(same_inputs(X), return_index=True)
+        links = sparse.coo_array(neighbour_graph(kernel, X[first], n_neighbors))
+        at = tuple(first[place] for place in links.coords)
+        return sparse.csr_array((links.data, at), shape=(X.shape[0], X.shape[0]))
+    return weights_of(graph, X.shape[0])
+
+
+def weighted_inputs(X: Any, targets: Targets, graph: Any) -> tuple[Any, Targets, sparse.csr_array | None]:
+    """Inputs, outputs and graph without the rows of weight 0, which are as good as not there."""
+    weights = None if graph is None else weights_of(graph, X.shape[0])
+    if targets.weight is None:
+        return X, targets, weights
+    keep = np.flatnonzero(targets.weight > 0)
+    return X[keep], targets.rows(keep), None if weights is None else weights[keep][:, keep]
+
+
+def weights_of(graph: Any, n: int) -> sparse.csr_array:
+    """Weights between n inputs, from a graph or its Laplacian."""
+    A, _ = as_adjacency(_weights_of_laplacian(graph))
+    if A.shape[0] != n:
+        raise ValueError(f"graph must have a row for each of the {n} inputs, labelled ones first, got {A.shape[0]}")
+    return A
+
+
+def _weights_of_laplacian(graph: Any) -> Any:
+    """The weights D - L of a Laplacian L; anything else as it is."""
+    if not (sparse.issparse(graph) or isinstance(graph, (np.ndarray, list))):
+        return graph
+    L = sparse.csr_array(graph)
+    if L.ndim != 2 or L.shape[0] != L.shape[1] or not (L.data < 0).any():
+        return graph
+    off = sparse.csr_array(L - sparse.diags_array(L.diagonal()))
+    sums = np.abs(np.asarray(L.sum(axis=1))).max()
+    if (off.data > 0).any() or not sums <= 1e-8 * np.abs(L.data).max():
+        raise ValueError(
+            "graph with negative entries must be a Laplacian D - A: its other entries <= 0, each row with the sum 0 "
+            "(a normalised one penalises constants: give the weights themselves)"
+        )
+    return -off
+
+
+def check_manifold(kernel: Any, loss: str = "squared", *, streamed: bool = False) -> None:
+    """Refuse what does not go with the manifold penalty."""
+    if takes_gram(kernel):
+        raise ValueError(
+            "alpha_graph > 0 needs the kernel between all inputs: use Precomputed(matrix) with indices instead of "
+            "Precomputed()"
+        )
+    if loss != "squared":
+        raise ValueError(f"alpha_graph > 0 needs loss='squared', got {loss!r}")
+    if streamed:
+        raise ValueError("alpha_graph > 0 needs all inputs at once: give arrays X and y instead of chunks")
+
+
+def with_unlabelled(X: Any, more: Any) -> Any:
+    """Inputs with outputs, then those without."""
+    return sparse.csr_array(sparse.vstack([X, more])) if sparse.issparse(X) else np.concatenate([X, more])
+
+
+def penalty_matrix(graph: sparse.csr_array, alpha_graph: float) -> sparse.csr_array:
+    """P = 2 alpha_graph L."""
+    return sparse.csr_array(2.0 * alpha_graph * laplacian(graph, normalised=False))
+
+
+def penalised_ridge(
+    kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array, P: sparse.csr_array, *, intercept: bool
+) -> tuple[Array, Array | None, SolverInfo]:
+    """Coefficients (n, d) and intercept (d,) for the inputs X, of which some may have no outputs (rows of nan).
+
+    A ridge of its own for each output divides its part of the criterion by it, as in `ridge_problem`.
+    """
+    scales = np.ones(targets.d) if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
+    ridge = alpha if isinstance(alpha, float) else 1.0
+    if ridge == 0:
+        raise ValueError("alpha must be > 0 with alpha_graph > 0: inputs without outputs are held by nothing else")
+    seen = ~np.isnan(targets.Y)
+    W = seen * (1.0 if targets.weight is None else targets.weight[:, None])
+    gram = kernel.gram(X)
+    gram = gram if isinstance(alpha, float) else gram.rescale(None, None, scales)
+    right = W * np.where(seen, targets.Y, 0.0) * scales
+    decoupled = _scalar_problems(gram, (W[:, :1] == W).all())
+    parts, biases = [], []
+    for q, R in enumerate(decoupled.split(right)):
+        # A problem is about points, with one column of ones, or about all pairs of a point and an output.
+        d = len(R) // len(W)
+        w = W[:, 0] if d == 1 else W.reshape(-1)
+        E = np.tile(np.eye(d), (len(W), 1))
+        M = sparse.diags_array(w) + (P if d == 1 else sparse.kron(P, sparse.eye_array(d)))
+        A = M @ decoupled.matrix(q)
+        A[np.diag_indices_from(A)] += ridge
+        factors = lu_factor(A, overwrite_a=True, check_finite=False)
+        C = lu_solve(factors, R, check_finite=False)
+        if intercept:
+            Z = lu_solve(factors, w[:, None] * E, check_finite=False)
+            biases.append(np.linalg.solve(E.T @ Z, E.T @ C))
+            C = C - Z @ biases[-1]
+        parts.append(C)
+    offset = decoupled.join(biases)[0] / scales if intercept else None
+    return decoupled.join(parts) * scales, offset, SolverInfo("LU")
+
+
+def _scalar_problems(gram: Gram, whole: bool) -> Decoupled:
+    """Problems in eigenvectors of the outputs where each row has all of its outputs or none, else a single one."""
+    decoupled = gram.decouple() if whole else None
+    return Stacked(gram) if decoupled is None else decoupled

@@ -1,0 +1,207 @@
+"""Mean squared errors of leaving out rows or entries, whatever was observed: what estimators choose by.
+
+Rows with the same inputs are left out together, and taken together.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from ovk._types import Array, Indices
+from ovk.batch.ridge.problem import CompleteProblem, takes_gram
+from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.kernels import Linear
+from ovk.operators import Identity, OutputOperator, Spectrum
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, RotatedLeaveOneOut
+from ovk.targets import ObservedPairs, Targets
+
+
+class LeaveOneOutRegressor(OVKRegressor, saved=False):
+    """A regressor that chooses among candidates by leaving out rows, or entries of rows."""
+
+    leave_out: str
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
+        with self._all_or_nothing():
+            self._check_leave_out()
+            self._fit(X, y, sample_weight, task)
+        return self
+
+    def _check_leave_out(self) -> None:
+        if self.leave_out not in ("row", "entry"):
+            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any) -> None:
+        """Choose among the candidates, and learn with the best of them."""
+
+    def _same_inputs(self, X: Any, targets: Targets) -> Indices:
+        """(n,) rows with the same inputs have the same number: a copy left in would give the answer away."""
+        same = np.arange(X.shape[0]) if takes_gram(self.kernel) else same_inputs(X)
+        if self.fit_intercept:
+            check_two_inputs(targets.pairs(same))
+        elif not takes_gram(self.kernel):
+            warn_of_centred_rows(self.kernel, X, targets)
+        return same
+
+
+class CompleteErrors:
+    """Complete outputs and a scalar kernel, for any operator and alpha; rows with the same inputs taken together.
+
+    Parameters
+    ----------
+    kernel : k * T, of which k counts
+    groups : (n,) rows with the same number are left out together
+    tol : what may be left out of the scalar gram (its trace)
+
+    Attributes
+    ----------
+    problem : rows with the same inputs as one, scaled by the square roots of their weights
+    pairs : eigenpairs of its scalar gram
+    u : (n,) the intercept's column, or None
+    every : the eigenpairs when they are those of the gram of all rows, else None
+    """
+
+    def __init__(
+        self, kernel: Separable, X: Any, targets: Targets, groups: Indices, *, intercept: bool, tol: float = 0.0
+    ) -> None:
+        first, once, self._within = merge_same_inputs(X, targets, groups)
+        self.problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, once, 1.0)
+        ((G, _),) = self.problem.gram.terms() or []
+        self.pairs = eigenpairs(G, tol)
+        self.u = self.problem.columns() if intercept else None
+        self._left_out = KroneckerLeaveOneOut(self.pairs, self.problem.Y, self.u)
+        self._total = _total(once)
+        same = len(once.Y) == len(targets.Y)
+        self.every: Eigenpairs | None = self.pairs if same and self.pairs.full else None
+
+    def path(self, spectrum: Spectrum, alphas: Array, *, entry: bool) -> Iterator[Array]:
+        """The error of each output, (d,), at each of `alphas` in turn."""
+        for residuals in self._left_out.path(spectrum, alphas, entry=entry):
+            yield _mean_squares(residuals, self._within, self._total)
+
+
+def smallest_tolerance(operators: list[OutputOperator], alphas: Array, tol: float) -> float:
+    """What may be left out of a scalar gram: a trace of E less changes solutions by at most E t / alpha, relatively."""
+    largest = max(float(operator.eigh().values[-1]) for operator in operators)
+    return tol * float(alphas.min()) / max(largest, 1e-300)
+
+
+def decoupled_errors(
+    kernel: OperatorKernel, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool, entry: bool
+) -> Iterator[Array] | None:
+    """Errors (d,) at each alpha of complete outputs when the kernel falls apart into scalar kernels, else None.
+
+    Sums whose operators commute, and kernels of their own for each output, do.
+    """
+    first, once, within = merge_same_inputs(X, targets, groups)
+    problem = CompleteProblem(kernel, first, once, 1.0)
+    parts = problem.gram.rotation()
+    if parts is None:
+        return None
+    left_out = RotatedLeaveOneOut(parts, problem.Y, problem.columns() if intercept else None)
+    return (_mean_squares(each, within, _total(once)) for each in left_out.path(alphas, entry=entry))
+
+
+class PairErrors:
+    """Some outputs of some points: N observed pairs.
+
+    Parameters
+    ----------
+    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides
+    pairs : what was observed
+    intercept : a constant for each output is learned
+    entry : leave out one output of a row at a time instead of all
+    """
+
+    def __init__(self, K: Array, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
+        E = pairs.columns() if intercept else None
+        self._left_out = DenseLeaveOneOut(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E)
+        self._pairs = pairs
+        self._total = pairs.sum_by_output(pairs.weights)
+
+    def at(self, alpha: float) -> Array:
+        """The error of each output, (d,); 0 where nothing was observed."""
+        sums = self._pairs.sum_by_output(self._left_out.residuals(alpha) ** 2)
+        return np.divide(sums, self._total, out=np.zeros(len(sums)), where=self._total > 0)
+
+
+def _total(targets: Targets) -> float:
+    return float(len(targets.Y) if targets.weight is None else targets.weight.sum())
+
+
+def _mean_squares(residuals: Array, within: Array, total: float) -> Array:
+    return np.asarray((np.einsum("iq,iq->q", residuals, residuals) + within) / total)
+
+
+def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
+    """Warn where every row left out is the negative sum of the others, in inputs and outputs alike.
+
+    With 1'X = 0 the gram G of the linear kernel has G 1 = 0. With rank n - 1 and 1'y = 0, as alpha goes to zero,
+    (G + alpha)^-1 y stays bounded and the diagonal of (G + alpha)^-1 = 11' / (n alpha) + ... does not: their ratio, the
+    left-out residual, goes to zero whatever y is.
+    """
+    n = X.shape[0]
+    if sparse.issparse(X) or targets.Y.shape[0] != n or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
+        return
+    if (
+        any(_linear(one) for one in (kernel if isinstance(kernel, Sequence) else [kernel]))
+        and _centred(X)
+        and _centred(targets.Y)
+    ):
+        warnings.warn(
+            f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
+            "each row left out is known from the others, so that left-out errors are too small and alpha as well. Use "
+            "fit_intercept=True, which takes the means into account, or do not center",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _linear(kernel: Any) -> bool:
+    """Whether a kernel is, or where everything is chosen can become, a linear one."""
+    terms = [] if kernel is None else as_operator_kernel(kernel).terms()
+    return terms is not None and all(isinstance(term.kernel, Linear) for term in terms)
+
+
+def _centred(A: Array) -> bool:
+    """Whether all columns sum to zero, and not for being zero."""
+    sizes = np.abs(A).sum(axis=0)
+    return bool(sizes.any() and (np.abs(A.sum(axis=0)) <= 1e-9 * sizes).all())
+
+
+def check_two_inputs(pairs: ObservedPairs) -> None:
+    """An intercept that is not penalised can only be learned from what is left in."""
+    for q in range(pairs.shape[1]):
+        if len(np.unique(pairs.groups[pairs.outputs == q])) == 1:
+            raise ValueError(
+                "with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output "
+                f"{q} has only 1 sample, or samples of the same inputs"
+            )
+
+
+def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, Array]:
+    """Rows with the same inputs as one row with their mean output and total weight.
+
+    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2: the last term, (d,), does not depend on f.
+    """
+    n = int(groups.max()) + 1 if len(groups) else 0
+    if n == len(groups):
+        return X, targets, np.zeros(targets.d)
+    weight = np.ones(len(groups)) if targets.weight is None else targets.weight
+    total: Array = np.bincount(groups, weights=weight, minlength=n).astype(np.float64)
+    member = sparse.csr_array((weight, (groups, np.arange(len(groups)))), shape=(n, len(groups)))
+    mean = (member @ targets.Y) / total[:, None]
+    within = weight @ (targets.Y - mean[groups]) ** 2
+    _, first = np.unique(groups, return_index=True)
+    return X[first], Targets(mean, targets.d, targets.single, None, total), within

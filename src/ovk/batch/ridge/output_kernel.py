@@ -1,0 +1,238 @@
+"""Ridge regression that learns which outputs go together."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ovk._params import check_int, positive
+from ovk._progress import ProgressBar
+from ovk._types import Array, Indices
+from ovk.batch.ridge.left_out import CompleteErrors, LeaveOneOutRegressor, PairErrors
+from ovk.operators import Dense
+from ovk.operators.base import spectrum
+from ovk.ovkernels import Separable
+from ovk.penalties import L1, Frobenius, Penalty, Spectral, Trace
+from ovk.solvers import PenaltySum
+from ovk.solvers.eigen import KnownEigen
+from ovk.solvers.output_kernel import Learned, learn_low_rank, learn_operator
+from ovk.solvers.profile import CompleteProfile, PairProfile, Profile
+from ovk.targets import ObservedPairs, Targets, check_alphas
+
+#: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.
+PATH = np.logspace(-0.5, -6.0, 12)
+#: Accuracy of the proximal step of a sum of penalties, which is an iteration of its own.
+INNER_TOL, INNER_STEPS = 1e-7, 200
+
+
+class OutputKernelRidge(LeaveOneOutRegressor):
+    """Ridge regression with k(x, z) T that learns T together with the function.
+
+    Minimises, over functions f and positive semi-definite matrices T,
+
+        sum_i w_i |y_i - f(x_i)|^2 + alpha (|f|^2 + Omega(T)),    |f| the norm of the kernel k T.
+
+    In f and T together this is convex. The weight of Omega needs no parameter of its own: T twice as large and alpha
+    twice as large are the same function. For complete outputs everything runs on one eigendecomposition of the scalar
+    gram, whatever the number of alphas and of steps; with missing outputs each step factors the gram of the observed
+    pairs.
+
+    Parameters
+    ----------
+    kernel : scalar kernel, or k * T with T to start from; default ``Gaussian()``
+    alphas : float, sequence of floats > 0, or None
+        Weights of the penalty. Of several, the one with the smallest left-out error is taken (T is held as learned from
+        all rows, as alpha is); each T starts from that of the next larger alpha. None makes a path from the data.
+    penalty : "trace", "frobenius", "sparse" or a penalty of `ovk.penalties`
+        Omega: tr T (few common factors), |T|_F^2 (Dinuzzo et al. 2011), or tr T + sum |T_ij| / 4 (few pairs of outputs
+        that go together). `Trace` and `Frobenius` may be given with a weight; any other penalty is added to tr T, such
+        as ``L1(2.0)`` for a sparser T. Without the trace the sum of |T_ij| would always make T diagonal.
+    rank : int, optional
+        Learn T = W W' of that rank. Not convex: it starts from the largest eigenvalues of the T without this limit.
+    leave_out : "row" or "entry"
+        What is left out to compare alphas; see `OVKRidgeCV`.
+    fit_intercept : bool
+        Learn a constant for each output that is not penalised.
+    tol : float > 0
+        Relative gradient at which the iteration for T stops.
+    max_iter : int >= 0
+        Steps for T at most, at each alpha. 0 keeps T as it is in `kernel`: then this is `OVKRidgeCV`.
+
+    Attributes
+    ----------
+    T_ : (d, d) learned operator
+    alpha_, alphas_ : chosen alpha, and all of them from large to small
+    errors_ : (alphas,) mean squared left-out error; None with a single alpha
+    objective_log_ : the objective after each step at the chosen alpha, never rising
+    n_iter_ : its length; a round of proximal steps counts as one
+    converged_ : whether `tol` was reached at the chosen alpha
+    kernel_ : k * Dense(T_)
+    and those of `OVKRidge`
+
+    References
+    ----------
+    Dinuzzo, Ong, Gehler and Pillonetto (2011), Learning output kernels with block coordinate descent, ICML.
+    Ciliberto, Mroueh, Poggio and Rosasco (2015), Convex learning of multiple tasks and their structure, ICML.
+
+    Examples
+    --------
+    Outputs 0 and 1 are alike, 2 is the opposite of them, and 3 has nothing to do with the others.
+
+    >>> import numpy as np
+    >>> from ovk import OutputKernelRidge
+    >>> from ovk.kernels import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (80, 1))
+    >>> a, b = np.sin(2 * X), np.cos(3 * X)
+    >>> Y = np.hstack([a, a, -a, b]) + 0.2 * rng.standard_normal((80, 4))
+    >>> model = OutputKernelRidge(Gaussian(0.7)).fit(X, Y)
+    >>> scale = np.sqrt(np.diagonal(model.T_))
+    >>> (model.T_ / np.outer(scale, scale)).round(1) + 0.0
+    array([[ 1. ,  0.9, -1. ,  0. ],
+           [ 0.9,  1. , -1. ,  0. ],
+           [-1. , -1. ,  1. ,  0. ],
+           [ 0. ,  0. ,  0. ,  1. ]])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alphas: Any = None,
+        *,
+        penalty: Any = "trace",
+        rank: int | None = None,
+        leave_out: str = "row",
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+    ) -> None:
+        self.kernel = kernel
+        self.alphas = alphas
+        self.penalty = penalty
+        self.rank = rank
+        self.leave_out = leave_out
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any) -> None:
+        penalty = as_operator_penalty(self.penalty)
+        X, targets = self._check(X, y, sample_weight, task)
+        if self.rank is not None and (check_int(self.rank, "rank") > targets.d or not isinstance(penalty, Spectral)):
+            raise ValueError(
+                f"rank must be at most the number of outputs {targets.d}, and goes with the penalties 'frobenius' and "
+                f"'trace', got rank={self.rank} and penalty={self.penalty!r}"
+            )
+        kernel = self._separable(X, targets.d)
+        groups = self._same_inputs(X, targets)
+        data: _Complete | _Pairs
+        if targets.complete:
+            data = _Complete(kernel, X, targets, groups, self.fit_intercept)
+        else:
+            data = _Pairs(kernel.scalar(X), targets.pairs(groups), self.fit_intercept)
+        alphas = self._alphas(data.profile)
+        learned, errors = self._path(data, penalty, alphas, kernel.operator.dense())
+        best = int(np.argmin(errors)) if len(alphas) > 1 else 0
+        chosen = learned[best]
+        if not chosen.converged and self.max_iter > 0:
+            warnings.warn(
+                f"OutputKernelRidge stopped after max_iter={self.max_iter} steps before tol={self.tol:g} was reached "
+                f"at alpha={alphas[best]:.3g}: raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        known = KnownEigen(data.pairs) if data.pairs is not None else "auto"
+        self._solve(Separable(kernel.kernel, Dense(chosen.T)), float(alphas[best]), X, targets, known)
+        self.T_, self.alphas_ = chosen.T, alphas
+        self.errors_ = errors if len(alphas) > 1 else None
+        self.objective_log_ = np.array(chosen.objective)
+        self.n_iter_ = len(self.objective_log_)
+        self.converged_ = chosen.converged
+
+    def _separable(self, X: Any, d: int) -> Separable:
+        kernel = self._resolved(X, d)
+        separable = kernel.as_separable()
+        if separable is None:
+            raise ValueError(
+                f"kernel must be a scalar kernel, or k * T with T to start from, got {type(kernel).__name__}: "
+                "there is one operator to learn"
+            )
+        return separable
+
+    def _alphas(self, profile: Profile) -> Array:
+        if self.alphas is None:
+            # At T = 0 the moment is Y'GY / alpha^2, and the trace penalty keeps T there while that is below 1.
+            largest = np.sqrt(np.linalg.eigvalsh(profile.evaluate(np.zeros((profile.d, profile.d)), 1.0).moment)[-1])
+            return (float(largest) if largest > 0 else 1.0) * PATH
+        return np.sort(check_alphas([self.alphas] if np.ndim(self.alphas) == 0 else self.alphas))[::-1].copy()
+
+    def _path(
+        self, data: _Complete | _Pairs, penalty: Penalty, alphas: Array, start: Array
+    ) -> tuple[list[Learned], Array]:
+        """T at each alpha, each from its neighbour, and the left-out errors."""
+        learned: list[Learned] = []
+        errors = np.zeros(len(alphas))
+        T = start
+        with ProgressBar("learning outputs", total=len(alphas)) as bar:
+            for a, alpha in enumerate(alphas):
+                learned.append(self._learn(data.profile, penalty, float(alpha), T))
+                T = learned[-1].T if learned[-1].T.any() else start
+                if len(alphas) > 1:
+                    errors[a] = data.error(learned[-1].T, float(alpha), entry=self.leave_out == "entry")
+                bar.update()
+        return learned, errors
+
+    def _learn(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
+        tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter", least=0)
+        if max_iter == 0:
+            value = profile.evaluate(start, alpha).value + alpha * penalty.value(start)
+            return Learned(start, [value], False)
+        found = learn_operator(profile, penalty, alpha, start, tol=tol, max_iter=max_iter)
+        if self.rank is None or not isinstance(penalty, Spectral):
+            return found
+        values, vectors = np.linalg.eigh(found.T)
+        W = vectors[:, -self.rank :] * np.sqrt(np.maximum(values[-self.rank :], 0.0))
+        return learn_low_rank(profile, penalty, alpha, W, tol=tol, max_iter=max_iter)
+
+
+class _Complete:
+    """Complete outputs: one eigendecomposition, repeated inputs taken together."""
+
+    def __init__(self, kernel: Separable, X: Any, targets: Targets, groups: Indices, intercept: bool) -> None:
+        self._errors = CompleteErrors(kernel, X, targets, groups, intercept=intercept)
+        self.profile: Profile = CompleteProfile(self._errors.pairs, self._errors.problem.Y, self._errors.u)
+        self.pairs = self._errors.every
+
+    def error(self, T: Array, alpha: float, *, entry: bool) -> float:
+        return float(next(self._errors.path(spectrum(T, "T"), np.array([alpha]), entry=entry)).mean())
+
+
+class _Pairs:
+    """Some outputs of some points, from holes or in long form."""
+
+    pairs = None
+
+    def __init__(self, G: Array, observed: ObservedPairs, intercept: bool) -> None:
+        self._observed, self._intercept = observed, intercept
+        self.profile = PairProfile(G, observed, intercept=intercept)
+
+    def error(self, T: Array, alpha: float, *, entry: bool) -> float:
+        errors = PairErrors(self.profile.gram(T), self._observed, intercept=self._intercept, entry=entry)
+        return float(errors.at(alpha)[np.unique(self._observed.outputs)].mean())
+
+
+def as_operator_penalty(penalty: Any) -> Penalty:
+    """Turn what a user may pass as a penalty on T into one that keeps T positive semi-definite and bounded."""
+    if isinstance(penalty, Spectral):
+        return penalty
+    if isinstance(penalty, Penalty):
+        return PenaltySum([penalty, Trace()], tol=INNER_TOL, max_iter=INNER_STEPS)
+    # At the minimum the moment M = C'GC has the diagonal that the penalty has. M is positive semi-definite, so |M_ij|
+    # is at most that, too: were off-diagonal entries as dear as the diagonal, a diagonal T would always be optimal.
+    names: dict[str, Penalty] = {"frobenius": Frobenius(), "trace": Trace(), "sparse": L1(0.25)}
+    if isinstance(penalty, str) and penalty in names:
+        return as_operator_penalty(names[penalty])
+    raise ValueError(f"penalty must be one of {sorted(names)} or a penalty of ovk.penalties, got {penalty!r}")

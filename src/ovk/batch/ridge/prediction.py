@@ -1,0 +1,247 @@
+"""Prediction by an expansion in training points: the function, its derivative, its uncertainty, its score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal, overload
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._named_outputs import NamedOutputs
+from ovk._params import Parameters
+from ovk._types import Array, Indices, Mask
+from ovk.batch.ridge.inputs import InputScaling
+from ovk.batch.ridge.intervals import FittedRows, PredictionIntervals
+from ovk.batch.ridge.landmarks import LandmarkRidge
+from ovk.batch.ridge.problem import Problem, ridge_problem, takes_gram
+from ovk.expansion import Expansion, row_slices
+from ovk.metrics import r2_observed
+from ovk.ovkernels import OperatorKernel
+from ovk.solvers import Cholesky, Eigen, as_solver
+from ovk.targets import Targets, check_targets, check_tasks
+
+#: What a standard deviation may be about.
+OF = ("observation", "function", "posterior")
+
+
+class ObservedScore(NamedOutputs, MultiOutputMixin, RegressorMixin):
+    """Mixin: R^2 over what was observed, in both forms of outputs."""
+
+    @abstractmethod
+    def predict(self, X: Any, *, task: Any = None) -> Any:
+        """Predict the outputs; (n,) for the output of each row when `task` (n,) is given."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Coefficient of determination R^2 over the observed outputs, averaged over outputs.
+
+        In long form (`task` given) it is that of all observations together: a task may have a single one.
+        """
+        if task is not None:
+            predicted = self.predict(X, task=task)[:, None]
+            targets = check_targets(y, len(predicted), sample_weight, task, X, self.n_outputs_, part=True)
+            return r2_observed(targets.Y, predicted, targets.weight)
+        self._check_names(y)
+        prediction = np.asarray(self.predict(X)).reshape(X.shape[0] if hasattr(X, "shape") else len(X), -1)
+        targets = check_targets(y, len(prediction), sample_weight, None, X, part=True)
+        if targets.d != prediction.shape[1]:
+            raise ValueError(f"y has {targets.d} outputs but the model was fitted with {prediction.shape[1]}")
+        return r2_observed(targets.Y, prediction, targets.weight)
+
+
+class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=False):
+    """An expansion in training points, and all that follows from it: prediction, covariance, Jacobian, score.
+
+    Attributes are those of `OVKRidge`; `observed_` (n, d), `task_` and `sample_weight_` are those of the training data,
+    None where there was nothing of the kind. `inputs_` scales inputs, and `X_fit_` and `expansion_` are in its units;
+    None where kernels see inputs as they are.
+    """
+
+    _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
+    _defaults_for_old_files = {"inputs_": None}
+
+    kernel_: OperatorKernel
+    alpha_: Any
+    X_fit_: Any
+    dual_coef_: Any
+    intercept_: Array | None
+    n_outputs_: int
+    single_output_: bool
+    observed_: Mask | None
+    task_: Indices | None
+    sample_weight_: Array | None
+    landmarks_: LandmarkRidge | None
+    inputs_: InputScaling | None
+
+    @abstractmethod
+    def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
+        """Inputs as the estimator takes them."""
+
+    @property
+    def expansion_(self) -> Expansion:
+        """The fitted function f(x) = sum_i K(x, x_i) c_i + intercept, with its Jacobian and its norm."""
+        check_is_fitted(self)
+        C = self.dual_coef_
+        return Expansion(self.kernel_, self.X_fit_, C[:, None] if C.ndim == 1 else C, self.intercept_)
+
+    def jacobian(self, X: Any) -> Array:
+        """Derivative of the prediction in the inputs at each row of X, in closed form: (n, d, p)."""
+        expansion = self.expansion_
+        J = expansion.jacobian(self._new_inputs(X))
+        return J if self.inputs_ is None else self.inputs_.slopes(J)
+
+    def _new_inputs(self, X: Any) -> Any:
+        """New inputs, checked, in the units of `X_fit_`."""
+        X = self._check_inputs(X, reset=False)
+        return X if self.inputs_ is None else self.inputs_(X)
+
+    @overload
+    def predict(
+        self,
+        X: Any,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        *,
+        task: Any = None,
+        of: str = ...,
+    ) -> Array: ...
+    @overload
+    def predict(
+        self, X: Any, return_std: Literal[True], return_cov: Literal[False] = False, *, task: Any = None, of: str = ...
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def predict(
+        self, X: Any, return_std: Literal[False] = False, *, return_cov: Literal[True], task: Any = None, of: str = ...
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, task: Any = None, of: str = ...
+    ) -> Any: ...
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        task: Any = None,
+        of: str = "observation",
+    ) -> Any:
+        """Predict the outputs.
+
+        Parameters
+        ----------
+        X : (n, p)
+        return_std : also return the standard deviation, in the shape of the prediction
+        return_cov : also return the covariance between outputs, (n, d, d)
+        task : (n,) integers, optional
+            Long form: predict output task_i alone at row i, (n,); the n x d other values are never held.
+        of : "observation", "function" or "posterior"
+            What the standard deviation or covariance is about: a new observation at x, the default, or the function
+            f(x) without the noise of an observation, both scaled so that left-out residuals have variance 1 in these
+            units; or f(x) of the Gaussian process with covariance K and noise variance alpha, taken at its word.
+            With landmarks it is the last whatever is asked for: their rows are not kept.
+
+        Returns
+        -------
+        (n, d), or (n,) if y was one-dimensional or with `task`; with `return_std` or `return_cov`, a tuple with
+        that behind it. Where y was a data frame, predictions and standard deviations are frames of the same kind
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov cannot both be True: the first is the diagonal of the second")
+        if of not in OF:
+            raise ValueError(f"of must be {', '.join(map(repr, OF))}, got {of!r}")
+        expansion = self.expansion_
+        if return_std or return_cov:
+            self._check_prior()
+        asked, X = X, self._new_inputs(X)
+        if task is not None:
+            if return_cov:
+                raise ValueError("return_cov is about all outputs of a row, task asks for one: use return_std")
+            outputs = check_tasks(task, X.shape[0], self.n_outputs_)
+            one = expansion.at(X, outputs)
+            if not return_std:
+                return one
+            scale, noise = self._scale_and_noise(of)
+            return one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))
+        values = expansion(X)
+        mean = values[:, 0] if self.single_output_ else values
+        if not (return_std or return_cov):
+            return self._named(mean, asked)
+        n, d = values.shape
+        width = self.X_fit_.shape[0] * d**2
+        covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, width)])
+        scale, noise = self._scale_and_noise(of)
+        covariance = (covariance + np.diag(noise)) * np.sqrt(np.multiply.outer(scale, scale))
+        if return_cov:
+            return self._named(mean, asked), covariance
+        std = np.sqrt(np.maximum(np.einsum("nqq->nq", covariance), 0.0))
+        return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
+
+    def _check_prior(self) -> None:
+        if takes_gram(self.kernel_):
+            raise ValueError(
+                "Precomputed() does not know k(x, x) of new objects, so there is no return_std, no return_cov and no "
+                "interval: use Precomputed(matrix) with indices"
+            )
+
+    def _scale_and_noise(self, of: str) -> tuple[Array, Array]:
+        """(d,) what variances are multiplied by, and what is added to them before."""
+        none = np.zeros(self.n_outputs_)
+        if of == "posterior" or self.landmarks_ is not None:
+            return none + 1.0, none
+        return self._left_out_scale(), none + self.alpha_ if of == "observation" else none
+
+    def _fitted_rows(self) -> FittedRows:
+        if self.landmarks_ is not None:
+            raise ValueError(
+                "intervals need the training rows, which a model with landmarks does not keep: fit without landmarks"
+            )
+        memo = self.__dict__.setdefault("_memo", {})
+        if "rows" not in memo:
+            memo["rows"] = FittedRows.recover(
+                self.expansion_, self.alpha_, self.observed_, self.task_, self.sample_weight_
+            )
+        found: FittedRows = memo["rows"]
+        return found
+
+    def _covariance(self, X: Any) -> Array:
+        if self.landmarks_ is not None:
+            return self.landmarks_.covariance(X, self.alpha_, intercept=self.intercept_ is not None)
+        problem, solver, state = self._posterior()
+        prior = self.kernel_.diagonal_blocks(X)
+        return prior - problem.reduction(solver, state, X, intercept=self.intercept_ is not None)
+
+    def _variances(self, X: Any, outputs: Indices) -> Array:
+        """Posterior variance of one output of each row, (n,)."""
+        n, d, m = X.shape[0], self.n_outputs_, self.X_fit_.shape[0]
+        if self.task_ is None:
+            diagonals = [np.einsum("nqq->nq", self._covariance(X[rows])) for rows in row_slices(n, m * d**2)]
+            chosen: Array = np.concatenate(diagonals)[np.arange(n), outputs]
+            return np.maximum(chosen, 0.0)
+        problem, solver, state = self._posterior()
+        result = np.empty(n)
+        for rows in row_slices(n, 2 * m):
+            new, q = X[rows], outputs[rows]
+            # One row at a time: the diagonal blocks of all outputs would be (n, d, d).
+            prior = [self.kernel_.pairs(new[i : i + 1], q[i : i + 1])[0, 0] for i in range(len(q))]
+            result[rows] = prior - problem.reduction_at(solver, state, new, q, intercept=self.intercept_ is not None)
+        return np.maximum(result, 0.0)
+
+    def _posterior(self) -> tuple[Problem, Any, Any]:
+        """The factored system of the training points, made when it is first asked for and not saved."""
+        memo = self.__dict__.setdefault("_memo", {})
+        if "posterior" not in memo:
+            n, d = self.X_fit_.shape[0], self.n_outputs_
+            if self.task_ is not None:
+                Y = np.zeros((n, 1))
+            else:
+                Y = np.zeros((n, d)) if self.observed_ is None else np.where(self.observed_, 0.0, np.nan)
+            targets = Targets(Y, d, False, self.task_, self.sample_weight_)
+            problem = ridge_problem(self.kernel_, self.X_fit_, targets, self.alpha_)
+            solver = as_solver("auto", problem.gram)
+            if isinstance(solver, Eigen):
+                solver = Cholesky()
+            memo["posterior"] = problem, solver, solver.factor(problem.gram)
+        result: tuple[Problem, Any, Any] = memo["posterior"]
+        return result

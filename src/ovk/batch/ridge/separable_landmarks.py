@@ -1,0 +1,227 @@
+"""Nystrom ridge for a separable kernel k(x, z) T."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ovk._types import Array
+from ovk.batch.ridge.landmarks import LandmarkRidge, PairLandmarks
+from ovk.features import NystromMap, OperatorNystromMap
+from ovk.features.sums import OutputSums
+from ovk.operators import OutputOperator
+from ovk.operators.base import spectrum
+from ovk.ovkernels import OperatorKernel
+from ovk.solvers import SolverInfo
+from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
+from ovk.solvers.conjugate_gradient import conjugate_gradient
+
+#: Unknowns up to which a system with missing outputs is factored densely.
+DENSE_LIMIT = 4000
+#: Relative residual at which the iteration for a larger one stops, and iterations after which it gives up.
+TOLERANCE, MOST_ITERATIONS = 1e-12, 5000
+
+
+@dataclass
+class SeparableLandmarks(LandmarkRidge, kind="separable"):
+    """Separable kernels k(x, z) T."""
+
+    features: NystromMap
+    operator: OutputOperator
+
+    def _kernel(self) -> Any:
+        return [self.features.kernel, self.operator]
+
+    def _transform(self, X: Any) -> Array:
+        phi = self.features.transform(X)
+        return np.column_stack([phi, np.ones(len(phi))])
+
+    def _scaled(self, alpha: float | Array) -> tuple[Array, float, Array]:
+        """T~ = S T S, the ridge and the diagonal of S, as for exact ridge regression."""
+        T = self.operator.dense()
+        if isinstance(alpha, float):
+            return T, alpha, np.ones(self.d)
+        scales = 1.0 / np.sqrt(alpha)
+        return T * np.outer(scales, scales), 1.0, scales
+
+    def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+        T, ridge, scales = self._scaled(alpha)
+        B = self.sums.B() * scales
+        if self.sums.own_S is None:
+            U, b, info = self._complete(T, ridge, B, intercept)
+        else:
+            U, b, info = self._with_holes(T, ridge, B, intercept)
+        # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
+        C = self.features.coefficients(U @ _pseudo_inverse(T)) * scales
+        return C, b / scales if b is not None else None, info
+
+    def _systems(self, T: Array, ridge: float, intercept: bool) -> list[tuple[slice, float, CholeskyFactor | None]]:
+        decomposition, m = spectrum(T, "operator"), self.m
+        size = m + 1 if intercept else m
+        found: list[tuple[slice, float, CholeskyFactor | None]] = []
+        for t, group in zip(decomposition.distinct, decomposition.groups, strict=True):
+            # Without coupling to the inputs (t = 0) only the intercept is left.
+            inner = size - m if t == 0 else size
+            found.append((group, float(t), None if inner == 0 else self._factor(float(t), ridge, size)))
+        return found
+
+    def _factor(self, t: float, ridge: float, size: int) -> CholeskyFactor:
+        m, S = self.m, self.sums.common.symmetric()
+
+        def make() -> Array:
+            A = np.array(S[:size, :size])
+            if t == 0:
+                A[:m, :] = A[:, :m] = 0.0
+                A[np.arange(m), np.arange(m)] = 1.0
+            else:
+                A[np.arange(m), np.arange(m)] += ridge / t
+            return A
+
+        return cholesky_factor(make, 0.0)
+
+    def _complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+        V = spectrum(T, "operator").vectors
+        m, d = self.m, len(T)
+        size = m + 1 if intercept else m
+        rotated = B[:size] @ V
+        U = np.zeros((size, d))
+        jitter, condition = 0.0, 1.0
+        for group, t, factor in self._systems(T, ridge, intercept):
+            if factor is None:
+                continue
+            right = rotated[:, group].copy()
+            if t == 0:
+                right[:m] = 0.0
+            U[:, group] = factor.solve(right)
+            jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
+        U = U @ V.T
+        info = SolverInfo("Landmarks", condition=condition, jitter=jitter)
+        return U[:m], U[m] if intercept else None, info
+
+    def _normal_matrix(self, F: Array, ridge: float, intercept: bool) -> Array:
+        """Matrix of the unknowns W (m s of them, row by row), then the intercepts."""
+        sums = self.sums.S()
+        m, (d, s) = self.m, F.shape
+        A = np.einsum("qij,qa,qb->iajb", sums[:, :m, :m], F, F, optimize=True).reshape(m * s, m * s)
+        A[np.diag_indices_from(A)] += ridge
+        if not intercept:
+            return np.asarray(A)
+        side = np.einsum("qi,qa->iaq", sums[:, :m, m], F).reshape(m * s, d)
+        return np.block([[A, side], [side.T, np.diag(sums[:, m, m])]])
+
+    def _with_holes(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+        F = _factor_of(T)
+        m, s = self.m, F.shape[1]
+        if s == 0 and not intercept:
+            return np.zeros((m, len(F))), None, SolverInfo("Landmarks")
+        right = np.concatenate([(B[:m] @ F).reshape(-1), B[m] if intercept else np.empty(0)])
+        if len(right) <= DENSE_LIMIT:
+            factor = cholesky_factor(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
+            solution = factor.solve(right)
+            info = SolverInfo("Landmarks", condition=factor.condition, jitter=factor.jitter)
+        else:
+            solution, info = self._iterate(F, ridge, right, intercept)
+        U = solution[: m * s].reshape(m, s) @ F.T
+        return U, solution[m * s :] if intercept else None, info
+
+    def _iterate(self, F: Array, ridge: float, right: Array, intercept: bool) -> tuple[Array, SolverInfo]:
+        """Conjugate gradient, preconditioned by complete data with each output counted as often as it was seen."""
+        sums = self.sums.S()
+        m, s = self.m, F.shape[1]
+        counts = sums[:, m, m]
+        mean = sums[:, :m, :m].sum(axis=0) / counts.sum()
+        g, Q = np.linalg.eigh(mean)
+        e, R = np.linalg.eigh((F.T * counts) @ F)
+        denominator = ridge + np.maximum(g, 0.0)[:, None] * np.maximum(e, 0.0)[None, :]
+
+        def apply(x: Array) -> Array:
+            W, b = x[: m * s].reshape(m, s), x[m * s :]
+            inside = (sums[:, :m, :m] @ (F @ W.T)[:, :, None])[:, :, 0].T
+            if intercept:
+                inside += sums[:, :m, m].T * b
+            top = (ridge * W + inside @ F).reshape(-1)
+            if not intercept:
+                return np.asarray(top)
+            bottom = np.einsum("qi,iq->q", sums[:, m, :m], W @ F.T) + counts * b
+            return np.concatenate([top, bottom])
+
+        def precondition(x: Array) -> Array:
+            W = x[: m * s].reshape(m, s)
+            top = (Q @ ((Q.T @ W @ R) / denominator) @ R.T).reshape(-1)
+            return np.concatenate([top, x[m * s :] / counts]) if intercept else top
+
+        found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
+        if found.residual > TOLERANCE:
+            warnings.warn(
+                f"landmarks with missing outputs: conjugate gradient stopped after {found.iterations} iterations at a "
+                f"relative residual of {found.residual:.1e} instead of {TOLERANCE:.0e}: raise alpha or use fewer "
+                "landmarks",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
+        return found.X, info
+
+    def beyond(self, X: Any) -> Array:
+        phi = self.features.transform(X)
+        rest = np.maximum(self.features.kernel.diag(X) - (phi**2).sum(axis=1), 0.0)
+        return np.asarray(rest[:, None, None] * self.operator.dense())
+
+    def within(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
+        T, ridge, scales = self._scaled(alpha)
+        phi, m = self._transform(X), self.m
+        if self.sums.own_S is None:
+            V = spectrum(T, "operator").vectors
+            inside = np.zeros((len(phi), *T.shape))
+            for group, t, factor in self._systems(T, ridge, intercept):
+                if factor is None:
+                    continue
+                rows = phi if intercept else phi[:, :m]
+                if t == 0:
+                    rows = np.where(np.arange(rows.shape[1]) < m, 0.0, rows)
+                white = factor.whiten(rows.T)
+                part = V[:, group]
+                inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (part @ part.T)
+        else:
+            F = _factor_of(T)
+            s = F.shape[1]
+            if m * s + (len(F) if intercept else 0) > DENSE_LIMIT:
+                raise ValueError(
+                    f"the posterior covariance with missing outputs needs landmarks times rank of the operator at most "
+                    f"{DENSE_LIMIT}, got {m * s}: use fewer landmarks or a low-rank operator"
+                )
+            factor = cholesky_factor(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
+            rows = np.einsum("ni,qa->nqia", phi[:, :m], F).reshape(len(phi), len(F), m * s)
+            if intercept:
+                rows = np.concatenate([rows, np.broadcast_to(np.eye(len(F)), (len(phi), len(F), len(F)))], axis=2)
+            white = factor.whiten(rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(phi), len(F))
+            inside = np.einsum("knp,knq->npq", white, white, optimize=True)
+        return np.asarray(ridge * inside / np.outer(scales, scales))
+
+
+def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge:
+    """Empty sums for a resolved kernel and a dictionary of landmarks."""
+    separable = kernel.as_separable()
+    if separable is not None:
+        features = NystromMap.from_points(separable.scalar, points)
+        return SeparableLandmarks(features, OutputSums.zeros(len(features.L) + 1, d), separable.operator)
+    pairs = OperatorNystromMap.from_points(kernel, points)
+    return PairLandmarks(pairs, OutputSums.zeros(len(pairs.L) + 1, d))
+
+
+def _factor_of(T: Array) -> Array:
+    """F with T = F F', as many columns as the rank."""
+    decomposition = spectrum(T, "operator")
+    used = decomposition.values > 0
+    return decomposition.vectors[:, used] * np.sqrt(decomposition.values[used])
+
+
+def _pseudo_inverse(T: Array) -> Array:
+    decomposition = spectrum(T, "operator")
+    values = decomposition.values
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return np.asarray((decomposition.vectors * inverse) @ decomposition.vectors.T)

@@ -1,0 +1,1 @@
+"""Support vector machines that learn several tasks together."""

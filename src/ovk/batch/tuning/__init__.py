@@ -1,0 +1,1 @@
+"""Choosing kernels: continuous hyper-parameters by gradient, grids of kernels, a learned metric."""

@@ -1,0 +1,345 @@
+"""Kernel, widths and alphas for a user who names none.
+
+Candidates are the linear kernel, Gaussians, Materns of smoothness 3/2 and Laplacians of several widths around the
+median distance; for each of them 17 alphas, one for each output, by the residuals of rows that were left out (whole
+groups, or the time to come, where the data are such). A candidate's score is
+
+    mean over outputs of min over alphas of mean_i rho(r_ij) / variance of output j,
+
+rho the squared loss up to a threshold and linear beyond, so that a single wild value decides nothing. The threshold is
+the same for all candidates, max(4 median |r_j| of the linear one, 1 standard deviation): one of its own for each would
+reward a bad candidate for its large residuals.
+
+Which of several candidates with nearly the same error is best is mostly chance. So the best few are added up, each with
+its Akaike weight, (smallest error / its error)^(n / 2), over its alpha: of two regressions the one with the larger
+alpha is the one that counts on its kernel less. With more rows fewer candidates are close to the best, and where a sum
+costs noticeable time it has to be better than the best alone. For the same reason the alphas of the outputs are drawn
+together where rows are few.
+
+What wins is one kernel, with widths chosen by at most 400 random rows and alphas by 1,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk._params import Registered
+from ovk._progress import track
+from ovk._types import Array, Indices
+from ovk.batch.tuning.automatic_coupling import coupled
+from ovk.batch.tuning.learned_metric import FEWEST_ROWS, halves, metric_kernels
+from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, mean_loss
+from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
+from ovk.kernels.algebra import Scaled, Sum
+from ovk.kernels.stationary import median_distance
+
+#: Kernels by their names: one, or two in metrics learned from either half of the rows.
+Kernels = dict[str, tuple[ScalarKernel, ...]]
+
+#: From where a narrow kernel interpolates to where nothing but the mean is left.
+ALPHAS = np.logspace(-5.0, 3.0, 17)
+#: Rows by which widths and alphas are chosen, at most.
+WIDTH_ROWS, ALPHA_ROWS = 400, 1000
+#: Candidates in a sum, at most.
+SUMMED = 6
+#: Above `WIDTH_ROWS` rows a sum has to have a left-out error below this part of the best single kernel's.
+WORTH_A_SUM = 0.99
+#: In the choice of an output's alpha the errors of all outputs count as much as so many rows of its own.
+COMMON_ROWS = 30.0
+#: Different alphas of many outputs above `ALPHA_ROWS` rows, at most: each costs a factorisation.
+DISTINCT_ALPHAS = 3
+#: Threshold of the robust sum, in medians of the linear candidate's residuals.
+MEDIANS = 4.0
+
+
+@dataclass(frozen=True)
+class AutomaticChoice(Registered):
+    """What `OVKRidgeCV` chose by itself, in units of standard deviations of the inputs and of the outputs.
+
+    Attributes
+    ----------
+    kernel : scalar kernel
+    alphas : (d,) a ridge weight for each output
+    operator : (d, d) the output operator; the identity unless outputs are missing and coupling them helps
+    threshold : (d,) residuals above it count linearly, not squared
+    names : candidates, families with widths in units of the median distance: what was taken, then the best first
+    errors : (candidates, alphas, d) robust left-out errors in the same order, that of the mean being about 1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 2))
+    >>> model = OVKRidgeCV().fit(X, X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))
+    >>> model.choice_.names[0]
+    'linear'
+    """
+
+    kernel: ScalarKernel
+    alphas: Array
+    operator: Array
+    threshold: Array
+    names: list[str]
+    errors: Array
+
+
+def automatic_choice(
+    X: Any,
+    Y: Array,
+    rng: np.random.Generator,
+    *,
+    weight: Array | None = None,
+    groups: Indices | None = None,
+    time_order: bool = False,
+    intercept: bool = True,
+    metric: bool = False,
+) -> AutomaticChoice:
+    """Choose kernels, alphas and coupling from standardised data.
+
+    Parameters
+    ----------
+    X : (n, p) inputs of comparable scales, no row twice (merge repetitions into weights)
+    Y : (n, d) outputs, nan where one was not observed
+    rng : draws the rows by which widths and alphas are chosen
+    weight : (n,) sample weights > 0, optional
+    groups : (n,) numbers; rows of a group are left out together
+    time_order : rows are in the order of time, and what comes later is predicted from what came before
+    intercept : each output has an unpenalised constant
+    metric : kernels in learned metrics of the inputs are candidates as well
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch.tuning.automatic import automatic_choice
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 2))
+    >>> choice = automatic_choice(X, X @ [[1.0], [2.0]] + 0.1 * rng.standard_normal((60, 1)), rng)
+    >>> choice.names[0]
+    'linear'
+    """
+    n, d = Y.shape
+    if groups is not None and time_order:
+        raise ValueError("give groups or time_order=True, not both: rows of a group have no order in time among them")
+    validation: Validation = EachRow() if groups is None else EachGroup(groups)
+    if time_order:
+        validation = Forward()
+    variance = np.nanvar(Y, axis=0) if intercept else np.nanmean(Y**2, axis=0)
+    variance = np.where(variance > 0, variance, 1.0)
+    order = rng.permutation(n)
+    rows = np.sort(order[: _affordable(Y[order], WIDTH_ROWS)])
+    data = _Rows(X, Y, weight, validation, variance, intercept, halves(order, groups, time_order=time_order))
+    some = data.some(rows)
+    plain = kernel_candidates(X)
+    candidates = some.scored({name: (kernel,) for name, kernel in plain.items()})
+    threshold = candidates[0].threshold
+    ridge = next(float(np.exp(np.log(c.alphas).mean())) for c in candidates if c.name == "Matern 3/2 1")
+    if metric and some.units >= FEWEST_ROWS:
+        candidates += some.scored(some.cross_fitted(ridge), threshold)
+        candidates.sort(key=lambda candidate: candidate.error)
+    mixed = averaged(candidates[:SUMMED], some.units)
+    if mixed is not None:
+        (average,) = some.scored({mixed[0]: mixed[1]}, threshold)
+        # A sum takes as much time as its terms together.
+        if n <= WIDTH_ROWS or average.error < WORTH_A_SUM * candidates[0].error:
+            candidates.insert(0, replace(average, terms=mixed[2]))
+    chosen = candidates[0]
+    alphas, many = chosen.alphas, some
+    if len(rows) < n:
+        many = data.some(np.sort(order[: _affordable(Y[order], ALPHA_ROWS)]))
+        kernels: Kernels = {name: (kernel,) for name, kernel in plain.items()}
+        if not chosen.terms.keys() <= plain.keys():
+            kernels |= many.cross_fitted(ridge)
+        errors = many.errors(weighted_sum(kernels, chosen.terms), threshold)[1]
+        errors = pooled(errors, many.units)
+        alphas = few_alphas(errors, DISTINCT_ALPHAS) if n > ALPHA_ROWS else ALPHAS[best_alphas(errors)]
+    every = dict(plain)
+    if not chosen.terms.keys() <= plain.keys():
+        every |= metric_kernels(many.X, many.Y, ridge)
+    (kernel,) = weighted_sum({name: (one,) for name, one in every.items()}, chosen.terms)
+    operator = np.eye(d)
+    if d > 1 and np.isnan(Y).any():
+        operator, alphas = coupled(
+            X, Y, kernel, alphas, threshold, variance, order, weight, groups, intercept=intercept
+        )
+    names = [candidate.name for candidate in candidates]
+    return AutomaticChoice(kernel, alphas, operator, threshold, names, np.array([c.errors for c in candidates]))
+
+
+def kernel_candidates(X: Any) -> dict[str, ScalarKernel]:
+    """Kernels to choose from by their names, the linear one first."""
+    euclidean = median_distance(X)
+    spread = float(Linear().diag(X).mean()) if sparse.issparse(X) else float(X.var(axis=0).sum())
+    result: dict[str, ScalarKernel] = {"linear": Scaled(1.0 / spread if spread > 0 else 1.0, Linear())}
+    result |= {f"Gaussian {f:g}": Gaussian(f * euclidean) for f in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)}
+    result |= {f"Matern 3/2 {f:g}": Matern(1.5, f * euclidean) for f in (0.5, 1.0, 2.0, 4.0)}
+    if not sparse.issparse(X):
+        city = median_distance(X, "cityblock")
+        result |= {f"Laplacian {f:g}": Laplacian(f * city) for f in (0.5, 1.0, 2.0, 4.0)}
+    return result
+
+
+def _affordable(Y: Array, most: int) -> int:
+    """How many of the first rows have decompositions, one for each pattern of gaps, at the price of `most` rows."""
+    n = min(len(Y), most)
+    while n > 10:
+        patterns = np.unique(~np.isnan(Y[:n]), axis=1)
+        if np.sum(patterns.sum(axis=0) ** 3.0) <= 1.01 * most**3:
+            break
+        n = int(0.9 * n)
+    return n
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """How one kernel did.
+
+    Attributes
+    ----------
+    name : family and width in units of the median distance
+    kernels : with the width filled in; with a learned metric two, one for each half of the rows that it was learned
+        from
+    terms : weights by the names of what is added up, of itself alone if it is no sum
+    errors : (alphas, d) robust left-out errors
+    alphas : (d,) the best for each output
+    error : at these, mean over the outputs
+    threshold : (d,) of the robust sums
+    """
+
+    name: str
+    kernels: tuple[ScalarKernel, ...]
+    terms: dict[str, float]
+    errors: Array
+    alphas: Array
+    error: float
+    threshold: Array
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows, and how they are left out."""
+
+    X: Any
+    Y: Array
+    weight: Array | None
+    validation: Validation
+    variance: Array
+    intercept: bool
+    half: Indices
+
+    def some(self, chosen: Indices) -> _Rows:
+        if len(chosen) == len(self.Y):
+            return self
+        weight = None if self.weight is None else self.weight[chosen]
+        X, Y, half = self.X[chosen], self.Y[chosen], self.half[chosen]
+        return replace(self, X=X, Y=Y, half=half, weight=weight, validation=self.validation.rows(chosen))
+
+    @property
+    def units(self) -> int:
+        """How many errors there are that know nothing of each other: rows, or groups."""
+        return self.validation.units(len(self.Y))
+
+    def cross_fitted(self, ridge: float) -> Kernels:
+        """Kernels in metrics learned from either half of the rows."""
+        first, second = (metric_kernels(self.X[self.half == h], self.Y[self.half == h], ridge) for h in (0, 1))
+        return {name: (first[name], second[name]) for name in first}
+
+    def scored(self, kernels: Kernels, threshold: Array | None = None) -> list[Candidate]:
+        """All candidates, the best first; without a threshold the first of `kernels` sets it."""
+        found = []
+        for name, each in track(kernels.items(), "comparing kernels", len(kernels)):
+            R, errors = self.errors(each, threshold)
+            if threshold is None:
+                threshold = self._threshold(R, errors)
+                errors = self._robust(R, threshold)
+            best = best_alphas(pooled(errors, self.units))
+            error = float(errors[best, np.arange(len(best))].mean())
+            found.append(Candidate(name, each, {name: 1.0}, errors, ALPHAS[best], error, threshold))
+        return sorted(found, key=lambda candidate: candidate.error)
+
+    def errors(self, kernels: tuple[ScalarKernel, ...], threshold: Array | None) -> tuple[Array, Array]:
+        """Residuals (alphas, n, d) and robust errors (alphas, d) of a kernel.
+
+        Of two kernels with metrics from either half, a row is judged by the one whose metric has not seen it.
+        """
+        paths = [
+            self.validation.path(kernel(self.X), self.Y, ALPHAS, self.weight, intercept=self.intercept)
+            for kernel in kernels
+        ]
+        R = paths[0] if len(paths) == 1 else np.where((self.half == 1)[:, None], *paths)
+        return R, self._robust(R, np.full(R.shape[2], np.inf) if threshold is None else threshold)
+
+    def _threshold(self, R: Array, errors: Array) -> Array:
+        best = np.abs(R[errors.mean(axis=1).argmin()])
+        known = ~np.isnan(best).all(axis=0)
+        middle = np.zeros(len(known))
+        middle[known] = np.nanmedian(best[:, known], axis=0)
+        result: Array = np.maximum(MEDIANS * middle, np.sqrt(self.variance))
+        return result
+
+    def _robust(self, R: Array, threshold: Array) -> Array:
+        errors: Array = mean_loss(R, threshold, self.weight) / self.variance
+        # Two rows with a constant: what is left without one of them may not determine a prediction.
+        return np.where(np.isnan(errors), np.inf, errors)
+
+
+def pooled(errors: Array, n: int) -> Array:
+    """Errors (alphas, d) of outputs with n rows, drawn to those of all outputs as by `COMMON_ROWS` more rows."""
+    known = np.isfinite(errors).all(axis=0)
+    common = errors[:, known].mean(axis=1, keepdims=True) if known.any() else 0.0
+    result: Array = (n * errors + COMMON_ROWS * common) / (n + COMMON_ROWS)
+    return result
+
+
+def best_alphas(errors: Array) -> Indices:
+    """(d,) the numbers of the best alphas, from errors (alphas, d); of equal ones the largest."""
+    result: Indices = len(errors) - 1 - errors[::-1].argmin(axis=0)
+    return result
+
+
+def few_alphas(errors: Array, most: int) -> Array:
+    """(d,) the best alphas among at most `most` different ones, from errors (alphas, d)."""
+    # An alpha that is best for no output need not be tried.
+    own = best_alphas(errors)
+    useful = np.unique(own)
+    if len(useful) > most:
+        chosen = min(combinations(useful, most), key=lambda some: float(errors[list(some)].min(axis=0).sum()))
+        own = np.array(chosen)[best_alphas(errors[list(chosen)])]
+    result: Array = ALPHAS[own]
+    return result
+
+
+def averaged(candidates: Sequence[Candidate], n: int) -> tuple[str, tuple[ScalarKernel, ...], dict[str, float]] | None:
+    """The sum of candidates, the best first, with their Akaike weights over their alphas: name, kernels and weights.
+
+    None where the best is so far ahead of the others that it is alone. `n` is the number of rows that they were judged
+    by.
+    """
+    errors = np.maximum([c.error for c in candidates], 1e-300)
+    if not np.isfinite(errors[0]):
+        return None
+    akaike = (errors[0] / errors) ** (0.5 * n)
+    trust = akaike / [np.exp(np.log(c.alphas).mean()) for c in candidates]
+    trust = np.where((akaike > 0.01) & (trust > 1e-3 * trust.sum()), trust, 0.0)
+    if np.count_nonzero(trust) < 2:
+        return None
+    weights = {c.name: float(w) for c, w in zip(candidates, trust / trust.sum(), strict=True) if w > 0}
+    kernels = weighted_sum({c.name: c.kernels for c in candidates}, weights)
+    return f"sum of {len(weights)}", kernels, weights
+
+
+def weighted_sum(kernels: Kernels, weights: Mapping[str, float]) -> tuple[ScalarKernel, ...]:
+    """sum_k w_k k_k by the kernels' names; twice where one of them is there twice, in metrics of two halves."""
+
+    def added(half: int) -> ScalarKernel:
+        terms = [(w, kernels[name][half if len(kernels[name]) > 1 else 0]) for name, w in weights.items()]
+        return terms[0][1] if len(terms) == 1 else reduce(Sum, [Scaled(w, kernel) for w, kernel in terms])
+
+    return tuple(added(half) for half in range(max(len(kernels[name]) for name in weights)))

@@ -1,0 +1,136 @@
+"""A linear map of the inputs, learned from how a regression bends."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._params import Parameters, check_int, in_interval, positive
+from ovk._types import Array
+from ovk.batch.ridge.ridge import OVKRidge
+from ovk.kernels import Gaussian
+from ovk.targets import check_inputs
+
+
+class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
+    """Stretches inputs along directions in which the outputs change, and shrinks the others.
+
+    A kernel of |x - z| treats all directions alike; few of them may matter. With f a kernel ridge regression of the
+    outputs and J its Jacobian, the average outer product of gradients
+
+        A = mean_i J(x_i)' J(x_i),      (p, p),
+
+    says how much f changes along each direction. Inputs become A^(power / 2) x, so that distances are those of the
+    metric A^power; f is fitted again in this metric, and so on for a few steps (the recursive feature machines of
+    Radhakrishnan, Beaglehole, Pandit and Belkin, 2024). A few thousand rows are enough, and the map then serves any
+    learner, also one that goes on with a stream.
+
+    Parameters
+    ----------
+    kernel : scalar or operator-valued kernel; default ``Gaussian()``
+        Of the regression; it must be differentiable in its inputs. A length scale of "median" follows the metric.
+    alpha : float > 0
+        Weight of the regression's penalty.
+    steps : int
+        How often the metric is learned.
+    power : float in [0, 1]
+        0 leaves the inputs as they are; 1 follows the gradients wholly, and may shrink a direction to nothing that a
+        few rows happened to say nothing about.
+    diagonal : bool
+        Keep the axes and only stretch or shrink each of them, by the diagonal of A: for kernels that go by the axes,
+        such as a Laplacian.
+    landmarks : int or (m, p) array, optional
+        As in `OVKRidge`, for many rows.
+    random_state : int, Generator or None
+        Draws the landmarks.
+
+    Attributes
+    ----------
+    components_ : (p, p) the symmetric map, scaled to the squared norm p; inputs should be of comparable scales
+        (standardised) to begin with
+    outer_product_ : (p, p) A, in units of the outputs squared over the inputs squared
+
+    Examples
+    --------
+    Only the sum of the two first of five inputs matters.
+
+    >>> import numpy as np
+    >>> from ovk import GradientMetric
+    >>> X = np.random.default_rng(0).standard_normal((300, 5))
+    >>> y = np.sin(X[:, 0] + X[:, 1])
+    >>> metric = GradientMetric().fit(X, y)
+    >>> np.linalg.eigh(metric.outer_product_)[1][:, -1].round(1) + 0.0
+    array([0.7, 0.7, 0. , 0. , 0. ])
+    >>> metric.transform(X).shape
+    (300, 5)
+    """
+
+    components_: Array
+    outer_product_: Array
+    _defaults_for_old_files = {"diagonal": False}
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float = 0.1,
+        *,
+        steps: int = 2,
+        power: float = 0.5,
+        diagonal: bool = False,
+        landmarks: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.steps = steps
+        self.power = power
+        self.diagonal = diagonal
+        self.landmarks = landmarks
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the metric from inputs (n, p) and outputs (n, d) or (n,), nan where one was not observed."""
+        steps, power = check_int(self.steps, "steps"), in_interval(self.power, "power", 0.0, 1.0)
+        positive(self.alpha, "alpha")
+        with self._all_or_nothing():
+            X = check_inputs(self, X, dtype=np.float64)
+            kernel = Gaussian() if self.kernel is None else self.kernel
+            R = np.eye(X.shape[1])
+            for _ in range(steps):
+                f = OVKRidge(clone(kernel), self.alpha, landmarks=self.landmarks, random_state=self.random_state)
+                U = X @ R
+                J = f.fit(U, y).jacobian(U)
+                # The chain rule leads back to the inputs as they came.
+                G = J.reshape(-1, X.shape[1]) @ R
+                A = G.T @ G / len(X)
+                R = _root(np.diag(np.diagonal(A)) if self.diagonal else A, power)
+            self.components_, self.outer_product_ = R, A
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The inputs in their new coordinates, (n, p)."""
+        check_is_fitted(self)
+        return np.asarray(check_inputs(self, X, reset=False, dtype=np.float64) @ self.components_)
+
+
+def _root(A: Array, power: float) -> Array:
+    """A^(power / 2), scaled to the squared norm p; the identity where there is no gradient at all."""
+    values, Q = np.linalg.eigh(A)
+    largest = float(values[-1])
+    if not largest > 0:
+        return np.eye(len(A))
+    roots = np.maximum(values / largest, 0.0) ** (0.5 * power)
+    # The eigenvalues of the map are the roots.
+    return np.asarray((Q * (roots * np.sqrt(len(A) / (roots @ roots)))) @ Q.T)

@@ -1,0 +1,151 @@
+"""Residuals of rows that were not learned from, for a whole path of alphas: rows, groups, or the time to come.
+
+With A = W^1/2 G W^1/2 + alpha I, u = w^1/2 and P = A^-1 - A^-1 u u'A^-1 / (u'A^-1 u) as in `ovk.solvers.left_out`,
+
+    rows      c_i / P_ii,  c = P y
+    groups    P_II^-1 c_I
+    forward   a block B of rows from the rows before it: with A = C C', e = C^-1 y, o = C^-1 u and the intercept
+              b = o_<'e_< / o_<'o_< of the rows before, C_BB (e_B - o_B b)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ovk._types import Array, Indices
+from ovk.operators import Spectrum
+from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
+
+#: Parts of a series in time: the first only to learn from, each other predicted from those before it.
+PARTS = 6
+
+
+class Validation(ABC):
+    """Which rows are predicted from which, for rows that have one kernel and outputs without coupling."""
+
+    @abstractmethod
+    def rows(self, chosen: Indices) -> Self:
+        """The same for some of the rows."""
+
+    def units(self, n: int) -> int:
+        """How many of the errors of n rows know nothing of each other."""
+        return n
+
+    @abstractmethod
+    def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+        """(alphas, n, d) residuals of weighted rows; nan for rows that are never predicted.
+
+        Parameters
+        ----------
+        G : (n, n) gram, with weights W^1/2 G W^1/2
+        Y : (n, d) complete outputs, with weights W^1/2 Y
+        u : (n,) the square roots of the weights, the column of the intercept; None without intercept
+        """
+
+    def path(self, G: Array, Y: Array, alphas: Array, weight: Array | None = None, *, intercept: bool = True) -> Array:
+        """(alphas, n, d) residuals; nan where an output was not observed. Outputs seen in the same rows go together."""
+        result = np.full((len(alphas), *Y.shape), np.nan)
+        v = np.ones(len(Y)) if weight is None else np.sqrt(weight)
+        patterns, number = np.unique(~np.isnan(Y), axis=1, return_inverse=True)
+        for p in range(patterns.shape[1]):
+            rows, columns = np.flatnonzero(patterns[:, p]), np.flatnonzero(number.reshape(-1) == p)
+            if len(rows) > 2:
+                some = self if len(rows) == len(Y) else self.rows(rows)
+                own = G if len(rows) == len(Y) else G[np.ix_(rows, rows)]
+                s = v[rows]
+                scaled, u = Y[np.ix_(rows, columns)] * s[:, None], s if intercept else None
+                found = some.residuals(own * s[:, None] * s, scaled, u, alphas)
+                result[:, rows[:, None], columns] = found / s[:, None]
+        return result
+
+
+class EachRow(Validation):
+    """Every row is left out on its own."""
+
+    def rows(self, chosen: Indices) -> Self:
+        return self
+
+    def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+        d = Y.shape[1]
+        left_out = KroneckerLeaveOneOut(eigenpairs(G), Y, u)
+        return np.array(list(left_out.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
+
+
+class EachGroup(Validation):
+    """All rows of a group are left out together.
+
+    Parameters
+    ----------
+    groups : (n,) numbers of the rows' groups
+    """
+
+    def __init__(self, groups: Indices) -> None:
+        self._groups = groups
+
+    def rows(self, chosen: Indices) -> Self:
+        return type(self)(self._groups[chosen])
+
+    def units(self, n: int) -> int:
+        return len(np.unique(self._groups))
+
+    def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+        result = np.full((len(alphas), *Y.shape), np.nan)
+        members = [np.flatnonzero(self._groups == group) for group in np.unique(self._groups)]
+        if len(members) < 2:
+            return result
+        pairs = eigenpairs(G)
+        Q, filters = pairs.Q, 1.0 / (pairs.g + alphas[:, None])
+        # All alphas at once, (alphas, ...): there are many small groups.
+        C = Q @ (filters[:, :, None] * (Q.T @ Y))
+        z = np.zeros((len(alphas), len(G)))  # A^-1 u / sqrt(u'A^-1 u)
+        if u is not None:
+            z = (filters * (Q.T @ u)) @ Q.T
+            z /= np.sqrt(z @ u)[:, None]
+            C -= z[:, :, None] * (z @ Y)[:, None, :]
+        alone = np.concatenate([rows for rows in members if len(rows) == 1] or [np.empty(0, dtype=np.intp)])
+        result[:, alone] = C[:, alone] / (filters @ (Q[alone] ** 2).T - z[:, alone] ** 2)[:, :, None]
+        for rows in members:
+            if len(rows) > 1:
+                P = (Q[rows] * filters[:, None, :]) @ Q[rows].T - z[:, rows, None] * z[:, None, rows]
+                result[:, rows] = np.linalg.solve(P, C[:, rows])
+        return result
+
+
+class Forward(Validation):
+    """Rows in the order of time: each part of the series is predicted from the parts before it."""
+
+    def rows(self, chosen: Indices) -> Self:
+        return self
+
+    def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+        n = len(Y)
+        result = np.full((len(alphas), *Y.shape), np.nan)
+        edges = np.linspace(0, n, PARTS + 1).round().astype(int)
+        for a, alpha in enumerate(alphas):
+            C = np.linalg.cholesky(G + alpha * np.eye(n))
+            white = solve_triangular(C, np.column_stack([Y, np.zeros(n) if u is None else u]), lower=True)
+            e, o = white[:, :-1], white[:, -1]
+            for start, stop in pairwise(edges[1:]):
+                b = np.zeros(Y.shape[1]) if u is None else (o[:start] @ e[:start]) / (o[:start] @ o[:start])
+                part = slice(start, stop)
+                result[a, part] = C[part, part] @ (e[part] - np.outer(o[part], b))
+        return result
+
+
+def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
+    """(..., d) means over rows of r^2, or of 2 t |r| - t^2 beyond the threshold t, for residuals (..., n, d)."""
+    size = np.abs(R)
+    with np.errstate(invalid="ignore"):
+        loss = np.where(size <= threshold, size**2, 2.0 * threshold * size - threshold**2)
+    seen = ~np.isnan(R)
+    mass = seen * (1.0 if weight is None else weight[:, None])
+    total = np.where(seen, loss, 0.0) * mass
+    counts = mass.sum(axis=-2)
+    result: Array = total.sum(axis=-2) / np.where(counts > 0, counts, 1.0)
+    return result

@@ -1,0 +1,128 @@
+"""What was learned of classes: scores beside those of the baselines, recalls, and a sentence of conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ovk.cli.output import number, out, print_bad_rows, print_columns, table
+from ovk.evaluation import ClassScores
+from ovk.sessions import ClassSession, FittedClasses
+
+#: What is told of each learner: name, and attribute of `ClassScores`.
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced accuracy": "balanced_accuracy",
+    "kappa": "kappa",
+    "log loss": "log_loss",
+    "AUC": "auc",
+}
+
+#: Most classes whose recalls are told.
+SHOWN = 12
+
+#: A class this much rarer than its equal share makes the accuracy say little.
+RARE = 0.2
+
+
+def class_session_summary(session: ClassSession) -> dict[str, Any]:
+    """What `--json` prints of a session of classes."""
+    result = session.result()
+    learners = (result.model, *result.baselines)
+    return {
+        "rows": session.offset,
+        "rows_of_earlier_files": session.earlier,
+        "unreadable_rows": session.n_bad,
+        "rows_without_label": result.n_missing,
+        "faults": [{"row": row, "fault": fault} for row, fault in session.faults],
+        "warm_up": result.untested,
+        "model": result.model.name,
+        "inputs": len(session.preparation.feature_names_),
+        "outputs": list(session.settings.targets),
+        **_scores(learners, result.classes.tolist()),
+        "alarms": list(result.drift.alarms),
+        "columns": session.preparation.describe(),
+        "conclusion": conclusion(learners, result.classes.tolist()),
+    }
+
+
+def class_table_summary(fitted: FittedClasses) -> dict[str, Any]:
+    """What `--json` prints of a table of classes; scores are of the rows left out."""
+    labels = fitted.preparation.classes()
+    return {
+        "outputs": list(fitted.settings.targets),
+        "inputs": fitted.preparation.feature_names_,
+        "left_out": _scores(fitted.scores, labels),
+        "model": repr(fitted.estimator),
+        "kernel": repr(fitted.estimator.model_.kernel_),
+        "unreadable_rows": fitted.n_bad,
+        "faults": [{"row": row, "fault": fault} for row, fault in fitted.faults],
+        "columns": fitted.preparation.describe(),
+        "conclusion": conclusion(fitted.scores, labels),
+    }
+
+
+def _scores(learners: Sequence[ClassScores], labels: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"classes": labels}
+    for attribute in SCORES.values():
+        found[attribute] = {one.name: getattr(one, attribute) for one in learners}
+    found["recall"] = dict(zip(labels, learners[0].recall.tolist(), strict=True))
+    found["tested"] = dict(zip(labels, learners[0].confusion.sum(axis=1).tolist(), strict=True))
+    found["confusion"] = learners[0].confusion
+    return found
+
+
+def print_class_session(session: ClassSession, warn_bad: float) -> None:
+    """Print what a session of classes has learned, as text."""
+    result = session.result()
+    if result.n_missing:
+        out.print(f"{result.n_missing:,} rows without a label: predicted, not learned")
+    print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults[:3], warn_bad)
+    print_columns(session.preparation.describe())
+    _print_scores("every row predicted before its label was seen", (result.model, *result.baselines), result.classes)
+    if alarms := result.drift.alarms:
+        last = ", ".join(f"{row:,}" for row in alarms[-5:])
+        out.print(f"alarms of drift (errors that rose): {len(alarms):,}, the last at row {last}")
+
+
+def print_class_table(fitted: FittedClasses, warn_bad: float) -> None:
+    """Print what was learned of a table of classes, as text."""
+    print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults[:3], warn_bad)
+    print_columns(fitted.preparation.describe())
+    _print_scores("rows left out of a first fit", fitted.scores, fitted.preparation.classes())
+    out.print(f"chosen: {fitted.estimator.model_.kernel_!r}", markup=False)
+
+
+def _print_scores(title: str, learners: Sequence[ClassScores], classes: Any) -> None:
+    names = [one.name for one in learners]
+    rows = [[name, *(number(getattr(one, part)) for one in learners)] for name, part in SCORES.items()]
+    table(title, ["", *names], rows)
+    model = learners[0]
+    counts, recall = model.confusion.sum(axis=1), model.recall
+    labels = [str(label) for label in classes]
+    order = sorted(range(len(labels)), key=lambda k: -counts[k])[:SHOWN]
+    rows = [[labels[k], f"{int(counts[k]):,}", number(recall[k])] for k in order]
+    table("classes: rows tested, and share of them that was found", ["", "rows", "recall"], rows)
+    out.print(conclusion(learners, labels), markup=False)
+
+
+def conclusion(learners: Sequence[ClassScores], labels: Sequence[str]) -> str:
+    """One sentence: how the model compares with its best baseline, and what to look at."""
+    model = learners[0]
+    counts = model.confusion.sum(axis=1)
+    if not counts.sum():
+        return "No row with a known label was tested: nothing can be said of the model yet."
+    best = max(learners[1:], key=lambda one: one.accuracy)
+    said = f"The model is right in {model.accuracy:.1%} of the rows"
+    rare = int(np.where(counts > 0, counts, np.inf).argmin())
+    note = ""
+    if counts[rare] < RARE * counts.sum() / max((counts > 0).sum(), 1):
+        note = f" {labels[rare]!r} is rare: look at kappa, AUC and its recall ({model.recall[rare]:.0%})."
+    if model.accuracy > best.accuracy:
+        return f"{said}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
+    cure = "the inputs say little about the classes, or they drift"
+    if model.log_loss < best.log_loss:
+        cure = "but its probabilities are better (log loss), so decide by these with the costs of your errors"
+    return f"{said}, {best.name!r} in {best.accuracy:.1%}; {cure}.{note}"

@@ -1,0 +1,73 @@
+"""``ovk forecast``: the rows that follow those that were learned."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.options import Format, Json, Level, Out, check_level
+from ovk.cli.output import err
+from ovk.cli.predict import load_table_model
+from ovk.cli.prediction_files import check_place, write_predictions
+from ovk.sessions import FittedClasses
+from ovk.sessions.columns import PredictionColumns
+from ovk.streams import open_records
+
+NAME = "forecast"
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="A model of `ovk stream` or `ovk fit` with --lags or --time.")],
+    steps: Annotated[int, typer.Option(help="Rows to forecast.", min=1)] = 24,
+    inputs: Annotated[
+        str, typer.Option(help="A file of the rows to come, with the inputs that are neither lags nor the calendar.")
+    ] = "",
+    level: Level = 0.9,
+    save: Out = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the forecast behind the last rows (.png, .svg, .pdf).")
+    ] = None,
+    form: Format = "",
+    as_json: Json = False,
+) -> None:
+    """Forecast the rows that follow those a model has learned, with intervals and dates, as CSV or JSON lines.
+
+    Every forecast is a lag of those after it, and the calendar goes on at the step of the last rows. The interval of
+    step h comes from the errors of forecasts h rows ahead that were made while learning, for as many steps as
+    --horizon of `ovk stream` or `ovk fit` says (24 by default).
+    """
+    check_level(level)
+    check_place(save)
+    if plot is not None:
+        from ovk.plotting.display import check_picture
+
+        with blaming(Exit.USAGE):
+            check_picture(plot)
+    learned = load_table_model(model)
+    if isinstance(learned, FittedClasses):
+        raise Failure(f"{model} has learned classes, which are not forecast: use ovk predict", Exit.USAGE)
+    with blaming(Exit.DATA):
+        opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
+        with opened as future:
+            found = learned.forecast(steps, level, future)
+    columns = PredictionColumns(found.outputs, timed=found.instants is not None, first="step")
+    write_predictions([found.predictions()], columns, save, as_json=as_json)
+    if plot is not None:
+        from ovk.plotting import ForecastDisplay
+        from ovk.plotting.display import save_picture
+
+        save_picture(ForecastDisplay.from_forecast(found, learned.recent), plot)
+    bounded = int(np.isfinite(found.widths).all(axis=1).sum())
+    if bounded < steps:
+        horizon = int(learned.settings.horizon)
+        cure = (
+            f"learn with --horizon {steps} to know them all"
+            if horizon < steps
+            else "too few rows were learned to test forecasts so far ahead"
+        )
+        err.print(f"intervals are known for {bounded} of {steps} steps: {cure}", markup=False)

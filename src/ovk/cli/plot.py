@@ -1,0 +1,46 @@
+"""``ovk plot``: what there is to see of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ovk.cli.errors import Exit, blaming
+from ovk.cli.output import out
+from ovk.persistence import load
+
+NAME = "plot"
+
+#: Endings of a page.
+PAGE = (".html", ".htm")
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    save: Annotated[
+        Path | None,
+        typer.Option("--out", help="Where to: .png, .svg, .pdf or .html. [default: the model's name with .png]"),
+    ] = None,
+) -> None:
+    """Draw what there is to see of a model, into a picture or a page.
+
+    Of `ovk stream` and `ovk fit`: predictions beside outcomes, errors over time, coverage of the intervals, relevance
+    of the inputs; a page (.html) also shows which outputs go together. Of OVKRidgeCV the errors of its candidates, of
+    MovKL the weights of its kernels, of OKVAR its series.
+    """
+    from ovk.plotting.display import check_picture, save_picture
+    from ovk.plotting.models import model_display, model_page
+
+    path = save or Path(model.with_suffix(".png").name)
+    if path.suffix.lower() not in PAGE:
+        with blaming(Exit.USAGE):
+            check_picture(path)
+    with blaming(Exit.MODEL):
+        learned = load(model)
+        if path.suffix.lower() in PAGE:
+            model_page(learned, path, model.name)
+        else:
+            save_picture(model_display(learned), path)
+    out.print(f"picture: {path}", markup=False)

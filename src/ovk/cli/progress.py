@@ -1,0 +1,50 @@
+"""How far a run is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from ovk.cli.output import err
+from ovk.sessions import SessionProgress
+from ovk.streams import Records
+
+
+class ProgressDisplay:
+    """How far it is and how long it will take, on standard error, if somebody is looking."""
+
+    def __init__(self, records: Records) -> None:
+        self.rows, self._records = 0, records
+        columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
+        total = None if records.part_read() is None else 1.0
+        if total is not None:
+            columns += [BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)]
+        self._progress = Progress(
+            *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
+        )
+        self._task = self._progress.add_task("warming up", total=total)
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> ProgressDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def show(self, reached: SessionProgress) -> None:
+        """Say how far it is."""
+        self.rows = reached.rows
+        rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
+        text = f"{reached.session.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
+        self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)

@@ -1,0 +1,90 @@
+"""``ovk serve``: models behind an address, predicting and learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.output import err
+from ovk.serving import Limits, create_app
+from ovk.serving.access import is_loopback
+
+NAME = "serve"
+
+_DEFAULT = Limits()
+
+
+def command(
+    models: Annotated[list[Path], typer.Argument(help="Files of models, served under their names.")],
+    host: Annotated[str, typer.Option(help="Address to listen at; others than this machine's own need --tokens.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.", min=0, max=65535)] = 8080,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder for logs and checkpoints; without it nothing is learned.")
+    ] = None,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(help="File of a learner that sees the same rows; with several models MODEL=FILE."),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="File of bearer tokens, lines such as: predict,learn TOKEN")
+    ] = None,
+    max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1024)] = _DEFAULT.body,
+    max_rows: Annotated[int, typer.Option(help="Most rows of a request.", min=1)] = _DEFAULT.rows,
+    queue: Annotated[int, typer.Option(help="Most requests that wait to be learned.", min=1)] = _DEFAULT.queue,
+    timeout: Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)] = _DEFAULT.seconds,
+    checkpoint: Annotated[int, typer.Option(help="Rows between two checkpoints.", min=1)] = _DEFAULT.checkpoint_rows,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(help="Most seconds between two checkpoints.", min=0.1)
+    ] = _DEFAULT.checkpoint_seconds,
+    label_seconds: Annotated[
+        float, typer.Option(help="Seconds that a prediction waits for its label.", min=0)
+    ] = _DEFAULT.label_seconds,
+    keep_log: Annotated[bool, typer.Option(help="Keep the log as a whole, beyond checkpoints.")] = False,
+    access_log: Annotated[bool, typer.Option(help="Log every request.")] = False,
+) -> None:
+    """Serve models over HTTP: predictions, learning that survives a kill, metrics, and a page at /.
+
+    Speaks the Open Inference Protocol (/v2/models/NAME/infer) and MLflow's scoring protocol (/invocations). Rows sent
+    to /v2/models/NAME/learn are in a log on the disk before the reply goes out; after a kill the log is replayed.
+    SIGTERM and Ctrl-C finish what was accepted, write a checkpoint and exit with 0.
+    """
+    if tokens is None and not is_loopback(host):
+        raise Failure(
+            f"--host {host} can be reached by others: give a file of --tokens, or leave out --host to serve this "
+            "machine alone",
+            Exit.USAGE,
+        )
+    shadows: dict[str, list[Path]] = {}
+    for one in shadow or []:
+        name, equals, file = one.partition("=")
+        if not equals:
+            name, file = models[0].stem, one
+            if len(models) > 1:
+                raise Failure(f"with several models say whose shadow it is: --shadow {name}={one}", Exit.USAGE)
+        shadows.setdefault(name, []).append(Path(file))
+    limits = Limits(
+        body=max_body,
+        rows=max_rows,
+        queue=queue,
+        seconds=timeout,
+        checkpoint_rows=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        label_seconds=label_seconds,
+    )
+    with blaming(Exit.MODEL):
+        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
+        if tokens is not None and tokens.stat().st_mode & 0o044:
+            err.print(f"{tokens} can be read by others: chmod 600 {tokens}", markup=False)
+        from ovk.serving.run import log_as_json, serve
+
+        log_as_json()
+        app.state.server.open()
+    try:
+        serve(app, host, port, access_log=access_log)
+    except OSError as error:
+        raise Failure(f"{error.strerror}: give another --port, or stop who uses it", Exit.USAGE) from error

@@ -1,0 +1,107 @@
+"""What a learned stream comes to: its errors beside those of the baselines, and a sentence of conclusion."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ovk._types import Array
+from ovk.cli.class_summary import class_session_summary, print_class_session
+from ovk.cli.output import err, number, out, print_bad_rows, print_columns, table
+from ovk.evaluation import LastValue
+from ovk.sessions import ClassSession, Session
+
+
+def summary(session: Session) -> dict[str, Any]:
+    """What `--json` prints of a session."""
+    if isinstance(session, ClassSession):
+        return class_session_summary(session)
+    result = session.result()
+    return {
+        "rows": session.offset,
+        "rows_of_earlier_files": session.earlier,
+        "unreadable_rows": session.n_bad,
+        "faults": [{"row": row, "fault": fault} for row, fault in session.faults],
+        "warm_up": result.untested,
+        "model": result.model.name,
+        "inputs": len(result.features),
+        "outputs": list(result.outputs),
+        "mse": {learner.name: learner.mse for learner in (result.model, *result.baselines)},
+        "mae": {learner.name: learner.mae for learner in (result.model, *result.baselines)},
+        "r2": _explained(session),
+        "interval_coverage_90": session.recent.coverage[2],
+        "alarms": [] if result.drift is None else list(result.drift.alarms),
+        "columns": session.preparation.describe(),
+        "conclusion": _conclusion(session),
+    }
+
+
+def peak_memory() -> float:
+    """Most memory held so far, in MB; nan where the system does not tell.
+
+    >>> peak_memory() > 1
+    True
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> None:
+    """Print what a session has learned, as text: rows, columns, errors and a sentence of conclusion."""
+    result = session.result()
+    rate = found["rows_this_run"] / max(found["seconds"], 1e-9)
+    before = f" after {session.earlier:,} of earlier files" if session.earlier else ""
+    out.print(
+        f"{session.offset:,} rows read{before}, {found['rows_this_run']:,} of them now in {found['seconds']:.1f} s "
+        f"({rate:,.0f} a second, {found['peak_memory_mb']:,.0f} MB at most); the first {result.untested:,} were the "
+        "warm-up"
+    )
+    if isinstance(session, ClassSession):
+        print_class_session(session, warn_bad)
+        return
+    print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults[:3], warn_bad)
+    print_columns(session.preparation.describe())
+    learners = (result.model, *result.baselines)
+    explained = _explained(session)
+    rows = [
+        [output, *(number(mse) for mse in mses), number(mses[0] ** 0.5), number(r2), f"{coverage:.0%}"]
+        for output, r2, coverage, *mses in zip(
+            result.outputs,
+            explained,
+            session.recent.coverage[2],
+            *(learner.mse for learner in learners),
+            strict=True,
+        )
+    ]
+    names = ["", *(learner.name for learner in learners), "RMSE", "R2", "in 90% interval"]
+    table("mean squared error", names, rows)
+    out.print(_conclusion(session))
+    for name, values in session.preparation.class_like_.items():
+        shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+        err.print(f"column {name!r} holds only {shown}: if these are classes, learn them with --classify", markup=False)
+
+
+def _explained(session: Session) -> Array:
+    """(d,) R2 of the model: the part of each output's variance over the whole stream that it explains."""
+    result, d = session.result(), len(session.settings.targets)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2: Array = 1.0 - result.model.mse / session.moments.sd[-d:] ** 2
+    return np.where(np.isfinite(r2), r2, np.nan)
+
+
+def _conclusion(session: Session) -> str:
+    """One sentence: how the model compares with its best baseline, and what to do if it loses."""
+    result = session.result()
+    compared = result.against_best_baseline()
+    if compared is None or compared[1] <= 1:
+        return result.conclusion()
+    cure = "the inputs say little about the outputs, or they drift"
+    if compared[0] == LastValue.name and not session.settings.lags:
+        cure = "add earlier outputs to the inputs, with --lags 1,2,3"
+    return f"{result.conclusion().removesuffix('.')}; {cure}."

@@ -1,0 +1,112 @@
+"""Principal components of functions: the few coordinates in which they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ovk._params import Registered
+from ovk._types import Array
+from ovk.curves.grid import Grid
+
+#: Functions from which components are found; more are taken where these do not show them all.
+ENOUGH = 2000
+
+
+@dataclass(frozen=True)
+class PrincipalComponents(Registered):
+    """An orthonormal basis of functions on a grid, those along which they differ most first.
+
+    A function y has the coordinates <y - mean, v_j>, with the inner product of the grid's quadrature.
+
+    Attributes
+    ----------
+    grid : `Grid` or None, where integrals are plain sums
+    mean : (d,) the mean function
+    vectors : (d, J) values of the v_j, times the roots of the weights: orthonormal columns
+    scales : (J,) standard deviations of the coordinates, descending
+    beyond : share of the root mean square of y - mean that lies outside the basis
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.curves import Grid, PrincipalComponents
+    >>> t = np.linspace(0, 1, 50)
+    >>> a = np.random.default_rng(0).standard_normal((30, 2))
+    >>> Y = 3 * a[:, :1] + a[:, 1:] * np.sin(2 * np.pi * t)
+    >>> basis = PrincipalComponents.of(Y, Grid(t))
+    >>> basis.coordinates(Y).shape, bool(np.allclose(basis.functions(basis.coordinates(Y)), Y))
+    ((30, 2), True)
+    """
+
+    grid: Any
+    mean: Array
+    vectors: Array
+    scales: Array
+    beyond: float
+
+    @classmethod
+    def of(cls, Y: Array, grid: Grid | None = None, tol: float = 1e-6, most: int = 512, seed: int = 0) -> Self:
+        """The components of functions (n, d): as few as leave out at most `tol`, and at most `most` of them."""
+        n, d = Y.shape
+        mean = Y.mean(axis=0)
+        rows = np.arange(n)
+        if n > ENOUGH:
+            rows = np.sort(np.random.default_rng(seed).choice(n, ENOUGH, replace=False))
+        found = _components(Y[rows], mean, _roots(grid, d), tol, most)
+        if len(found[1]) > 0.5 * len(rows) and len(rows) < n and most > len(found[1]):
+            found = _components(Y, mean, _roots(grid, d), tol, most)
+        return cls(grid, mean, *found)
+
+    @property
+    def unit(self) -> Array:
+        """The scales, with 1 for those of functions that do not differ at all: what coordinates can be divided by."""
+        return np.where(self.scales > 0, self.scales, 1.0)
+
+    def coordinates(self, Y: Array) -> Array:
+        """Coordinates (n, J) of functions (n, d)."""
+        weighted = _roots(self.grid, len(self.mean))[:, None] * self.vectors
+        return np.asarray(Y @ weighted - self.mean @ weighted)
+
+    def functions(self, T: Array, grid: Any = None) -> Array:
+        """The functions with coordinates (n, J), on their own grid (n, d) or on another, by cubic splines."""
+        values, mean = self.values(), self.mean
+        if grid is not None:
+            move = self._to(grid)
+            values, mean = (values.T @ move).T, mean @ move
+        return np.asarray(T @ values.T + mean)
+
+    def values(self, grid: Any = None) -> Array:
+        """v_j(t_i), (d, J)."""
+        own = self.vectors / _roots(self.grid, len(self.mean))[:, None]
+        return own if grid is None else np.asarray((own.T @ self._to(grid)).T)
+
+    def _to(self, grid: Any) -> Any:
+        own = Grid.regular(len(self.mean)) if self.grid is None else self.grid
+        return own.spline(grid)
+
+
+def _roots(grid: Grid | None, d: int) -> Array:
+    return np.ones(d) if grid is None else grid.roots()
+
+
+def _components(Y: Array, mean: Array, roots: Array, tol: float, most: int) -> tuple[Array, Array, float]:
+    """Orthonormal columns (d, J), scales (J,) and the share left out, from the smaller of A A' and A'A."""
+    A = (Y - mean) * roots
+    n, d = A.shape
+    squares, vectors = np.linalg.eigh(A @ A.T if n < d else A.T @ A)
+    squares, vectors = np.maximum(squares[::-1], 0.0), vectors[:, ::-1]
+    total = float(squares.sum())
+    if total <= 0.0:
+        return np.eye(d, 1), np.zeros(1), 0.0
+    left = np.sqrt(np.maximum(1.0 - np.cumsum(squares) / total, 0.0))
+    # Squares below the rounding of the largest show nothing.
+    real = int((squares > len(squares) * np.finfo(float).eps * squares[0]).sum())
+    J = max(1, min(int((left > tol).sum()) + 1, real, most))
+    vectors = vectors[:, :J]
+    if n < d:
+        # What A'u / s lost to rounding in being orthonormal is put right.
+        vectors = np.linalg.qr(A.T @ vectors / np.sqrt(squares[:J]))[0]
+    return np.ascontiguousarray(vectors), np.sqrt(squares[:J] / n), float(left[J - 1])

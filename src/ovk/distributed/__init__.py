@@ -1,0 +1,12 @@
+"""Learning from parts of the data wherever they lie: over the workers of a Dask cluster, or over processes (joblib).
+
+Sums over rows add up exactly, so each part is read once, where a worker is free, and only sums travel: landmarks and
+widths come from a sample of all parts, one pass makes the sums, a fixed binary tree merges them, one system is solved.
+"""
+
+from ovk.distributed.fit import fit
+from ovk.distributed.parts import FilePart, Part, PartError
+from ovk.distributed.predict import predict, score
+from ovk.distributed.progressive import KeyResult, progressive
+
+__all__ = ["FilePart", "KeyResult", "Part", "PartError", "fit", "predict", "progressive", "score"]

@@ -1,0 +1,233 @@
+"""Quantiles of the last scores, brought up to date now and then: intervals for streams of millions of rows.
+
+With m scores in the window, the radius is the ceil((m + 1) coverage)-th smallest of them (infinite if there are fewer).
+If the next score is exchangeable with those of the window, it exceeds the radius with probability at most
+1 - coverage: split conformal prediction (Vovk, Gammerman and Shafer, 2005) on a window that moves with the stream.
+Unlike adaptive methods it does not look at its misses; in exchange the rows of a block are computed at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, inf
+
+import numpy as np
+
+from ovk._params import Registered, check_int, in_interval
+from ovk._state import State
+from ovk._transactions import reads
+from ovk._types import Array
+from ovk.evaluation.conformal.base import Conformal, Tracker
+
+#: Parts of the outcomes that the intervals of a report should hold.
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+#: Level of the intervals that are kept with the last rows.
+LEVEL = 0.9
+
+#: Scores before there is a radius for the first time.
+FIRST = 8
+
+
+@dataclass
+class RollingTracker(Tracker, kind="rolling"):
+    """The radius of the last refresh, and the scores since the window began."""
+
+    miss: float
+    window: int
+    step: int
+    current: float = inf
+    #: Scores so far, and how many are left until the next refresh.
+    t: int = 0
+    left: int = FIRST
+    scores: Array = field(default_factory=lambda: np.empty(0))
+
+    def radius(self) -> float:
+        return self.current
+
+    def update(self, score: float) -> None:
+        self.radii_then_update(np.array([score]))
+
+    def radii_then_update(self, scores: Array) -> Array:
+        radii = np.full(len(scores), self.current)
+        seen = np.flatnonzero(~np.isnan(scores))
+        # Refreshes fall on fixed scores of the stream, wherever chunks end.
+        while len(seen) >= self.left:
+            now, seen = np.split(seen, [self.left])
+            self._add(scores[now])
+            self.refresh()
+            self.left = min(self.t, self.step)
+            radii[now[-1] + 1 :] = self.current
+        self._add(scores[seen])
+        return radii
+
+    def _add(self, scores: Array) -> None:
+        self.scores = np.concatenate([self.scores, scores])
+        self.t += len(scores)
+        self.left -= len(scores)
+
+    def refresh(self) -> None:
+        """Take the quantile of the scores of the window."""
+        self.scores = self.scores[-self.window :]
+        k = ceil((len(self.scores) + 1) * (1.0 - self.miss) - 1e-9)
+        self.current = float(np.partition(self.scores, k - 1)[k - 1]) if k <= len(self.scores) else inf
+
+    def at(self, miss: float) -> RollingTracker:
+        """A tracker with the same scores and another frequency of misses, brought up to date."""
+        other = RollingTracker(miss, self.window, self.step, t=self.t, left=self.left, scores=self.scores)
+        other.refresh()
+        return other
+
+
+@dataclass(eq=False, repr=False)
+class RollingConformal(Conformal):
+    """Intervals by the quantile of the last scores, the same for all rows between two refreshes of it.
+
+    Of all methods it takes the least time, a few per cent of that of a learner, and it can be asked for another
+    coverage at any time (`at`). The coverage is right if rows to come are like the last ones; where they may not be, an
+    adaptive method such as `ACI` keeps it right.
+
+    The radius is brought up to date after 8, 16, 32, ... scores, and from `step` scores on every `step` of them. So the
+    intervals of the rows in between are made from what was known before the first of them, and chunks of any sizes
+    give the same intervals.
+
+    Parameters
+    ----------
+    coverage, region, memory : see `Conformal`
+    window : int
+        Number of last scores whose quantile is taken.
+    step : int
+        Number of scores between two refreshes of the quantile.
+
+    Attributes
+    ----------
+    score_, trackers_ : see `Conformal`; a tracker keeps the radius of the last refresh and the scores of the window
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import RollingConformal
+    >>> y = np.random.default_rng(0).standard_normal(5000)
+    >>> method = RollingConformal(0.9)
+    >>> regions = method.regions_then_learn(np.zeros(5000), y)
+    >>> bool(abs(np.nanmean(regions.covered) - 0.9) < 0.01)
+    True
+    >>> method.at(0.5).regions(np.zeros(1)).upper.round(1)
+    array([[0.7]])
+    """
+
+    window: int = 2000
+    step: int = 256
+
+    def _tracker(self, miss: float) -> Tracker:
+        return RollingTracker(miss, check_int(self.window, "window"), check_int(self.step, "step"))
+
+    @reads
+    def at(self, coverage: float) -> RollingConformal:
+        """The same method for another coverage, brought up to date with all rows so far."""
+        miss = 1.0 - in_interval(coverage, "coverage", 1e-6, 1 - 1e-6)
+        other = self.replace(coverage=coverage)
+        if hasattr(self, "trackers_"):
+            other.score_ = self.score_
+            other.trackers_ = [tracker.at(miss) for tracker in self.trackers_ if isinstance(tracker, RollingTracker)]
+        return other
+
+
+@dataclass
+class Recent(State, Registered):
+    """Progressive predictions, their intervals and outcomes of the last rows, and the coverage along the whole stream.
+
+    The intervals are those of `RollingConformal`, one for each of the levels 0.5, 0.8, 0.9 and 0.95.
+
+    Attributes
+    ----------
+    Y, F : (m, d) outcomes and predictions of the last rows, m <= `size`
+    half : (m, d) half widths of their intervals of level 0.9, made before the outcomes were seen
+    size : most rows remembered
+    intervals : a method for each level
+    tested, inside : (levels, d) outcomes of the whole stream that had a finite interval, and those within it
+    instants : (m,) when the last rows were, in seconds since 1970; None if no row had a time
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import Recent
+    >>> rng = np.random.default_rng(0)
+    >>> recent = Recent.empty(1, size=500)
+    >>> for _ in range(20):
+    ...     half = recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
+    >>> recent.widths(0.9).round(1)
+    array([1.7])
+    >>> bool(abs(recent.coverage[2, 0] - 0.9) < 0.02)
+    True
+    """
+
+    Y: Array
+    F: Array
+    half: Array
+    size: int
+    intervals: list[RollingConformal]
+    tested: Array
+    inside: Array
+    instants: Array | None = None
+
+    _defaults_for_old_files = {"instants": None}
+
+    @classmethod
+    def empty(cls, d: int, size: int = 2000) -> Recent:
+        """A memory for the last `size` rows with d outputs, without any row yet."""
+        intervals = [RollingConformal(level, window=size) for level in LEVELS]
+        Y, F, half = np.empty((3, 0, d))
+        return cls(Y, F, half, size, intervals, *np.zeros((2, len(LEVELS), d)))
+
+    def update(self, F: Array, Y: Array, instants: Array | None = None) -> Array:
+        """Test the intervals on the next rows, then remember these; F and Y (n, d), nan where missing.
+
+        `instants` (n,) are their times, if they have any. Returns the half widths (n, d) of the intervals of level 0.9,
+        each made from rows before its own.
+        """
+        # What was not predicted says nothing about intervals.
+        predicted = np.where(np.isnan(F), np.nan, Y)
+        tested, inside = np.empty((2, len(LEVELS), Y.shape[1]))
+        for k, method in enumerate(self.intervals):
+            regions = method.regions_then_learn(F, predicted)
+            finite = np.isfinite(regions.radius) & np.isfinite(regions.covered)
+            tested[k] = finite.sum(axis=0)
+            inside[k] = np.where(finite, regions.covered, 0.0).sum(axis=0)
+            if method.coverage == LEVEL:
+                half = regions.radius
+        if instants is not None or self.instants is not None:
+            before, now = (
+                np.full(len(rows), np.nan) if known is None else known
+                for known, rows in ((self.instants, self.Y), (instants, Y))
+            )
+            self.instants = np.concatenate([before, now])[-self.size :]
+        # Not in place: a fork of this object may still be read.
+        self.tested, self.inside = self.tested + tested, self.inside + inside
+        self.Y, self.F, self.half = (
+            np.concatenate([old, new])[-self.size :] for old, new in ((self.Y, Y), (self.F, F), (self.half, half))
+        )
+        return half
+
+    def merge(self, other: Recent) -> None:
+        """Remember the last rows of both, in turn, and count the outcomes of both; intervals begin with these rows."""
+        ages = np.concatenate([np.arange(len(rows), 0, -1) for rows in (self.Y, other.Y)])
+        order = np.argsort(-ages, kind="stable")
+        pairs = ((self.Y, other.Y), (self.F, other.F), (self.half, other.half))
+        Y, F, half = (np.concatenate(pair)[order][-self.size :] for pair in pairs)
+        merged = Recent.empty(Y.shape[1], self.size)
+        merged.update(F, Y)
+        merged.half, merged.tested, merged.inside = half, self.tested + other.tested, self.inside + other.inside
+        vars(self).update(vars(merged))
+
+    def widths(self, level: float) -> Array:
+        """(d,) half widths of intervals of that level, by all rows so far; infinite where too few were seen."""
+        method = self.intervals[0].at(level)
+        F = np.zeros((1, self.Y.shape[1]))
+        widths: Array = method.regions(F).upper[0]
+        return widths
+
+    @property
+    def coverage(self) -> Array:
+        """(levels, d) part of the outcomes within their intervals."""
+        return self.inside / np.where(self.tested > 0, self.tested, np.nan)

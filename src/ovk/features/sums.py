@@ -1,0 +1,202 @@
+"""Normal equations on features: sums over rows, which add up over chunks and over machines.
+
+    S = sum_i w_i phi_i phi_i',     B = sum_i w_i phi_i y_i'.
+
+The ridge is added when a system is solved, so it neither decays nor drifts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.linalg.blas import dsyrk
+
+from ovk._state import State
+from ovk._types import Array, Indices, Mask
+from ovk.solvers.triangular import forward_row, solve_lower, whitened_rows
+
+#: Rounding of a Gram matrix and its factor, as a part of its largest entry.
+ROUNDING = 2.0**-44
+
+
+@dataclass
+class FeatureSums(State):
+    """S, (m, m), and B, (m, k). Above its diagonal S holds nothing of use until `symmetric` is called."""
+
+    S: Array
+    B: Array
+
+    @classmethod
+    def zeros(cls, m: int, k: int) -> Self:
+        """Sums before the first row."""
+        return cls(np.zeros((m, m)), np.zeros((m, k)))
+
+    def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
+        """Add the rows of features Phi, (n, m), and labels Y, (n, k), with weights (n,)."""
+        if len(Phi) == 0 or Phi.shape[1] == 0:
+            return
+        left = Phi if weights is None else Phi * np.sqrt(weights)[:, None]
+        # Half of the work of a product: in BLAS's order our lower triangle is the upper one.
+        self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
+        self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
+
+    def with_rows(self, Phi: Array, Y: Array, weights: Array | None = None) -> Self:
+        """The sums with further rows; these stay as they are."""
+        new = self * 1.0
+        new.add(Phi, Y, weights)
+        return new
+
+    def with_new_features(self, new: slice, Phi: Array, Y: Array, weights: Array) -> Self:
+        """The sums with what rows of the past say about new features; these stay as they are."""
+        sums, right = self * 1.0, (Phi[:, new] * weights[:, None]).T
+        sums.S[new] += right @ Phi
+        sums.B[new] += right @ Y
+        return sums
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.S + other.S, self.B + other.B)
+
+    def __mul__(self, factor: float) -> Self:
+        return type(self)(factor * self.S, factor * self.B)
+
+    def padded(self, m: int) -> Self:
+        """The sums with zeros for features that were not there yet, m in all."""
+        new = m - len(self.B)
+        if new == 0:
+            return self
+        S = np.pad(self.S, (*[(0, 0)] * (self.S.ndim - 2), (0, new), (0, new)))
+        return type(self)(S, np.pad(self.B, ((0, new), (0, 0))))
+
+    def symmetric(self) -> Array:
+        """S with both of its triangles filled in; not to be changed."""
+        return _mirror(self.S)
+
+    def factor(self, ridge: float) -> RidgeFactor:
+        """Factor S + ridge I."""
+        return RidgeFactor.from_lower(self.S, ridge)
+
+
+@dataclass
+class RidgeFactor(State):
+    """A = S + ridge I as L L', or as Q diag(values^2) Q' (L = Q') where rounding leaves no Cholesky factor."""
+
+    L: Array
+    values: Array | None = None
+
+    @classmethod
+    def from_lower(cls, S: Array, ridge: float) -> Self:
+        """The factor of S + ridge I; only the lower triangle of S is read."""
+        m = len(S)
+        if m == 0:
+            return cls(S)
+        A = np.array(S, order="C")
+        A.reshape(-1)[:: m + 1] += ridge
+        rounding = ROUNDING * float(np.diagonal(S).max())
+        L, failed = lapack.dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        # No pivot of S + ridge I is below the ridge, and one below the rounding of S says nothing.
+        if failed == 0 and float(np.diagonal(L).min()) ** 2 > (0.5 * ridge if ridge >= rounding else rounding):
+            return cls(L.T)
+        values, Q = np.linalg.eigh(S)
+        return cls(Q.T.copy(), np.sqrt(np.maximum(values, rounding if ridge < rounding else 0.0) + ridge))
+
+    def whiten_rows(self, Phi: Array) -> Array:
+        """Phi A^-1/2, (n, m), for some root of A."""
+        return whitened_rows(self.L, Phi) if self.values is None else (Phi @ self.L.T) / self.values
+
+    def whiten_row(self, phi: Array) -> Array:
+        """The same for a single row, (m,)."""
+        return forward_row(self.L, phi) if self.values is None else (self.L @ phi) / self.values
+
+    def whiten_columns(self, B: Array) -> Array:
+        """The same root applied to B, (m, k)."""
+        return solve_lower(self.L, B) if self.values is None else (self.L @ B) / self.values[:, None]
+
+    def solve(self, B: Array) -> Array:
+        """A^-1 B, (m, k)."""
+        U = self.whiten_columns(B)
+        return solve_lower(self.L, U, transposed=True) if self.values is None else self.L.T @ (U / self.values[:, None])
+
+
+@dataclass
+class OutputSums(State):
+    """Sums for each of d outputs, over the rows in which it was observed.
+
+    Rows with all of their outputs, and with features that the outputs share, go into common sums; only the others
+    need sums of their own for each output.
+
+    Attributes
+    ----------
+    common : S, (m, m), and B, (m, d), of the rows with all outputs
+    own_S : (d, m, m) what S gains for each output, None while there is nothing
+    own_B : (d, m, 1) what B gains for each output
+    """
+
+    _state_classes = {"common": FeatureSums}
+
+    common: FeatureSums
+    own_S: Array | None = None
+    own_B: Array | None = None
+
+    @classmethod
+    def zeros(cls, m: int, d: int) -> Self:
+        """Sums before the first row."""
+        return cls(FeatureSums.zeros(m, d))
+
+    def add(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
+        """Add rows of outputs Y, (n, d), nan where missing; Phi is (n, m), or (n, d, m) if each output has its own."""
+        observed = ~np.isnan(Y)
+        whole: Mask = np.asarray(observed.all(axis=1)) if Phi.ndim == 2 else np.full(len(Y), False)
+        if whole.any():
+            self.common.add(Phi[whole], Y[whole], None if weights is None else weights[whole])
+        for q in range(Y.shape[1]):
+            self._add_own(q, Phi, Y[:, q], weights, observed[:, q] & ~whole)
+
+    def add_pairs(self, Phi: Array, outputs: Indices, y: Array, weights: Array | None = None) -> None:
+        """Add observations in long form: y_i is output outputs_i of row i."""
+        for q in np.unique(outputs):
+            self._add_own(int(q), Phi, y, weights, outputs == q)
+
+    def _add_own(self, q: int, Phi: Array, y: Array, weights: Array | None, rows: Mask) -> None:
+        if not rows.any():
+            return
+        if self.own_S is None or self.own_B is None:
+            m, d = self.common.B.shape
+            self.own_S, self.own_B = np.zeros((d, m, m)), np.zeros((d, m, 1))
+        sums = FeatureSums(self.own_S[q], self.own_B[q])
+        some = Phi[rows] if Phi.ndim == 2 else Phi[rows, q]
+        sums.add(some, y[rows, None], None if weights is None else weights[rows])
+        self.own_S[q] = sums.S
+
+    def __add__(self, other: OutputSums) -> OutputSums:
+        """The sums over the rows of both."""
+        common = self.common + other.common
+        own = [sums for sums in (self, other) if sums.own_S is not None]
+        if not own:
+            return OutputSums(common)
+        # Rows are added in place, so that nothing may be shared with either of them.
+        first, *rest = [(np.array(sums.own_S), np.array(sums.own_B)) for sums in own]
+        return OutputSums(common, *(first if not rest else (first[0] + rest[0][0], first[1] + rest[0][1])))
+
+    def S(self) -> Array:
+        """S for each output, (d, m, m); not to be changed."""
+        common = self.common.symmetric()
+        if self.own_S is None:
+            return np.broadcast_to(common, (self.common.B.shape[1], *common.shape))
+        own = _mirror(self.own_S)
+        # In long form no row is complete: the sums of many tasks need not be copied.
+        return own + common if common.any() else own
+
+    def B(self) -> Array:
+        """B for each output, (m, d)."""
+        B: Array = self.common.B
+        return B if self.own_B is None else B + self.own_B[:, :, 0].T
+
+
+def _mirror(S: Array) -> Array:
+    """Copy the lower triangles of (..., m, m) over the upper ones, in place."""
+    for i in range(S.shape[-1] - 1):
+        S[..., i, i + 1 :] = S[..., i + 1 :, i]
+    return S

@@ -1,0 +1,170 @@
+"""The normalised jackknife: left-out residuals in units of their own standard deviations.
+
+With r_i the residual of a row that was left out, s_i its standard deviation up to a constant and s(x) that of a new
+observation, all by the left-out formulas of kernel ridge regression,
+
+    each       q_j the quantile of |r_ij| / s_ij              f_j(x) +- q_j s_j(x)
+    box        q the quantile of max_j |r_ij| / (s_ij c_j)    f_j(x) +- q c_j s_j(x) for all j at once
+    ellipsoid  q the quantile of sqrt(z_i'C^-1 z_i), z_ij = r_ij / (s_ij c_j)
+               {y : e'C^-1 e <= q^2}, e_j = (y_j - f_j(x)) / (c_j s_j(x))
+
+where c_j is the root mean square of r_ij / s_ij and C the correlation of the z, shrunk towards the identity. The score
+of a row in a box is that with the c_j of the other rows (or groups), in an ellipsoid that with a C of the other rows:
+with few rows, one that is far off would otherwise stretch the measure that it is judged by. A box over the points of a
+grid is a band around a whole curve. Intervals are wide where there were few data, and scale with the outputs. Nothing
+is assumed of the noise but that the scores of new rows are like those of left-out ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.stats import chi2, norm
+
+from ovk._params import in_interval
+from ovk._types import Array, Indices, Mask
+from ovk.intervals.quantile import masses, upper_quantile
+from ovk.intervals.regions import Regions
+from ovk.solvers.left_out import LeftOut
+
+#: Smallest eigenvalue of a correlation matrix that is left as it is.
+DEFINITE = 1e-8
+
+
+def jackknife(
+    left_out: LeftOut,
+    cross: Array,
+    prior: Array,
+    level: float = 0.9,
+    *,
+    region: str = "each",
+    groups: Indices | None = None,
+) -> Regions:
+    """Intervals or regions at new points by the normalised jackknife.
+
+    Parameters
+    ----------
+    left_out : the regression with its rows left out; whole groups together where new points are of new groups
+    cross, prior : kernel values of the new points, in the form that `left_out` takes
+    level : coverage asked for
+    region : "each" for an interval for each output, "box" or "ellipsoid" for all outputs of a point at once
+    groups : (n,) the group of each row where new points are of new groups, else None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.intervals import jackknife
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.solvers.eigen import eigenpairs
+    >>> from ovk.solvers.left_out import SeparableLeftOut
+    >>> rng, k = np.random.default_rng(0), Gaussian(1.0)
+    >>> X, new = rng.uniform(-2, 2, (200, 1)), rng.uniform(-2, 2, (1000, 1))
+    >>> left_out = SeparableLeftOut(eigenpairs(k(X)), np.sin(X) + 0.1 * rng.standard_normal(X.shape), np.eye(1), 0.1)
+    >>> intervals = jackknife(left_out, k(new, X), k.diag(new))
+    >>> inside = intervals.contains(np.sin(new) + 0.1 * rng.standard_normal(new.shape))
+    >>> bool(0.87 < inside.mean() < 0.93)
+    True
+    """
+    level = in_interval(level, "level", 0.0, 1.0)
+    F, s = left_out.predict(cross), left_out.deviation(cross, prior)
+    scores = left_out.residuals / np.sqrt(left_out.variances)
+    if region == "each":
+        each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
+        return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
+    if region not in ("box", "ellipsoid"):
+        raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
+    c = np.sqrt(left_out.scale)
+    if region == "box":
+        q = _quantile(_largest(scores / _others_scale(scores, left_out.block)), groups, level)
+        return _around(F, q * c * s, np.full((len(F), 1), q))
+    # Outputs without any error have no spread to be measured by.
+    z = scores / np.where(c > 0, c, 1.0)
+    C = shrunk_correlation(z)
+    q = _quantile(_mahalanobis(z, C), groups, level)
+    sides = c * s
+    return _around(F, q * sides, np.full((len(F), 1), q), sides[:, :, None] * C * sides[:, None, :])
+
+
+def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) -> Regions:
+    return Regions(F, F - half, F + half, radius, np.full(radius.shape, np.nan), scatter)
+
+
+def _quantile(scores: Array, groups: Indices | None, level: float) -> float:
+    """Quantile of scores (n,), nan where there is none."""
+    seen = ~np.isnan(scores)
+    return float(upper_quantile(np.where(seen, scores, np.inf), masses(seen, groups), level))
+
+
+def _others_scale(scores: Array, block: Indices) -> Array:
+    """(n, d) root mean squares of the scores (n, d) of all rows but those of the own block; 1 where they have none."""
+    seen = ~np.isnan(scores)
+    squares = np.where(seen, scores, 0.0) ** 2
+
+    def of_others(values: Array) -> Array:
+        own = np.zeros((int(block.max()) + 1, values.shape[1]))
+        np.add.at(own, block, values)
+        others: Array = np.maximum(values.sum(axis=0) - own[block], 0.0)
+        return others
+
+    mean = of_others(squares) / np.maximum(of_others(seen.astype(np.float64)), 1.0)
+    return np.where(mean > 0, np.sqrt(mean), 1.0)
+
+
+def _largest(z: Array) -> Array:
+    """max_j |z_ij|, nan where nothing was seen.
+
+    Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    """
+    seen = ~np.isnan(z)
+    largest = np.where(seen, np.abs(z), 0.0).max(axis=1)
+    rarity = 1.0 - (1.0 - 2.0 * norm.sf(largest)) ** seen.mean(axis=1)
+    return _completed(largest, norm.isf(0.5 * rarity), seen)
+
+
+def _completed(scores: Array, replaced: Array, seen: Mask) -> Array:
+    """Scores of complete rows, replacements for rows with gaps, nan for rows without anything.
+
+    Beyond the smallest number, where a score is rarer than can be told, it stays as it is.
+    """
+    usable = ~seen.all(axis=1) & np.isfinite(replaced)
+    return np.where(seen.any(axis=1), np.where(usable, np.maximum(replaced, scores), scores), np.nan)
+
+
+def shrunk_correlation(z: Array) -> Array:
+    """Correlations (d, d) about zero of scores (n, d) of mean square 1, nan for missing, drawn to 0 when rows are few.
+
+    n / (n + d) of the moments over the rows in which both outputs were seen, made positive definite.
+    """
+    n, d = z.shape
+    seen = ~np.isnan(z)
+    known = np.where(seen, z, 0.0)
+    together = seen.T.astype(np.float64) @ seen
+    moments = np.divide(known.T @ known, together, out=np.zeros((d, d)), where=together > 0)
+    C: Array = moments * n / (n + d)
+    np.fill_diagonal(C, 1.0)
+    smallest = float(np.linalg.eigvalsh(C)[0])
+    if smallest < DEFINITE:
+        # Moments over different rows need not be positive together.
+        C = (C + (DEFINITE - smallest) * np.eye(d)) / (1.0 + DEFINITE - smallest)
+    return C
+
+
+def _mahalanobis(z: Array, C: Array) -> Array:
+    """sqrt(z_i'C_-i^-1 z_i), nan where nothing was seen.
+
+    Without row i the correlation is C - z_i z_i' / (n + d), hence h / (1 - h / (n + d)) with h = z_i'C^-1 z_i. Where
+    only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    """
+    n, d = z.shape
+    seen = ~np.isnan(z)
+    h = np.zeros(n)
+    patterns, number = np.unique(seen, axis=0, return_inverse=True)
+    for p, pattern in enumerate(patterns):
+        rows = np.flatnonzero(number.reshape(-1) == p)
+        if pattern.any():
+            part = z[np.ix_(rows, pattern)]
+            h[rows] = np.einsum("ij,ji->i", part, cho_solve(cho_factor(C[np.ix_(pattern, pattern)]), part.T))
+    h = h / np.maximum(1.0 - h / (n + d), 1e-12)
+    replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), d)
+    result: Array = np.sqrt(_completed(h, replaced, seen))
+    return result

@@ -1,0 +1,100 @@
+"""Where outputs were said to lie, and whether they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from ovk._named_outputs import unnamed
+from ovk._types import Array
+
+
+@dataclass(frozen=True)
+class Regions:
+    """A region around each prediction, made before its output was seen.
+
+    Attributes
+    ----------
+    predictions : (n, d); a data frame, like `lower` and `upper`, where the model learned from one
+    lower, upper : (n, d) the interval of each output; of an ellipsoid the sides of the box around it. Infinite while
+        too little is known; nan where there was no prediction
+    radius : (n, k) what scores were compared with; k = d intervals, or one region for all outputs
+    covered : (n, k) 1 or 0: whether what was observed lay in the region; nan where nothing was observed, as at the new
+        points of a regression (`contains` tells it later)
+    scatter : the covariance (n, d, d) that shapes an ellipsoid, None for intervals and boxes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import ACI
+    >>> y = np.random.default_rng(0).standard_normal((2000, 1))
+    >>> regions = ACI(0.8).regions_then_learn(np.zeros((2000, 1)), y)
+    >>> bool(abs(np.mean(regions.covered) - 0.8) < 0.01), bool(np.isfinite(regions.upper[100:]).all())
+    (True, True)
+    """
+
+    predictions: Array
+    lower: Array
+    upper: Array
+    radius: Array
+    covered: Array
+    scatter: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    @property
+    def width(self) -> Array:
+        """(n, d) upper less lower."""
+        return self.upper - self.lower
+
+    def scaled(self, factor: Array) -> Regions:
+        """The regions of outputs that are multiplied by `factor`, (d,) and above zero."""
+        scatter = None if self.scatter is None else self.scatter * np.multiply.outer(factor, factor)
+        radius = self.radius if self._joint else self.radius * factor
+        predictions, lower, upper = (unnamed(ends) * factor for ends in (self.predictions, self.lower, self.upper))
+        return Regions(predictions, lower, upper, radius, self.covered, scatter)
+
+    def named(self, name: Callable[[Array], Array]) -> Regions:
+        """The same regions, with names for predictions and ends."""
+        return replace(self, predictions=name(self.predictions), lower=name(self.lower), upper=name(self.upper))
+
+    @property
+    def _joint(self) -> bool:
+        """Whether there is one region for all outputs."""
+        return self.scatter is not None or self.radius.shape[1] != self.predictions.shape[1]
+
+    def contains(self, Y: Array) -> Array:
+        """(n, k) 1 where the outputs Y (n, d) lie in the region, 0 where they do not, nan where all are missing."""
+        Y = np.asarray(unnamed(Y), dtype=np.float64).reshape(self.predictions.shape)
+        seen = np.isfinite(Y)
+        predictions, lower, upper = unnamed((self.predictions, self.lower, self.upper))
+        inside = (lower <= Y) & (upper >= Y)
+        if not self._joint:
+            return np.where(seen, inside.astype(np.float64), np.nan)
+        if self.scatter is None:
+            joint = (inside | ~seen).all(axis=1)
+        else:
+            joint = np.array([self._in_ellipsoid(i, Y[i] - predictions[i], seen[i]) for i in range(len(Y))])
+        return np.where(seen.any(axis=1), joint.astype(np.float64), np.nan)[:, None]
+
+    def _in_ellipsoid(self, i: int, r: Array, seen: Array) -> bool:
+        assert self.scatter is not None
+        if not seen.any() or np.isposinf(self.radius[i, 0]):
+            return True
+        part = self.scatter[i][np.ix_(seen, seen)]
+        return bool(np.sqrt(r[seen] @ np.linalg.solve(part, r[seen])) <= self.radius[i, 0] * (1 + 1e-12))
+
+
+def concatenate(parts: Sequence[Regions]) -> Regions:
+    """The regions of several parts, one behind the other.
+
+    >>> one = Regions(*np.zeros((3, 2, 1)), np.ones((2, 1)), np.ones((2, 1)))
+    >>> len(concatenate([one, one]))
+    4
+    """
+    # The form of an ellipsoid is None in all parts or in none.
+    each = [[getattr(part, one.name) for part in parts] for one in fields(Regions)]
+    return Regions(*(None if arrays[0] is None else np.concatenate(arrays) for arrays in each))  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""A kernel of linearly mapped inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ovk._types import Array, Indices
+from ovk.kernels.base import ScalarKernel, Slope
+
+
+class Mapped(ScalarKernel):
+    """k(M'x, M'z): a kernel in another metric of the inputs, such as one that `ovk.GradientMetric` learned.
+
+    Parameters
+    ----------
+    kernel : scalar kernel of the mapped inputs
+    components : (p, q) array, M
+
+    Examples
+    --------
+    Only the difference of the two inputs counts.
+
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian, Mapped
+    >>> k = Mapped(Gaussian(1.0), np.array([[1.0], [-1.0]]))
+    >>> k(np.array([[0.0, 0.0], [5.0, 5.0], [1.0, 0.0]])).round(4)
+    array([[1.    , 1.    , 0.6065],
+           [1.    , 1.    , 0.6065],
+           [0.6065, 0.6065, 1.    ]])
+    """
+
+    def __init__(self, kernel: ScalarKernel, components: Any) -> None:
+        self.kernel = kernel
+        self.components = components
+
+    def _map(self, p: int) -> Array:
+        M = np.asarray(self.components, dtype=np.float64)
+        if M.ndim != 2 or M.shape[1] == 0 or not np.isfinite(M).all():
+            raise ValueError(f"components must be a finite matrix with a column or more, got shape {M.shape}")
+        if len(M) != p:
+            raise ValueError(f"components has {len(M)} rows but the inputs have {p} features")
+        return M
+
+    def _mapped(self, X: Any) -> Array:
+        return np.asarray(X @ self._map(X.shape[1]))
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self.kernel(self._mapped(X), None if Z is None else self._mapped(Z))
+
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self.kernel.product(self._mapped(X), self._mapped(Z), W, since)
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(self._mapped(X))
+
+    def resolve(self, X: Any) -> Mapped:
+        inner = self.kernel.resolve(self._mapped(X))
+        return self if inner is self.kernel else self.replace(kernel=inner)
+
+    def norm_bound(self) -> float | None:
+        return self.kernel.norm_bound()
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        inner = self.kernel.gradient(self._mapped(X), None if Z is None else self._mapped(Z))
+        return {f"kernel__{name}": value for name, value in inner.items()}
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        inner = self.kernel.gradient_product(weights, self._mapped(X))
+        return {f"kernel__{name}": value for name, value in inner.items()}
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        # d/dx k(M'x, M'z) = M D (A M'z + B M'x), with D the inner kernel's metric
+        M = self._map(X.shape[1])
+        inner = self.kernel.slopes(self._mapped(X), self._mapped(Z))
+        return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]

@@ -1,0 +1,325 @@
+"""Prediction with expert advice: weights for experts, with a bound on the regret against each of them.
+
+At each row expert k predicts f_k and the mixture predicts z = sum_k w_k f_k, with separate weights for every output.
+The regret of the row against expert k is, for the squared loss linearised at the mixture's prediction,
+
+    r_k = 2 (z - y) (z - f_k),        sum_k w_k r_k = 0,
+
+which is at least (z - y)^2 - (f_k - y)^2. The sums of r_k therefore bound the regret against the best fixed convex
+combination of the experts as well.
+
+Losses need not be bounded. A row whose largest regret exceeds the size b of those before is scaled down to that size,
+and b grows to the regret that was found, but no more than twofold:
+
+    m_t = max_k |r_k,t|,    r_k,t <- r_k,t min(1, b_(t-1) / m_t),    b_t = max(b_(t-1), min(m_t, 2 b_(t-1))),
+
+with b_1 the first m_t that is not 0. So a single wild label moves the sums no more than an ordinary row does and at
+most doubles b, whereas b reaches a new level of the losses after a few rows. What the scaling cuts off is
+
+    C = sum_t (m_t - b_(t-1))+ <= B (1 + log2(B / b_1))        if no regret exceeds B,
+
+because b doubles at most log2(B / b_1) times and the other rows cut off no more than b grows by.
+
+`MLPoly` and `BOA` differ in how the weights follow from the sums. Both keep what their proofs need, and `regret_bound`
+returns a bound on the regret so far that holds for every sequence.
+
+References: P. Gaillard, G. Stoltz and T. van Erven (2014), "A second-order bound with excess losses"; O. Wintenberger
+(2017), "Optimal learning with Bernstein online aggregation".
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from ovk._params import Parameters
+from ovk._transactions import Transactional, reads
+from ovk._types import Array, Mask
+
+#: The size of the regrets grows by at most this factor in a row.
+GROWTH = 2.0
+#: Squares of larger regrets could overflow: such a row is left out.
+LARGEST = 1e140
+
+
+class Aggregation(Transactional, Parameters, ABC, saved=False):
+    """Base of the rules that weigh experts row by row.
+
+    A prediction that is nan marks an expert who abstains: the others share its weight, and the row does not count for
+    or against it. The weights of all experts are equal at first.
+
+    Attributes
+    ----------
+    weights_ : (k, d) weights for the next row; each column sums to one
+    regret_ : (k, d) sum of the regrets against each expert, discounted if the rule discounts
+    size_ : (d,) size of the regrets so far, which larger ones are scaled down to
+    cut_ : (d,) sum of what scaling has cut off, discounted likewise
+    """
+
+    weights_: Array
+    regret_: Array
+    size_: Array
+    cut_: Array
+
+    def start(self, experts: int, outputs: int) -> None:
+        """Forget everything and give all experts the same weight."""
+        self.weights_ = np.full((experts, outputs), 1.0 / experts)
+        self.regret_ = np.zeros((experts, outputs))
+        self.size_ = np.zeros(outputs)
+        self.cut_ = np.zeros(outputs)
+
+    def restart(self, outputs: Mask) -> None:
+        """Forget everything about some outputs, given as a (d,) mask."""
+        fresh = self.replace()
+        fresh.start(*self.weights_.shape)
+        for name, value in fresh.state().items():
+            setattr(self, name, np.where(outputs, value, getattr(self, name)))
+
+    @abstractmethod
+    def update(self, regrets: Array) -> None:
+        """Learn the regrets of one row.
+
+        Parameters
+        ----------
+        regrets : (k, d) losses of the mixture minus those of each expert, nan where one of them is unknown
+        """
+
+    @abstractmethod
+    def regret_bound(self) -> Array:
+        """(k, d) upper bound on `regret_`, computed from the regrets so far."""
+
+    @reads
+    def predict(self, F: Any) -> Array:
+        """Mix predictions with the present weights.
+
+        Parameters
+        ----------
+        F : (n, k, d) predictions of the experts, nan where one abstains
+
+        Returns
+        -------
+        (n, d) predictions of the mixture; 0 where all experts abstain
+        """
+        if "weights_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__} has no weights yet: call start or predict_then_learn first")
+        return mixture(self.weights_, self._checked(F))
+
+    def predict_then_learn(self, F: Any, Y: Any) -> Array:
+        """Mix the predictions of each row before learning from its outputs.
+
+        Parameters
+        ----------
+        F : (n, k, d) predictions of the experts, nan where one abstains
+        Y : (n, d) outputs, nan where one was not observed
+
+        Returns
+        -------
+        (n, d) predictions of the mixture; 0 where all experts abstain
+        """
+        F, Y = self._checked(F), np.asarray(Y, dtype=float)
+        if Y.shape != (F.shape[0], F.shape[2]):
+            raise ValueError(f"Y must have shape {(F.shape[0], F.shape[2])} for F of shape {F.shape}, got {Y.shape}")
+        Z = np.empty(Y.shape)
+        with self._transaction() as work, np.errstate(over="ignore", invalid="ignore"):
+            if "weights_" not in vars(work):
+                work.start(*F.shape[1:])
+            complete = np.isfinite(F).all(axis=(1, 2)) & np.isfinite(Y).all(axis=1)
+            for i, (f, y) in enumerate(zip(F, Y, strict=True)):
+                if complete[i]:
+                    Z[i] = z = np.einsum("kd,kd->d", work.weights_, f)
+                    work.update(2.0 * (z - y) * (z - f))
+                else:
+                    Z[i] = z = mixture(work.weights_, f[None])[0]
+                    known = np.isfinite(y) & np.isfinite(f)
+                    work.update(np.where(known, 2.0 * (z - y) * (z - f), np.nan))
+        return Z
+
+    def _checked(self, F: Any) -> Array:
+        F = np.asarray(F, dtype=float)
+        if F.ndim != 3:
+            raise ValueError(f"F must have shape (rows, experts, outputs), got {F.shape}: reshape it")
+        if "weights_" in vars(self) and F.shape[1:] != self.weights_.shape:
+            experts, outputs = self.weights_.shape
+            raise ValueError(f"F must hold {experts} experts and {outputs} outputs as before, got shape {F.shape}")
+        checked: Array = F
+        return checked
+
+    def _scale(self, regrets: Array, discount: float) -> tuple[Array, Array]:
+        """Add a row to `regret_` and scale it to the size of those before.
+
+        Returns
+        -------
+        (k, d) scaled regrets, 0 where unknown, and (d,) factors by which the sums of each output age
+        """
+        with np.errstate(invalid="ignore"):
+            regrets = np.where((np.abs(regrets) > LARGEST).any(axis=0), np.nan, regrets)
+        known = np.isfinite(regrets)
+        regrets = np.where(known, regrets, 0.0)
+        # An output without a label at this row does not age.
+        age = np.where(known.any(axis=0), discount, 1.0)
+        largest, size = np.abs(regrets).max(axis=0), self.size_
+        over = largest > size
+        factor = np.where(over, size / np.where(over, largest, 1.0), 1.0)
+        self.regret_ = age * self.regret_ + regrets
+        self.cut_ = age * self.cut_ + (1.0 - factor) * largest
+        reached = np.where(size > 0.0, np.minimum(largest, GROWTH * size), largest)
+        self.size_ = np.maximum(np.sqrt(age) * size, reached)
+        return factor * regrets, age
+
+
+class MLPoly(Aggregation):
+    """Polynomially weighted averages with a learning rate for each expert.
+
+    Let R_k be the sum of the scaled regrets against expert k, V_k that of their squares and b their size. Then
+
+        w_k proportional to max(R_k, 0) / (b^2 + V_k).
+
+    Without a discount the regret against expert k is at most
+
+        C + sqrt((b^2 + V_k) sum_j log2((b^2 + V_j) / b_1^2)),        C <= B (1 + log2(B / b_1)),
+
+    for every sequence. C is what the scaling has cut off, b_1 the first regret that was not 0 and B the largest one.
+
+    With a discount g all sums age by g a row and b by sqrt(g). The same then holds for the discounted regret, with
+    (1 / g) sum_t g^(T-t) sum_j r_j,t^2 / (b^2 + V_j) in place of the sum of logarithms. Suppose that an expert loses
+    rho times as much a row before a change as it gains afterwards. Its sum is positive again ln(1 + rho) / ln(1 / g)
+    rows after the change, however long the time before was; without a discount this takes rho times that time.
+
+    Parameters
+    ----------
+    discount : in (0, 1]; a row that lies t rows back counts discount^t. Values below 1 let the weights follow a change
+        of the best expert.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.online import MLPoly
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.standard_normal((200, 1))
+    >>> experts = np.stack([y + 0.1, y - 0.2, 0.0 * y], axis=1)
+    >>> rule = MLPoly()
+    >>> z = rule.predict_then_learn(experts, y)
+    >>> bool(np.mean((z - y)[100:] ** 2) < 0.001), rule.weights_[:, 0].round(1)
+    (True, array([0.7, 0.3, 0. ]))
+    """
+
+    sum_: Array
+    squares_: Array
+    potential_: Array
+
+    def __init__(self, discount: float = 1.0) -> None:
+        self.discount = discount
+
+    def start(self, experts: int, outputs: int) -> None:
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+        super().start(experts, outputs)
+        self.sum_ = np.zeros((experts, outputs))
+        self.squares_ = np.zeros((experts, outputs))
+        self.potential_ = np.zeros(outputs)
+
+    def update(self, regrets: Array) -> None:
+        before = self.size_**2 + self.squares_
+        r, age = self._scale(regrets, self.discount)
+        squares = r * r
+        # The potential sum_k max(R_k, 0)^2 / (b^2 + V_k) grows by no more than this; before any regret it is 0 / 0.
+        rise = np.divide(squares, before, out=np.zeros_like(squares), where=before > 0.0)
+        self.potential_ = age * self.potential_ + rise.sum(axis=0) / age
+        self.sum_ = age * self.sum_ + r
+        self.squares_ = age * self.squares_ + squares
+        positive = np.maximum(self.sum_, 0.0) / np.maximum(self.size_**2 + self.squares_, np.finfo(float).tiny)
+        total = positive.sum(axis=0)
+        empty = total <= 0.0
+        self.weights_ = np.where(empty, 1.0 / len(positive), positive / np.where(empty, 1.0, total))
+
+    def regret_bound(self) -> Array:
+        bound: Array = self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
+        return bound
+
+
+class BOA(Aggregation):
+    """Bernstein online aggregation: exponential weights of the regrets minus a second-order correction.
+
+    Expert k of K has the learning rate eta_k = min(1 / (2 b), sqrt(ln K / V_k)), where b is the size of the regrets so
+    far and V_k the sum of the squared scaled regrets against k. With Q_k = sum_t (r_k - eta_k r_k^2) the weights are
+
+        w_k proportional to eta_k exp(eta_k Q_k).
+
+    For every sequence the regret against expert k is at most
+
+        C + sum_t eta_k r_k^2 + (ln K + ln W) / eta_k,        W = 1 + 1 / (e K) sum_t sum_j (eta_j,t-1 / eta_j,t - 1),
+
+    which is of order sqrt(V_k ln K). C is what the scaling has cut off, at most B (1 + log2(B / b_1)) if b_1 was the
+    first regret that was not 0 and B the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.online import BOA
+    >>> y = np.random.default_rng(0).standard_normal((200, 1))
+    >>> z = BOA().predict_then_learn(np.stack([y + 0.1, y + 1.0], axis=1), y)
+    >>> bool(np.mean((z - y)[100:] ** 2) < 0.02)
+    True
+    """
+
+    squares_: Array
+    corrected_: Array
+    correction_: Array
+    rates_: Array
+    growth_: Array
+
+    def __init__(self) -> None:
+        pass
+
+    def start(self, experts: int, outputs: int) -> None:
+        super().start(experts, outputs)
+        self.squares_ = np.zeros((experts, outputs))
+        self.corrected_ = np.zeros((experts, outputs))
+        self.correction_ = np.zeros((experts, outputs))
+        self.rates_ = np.full((experts, outputs), np.inf)
+        self.growth_ = np.ones(outputs)
+
+    def update(self, regrets: Array) -> None:
+        r, _ = self._scale(regrets, 1.0)
+        squares = r * r
+        # Rates are infinite until the first regret, which is scaled to 0.
+        rates = np.where(np.isinf(self.rates_), 0.0, self.rates_)
+        correction = rates * squares
+        self.correction_ = self.correction_ + correction
+        self.corrected_ = self.corrected_ + r - correction
+        self.squares_ = self.squares_ + squares
+        experts = len(r)
+        with np.errstate(divide="ignore"):
+            new = np.minimum(0.5 / self.size_, np.sqrt(np.log(max(experts, 2)) / self.squares_))
+        ratio = np.divide(rates, new, out=np.ones_like(new), where=rates > 0.0)
+        self.growth_ = self.growth_ + (ratio - 1.0).sum(axis=0) / (math.e * experts)
+        self.rates_ = new
+        finite = np.where(np.isinf(new), 1.0, new)
+        exponent = finite * self.corrected_
+        raw = finite * np.exp(exponent - exponent.max(axis=0))
+        self.weights_ = raw / raw.sum(axis=0)
+
+    def regret_bound(self) -> Array:
+        finite = np.where(np.isinf(self.rates_), 1.0, self.rates_)
+        logs = np.log(len(finite)) + np.log(self.growth_)
+        bound: Array = self.cut_ + self.correction_ + np.where(np.isinf(self.rates_), 0.0, logs / finite)
+        return bound
+
+
+def mixture(weights: Array, F: Array) -> Array:
+    """(n, d) mixtures of (n, k, d) predictions with (k, d) weights, shared among those that are not nan."""
+    awake = np.isfinite(F)
+    if awake.all():
+        plain: Array = np.einsum("kd,nkd->nd", weights, F)
+        return plain
+    shares = np.where(awake, weights, 0.0)
+    total = shares.sum(axis=1, keepdims=True)
+    # If the weights of those who do not abstain are all 0, these count alike.
+    alike = awake / np.maximum(awake.sum(axis=1, keepdims=True), 1)
+    shares = np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), alike)
+    mixed: Array = np.einsum("nkd,nkd->nd", shares, np.where(awake, F, 0.0))
+    return mixed

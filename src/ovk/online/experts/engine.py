@@ -1,0 +1,221 @@
+"""Stages, experts and their aggregation, over rows of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovk._state import State
+from ovk._types import Array
+from ovk.online.experts.aggregation import MLPoly, mixture
+from ovk.online.experts.recent_rows import RecentRows
+from ovk.online.experts.stacking import LogisticStacking
+from ovk.online.experts.stage_experts import RESIDUALS, StageExperts, experts_and_windows, number_of_experts
+from ovk.online.experts.stages import KEPT, STAGES
+from ovk.online.shared.residual_limits import next_limit
+from ovk.online.shared.units import DEVIATIONS, within_fences
+
+#: Rows that are worked on at once.
+CHUNK = 128
+#: Losses of the experts count by this factor less with every row.
+DISCOUNT = 0.999
+#: Predictions stay within what was seen, and this share of it to either side.
+MARGIN = 0.1
+
+
+class StageMixture(State):
+    """Predicts every row from the rows before it: the mixture of all experts.
+
+    The slots of the aggregation: running mean (until the first stage), last label, the experts of the stage, and the
+    kernel expert of the stage before.
+
+    Parameters
+    ----------
+    inputs, outputs : numbers of columns
+    classes : the outputs are indicators of classes, 0 or 1
+    lag : whether the last label may be an input
+    """
+
+    _saved_state = (
+        *("classes", "lag", "count", "total", "seen", "last", "low", "high", "reach"),
+        *("recent", "stage", "previous", "regrets", "stacking"),
+    )
+    _state_classes = {
+        "recent": RecentRows,
+        "stage": StageExperts,
+        "previous": StageExperts,
+        "stacking": LogisticStacking,
+    }
+
+    def __init__(self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True) -> None:
+        self.classes, self.lag, self.count = classes, lag, 0
+        self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
+        self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
+        self.recent = RecentRows(KEPT, inputs, outputs)
+        self.stage: StageExperts | None = None
+        self.previous: StageExperts | None = None
+        self.reach = np.full(outputs, np.inf)
+        slots = number_of_experts(classes=classes) + 3
+        self.regrets = MLPoly(DISCOUNT)
+        self.regrets.start(slots, outputs)
+        self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
+
+    def predict_and_update(self, X: Array, Y: Array) -> Array:
+        """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned."""
+        Z, start = np.empty(Y.shape), 0
+        while start < len(X):
+            until = next((stage for stage in STAGES if stage > self.count), np.inf) - self.count
+            rows = slice(start, int(min(start + CHUNK, start + until, len(X))))
+            Z[rows] = self._append(X[rows], Y[rows])
+            start = rows.stop
+            if self.count in STAGES:
+                self._start_stage()
+        return Z
+
+    def predict(self, X: Array) -> Array:
+        """(n, d) predictions if each row were the next; nothing changes."""
+        n = len(X)
+        F = self._slots(np.tile(self.total / np.maximum(self.seen, 1.0), (n, 1)), np.tile(self.last, (n, 1)))
+        last = self._shown(F[:, 1])
+        if self.stage is not None:
+            F[:, 2:-1] = self.stage.predict(X, last)
+        if self.previous is not None:
+            F[:, -1:] = self.previous.predict(X, last)
+        F = self._clip(F, self.low, self.high)
+        mixed = self.regrets.predict(F)
+        return mixed if self.stacking is None else self.stacking.predict(F, mixed)
+
+    def weights(self) -> dict[str, Array]:
+        """(d,) weights of the experts for the next row, by their names."""
+        own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
+        return dict(zip(own, self.regrets.weights_, strict=True))
+
+    def effective_window(self) -> Array:
+        """(d,) mean of the experts' windows with their weights; one that never forgets has the rows seen."""
+        rows = np.array([max(self.count, 1) if window is None else window for _, window in self._experts()])
+        found: Array = np.minimum(rows, max(self.count, 1)) @ self.regrets.weights_
+        return found
+
+    def _experts(self) -> list[tuple[str, int | None]]:
+        within = experts_and_windows(classes=self.classes)
+        return [("first mean", None), ("last label", 1), *within, ("kernel of the stage before", None)]
+
+    def recode(self, M: Array, constant: Array) -> StageMixture:
+        """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
+        X, last, Y = self.recent.collect()
+        new = StageMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
+        new.count, new.last = self.count, self.last @ M + constant
+        new.seen, new.total = np.full(M.shape[1], self.seen[0]), self.total @ M + self.seen[0] * constant
+        new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
+        new.recent.append(X, last @ M + constant, Y @ M + constant)
+        if self.stage is not None:
+            new._start_stage()
+        return new
+
+    def _append(self, X: Array, Y: Array) -> Array:
+        """Rows up to the next stage at most."""
+        Y = self._tame(Y)
+        known = np.isfinite(Y)
+        filled = _fill_forward(np.vstack([self.last, Y]))
+        totals = np.cumsum(np.vstack([self.total, np.where(known, Y, 0.0)]), axis=0)
+        counts = np.cumsum(np.vstack([self.seen, known]), axis=0)
+        low = np.minimum.accumulate(np.vstack([self.low, np.where(known, Y, np.inf)]), axis=0)
+        high = np.maximum.accumulate(np.vstack([self.high, np.where(known, Y, -np.inf)]), axis=0)
+        F = self._slots(totals[:-1] / np.maximum(counts[:-1], 1.0), filled[:-1])
+        last = self._shown(filled[:-1])
+        if self.stage is not None:
+            F[:, 2:-1] = self.stage.predict_and_update(X, last, Y)
+        if self.previous is not None:
+            F[:, -1:] = self.previous.predict_and_update(X, last, Y)
+        F = self._clip(F, low[:-1, None], high[:-1, None])
+        if self.stage is not None and not self.classes:
+            Z, kept = self._mix_with_limits(F, Y, self.stage.labels.scale)
+        else:
+            Z, kept = self.regrets.predict_then_learn(F, Y), Y
+        if self.stacking is not None:
+            Z = self.stacking.predict_and_update(F, Z, Y)
+        self.total, self.seen, self.last, self.low, self.high = totals[-1], counts[-1], filled[-1], low[-1], high[-1]
+        self.count += len(X)
+        self.recent.append(X, last, kept)
+        return Z
+
+    def _mix_with_limits(self, F: Array, Y: Array, scale: Array) -> tuple[Array, Array]:
+        """Mixtures of the experts, and labels whose residuals stay within their limits.
+
+        The experts are weighed by these labels, and the next stage is chosen and begun with them.
+        """
+        Z, kept = np.empty(Y.shape), np.empty(Y.shape)
+        for i, (f, y) in enumerate(zip(F, Y, strict=True)):
+            Z[i] = z = mixture(self.regrets.weights_, f[None])[0]
+            residual = (y - z) / scale
+            kept[i] = label = z + scale * np.clip(residual, -self.reach, self.reach)
+            self.regrets.update(2.0 * ((z - label) / scale) * ((z - f) / scale))
+            self.reach = next_limit(self.reach, np.nan_to_num(residual), RESIDUALS)
+        return Z, kept
+
+    def _start_stage(self) -> None:
+        X, last, Y = self.recent.collect()
+        choice = None
+        if self.stage is not None:
+            # An output without labels until then had no units of its own.
+            self.regrets.restart(self.stage.labels.unknown())
+            self.previous, choice = self.stage.only_kernel(), self.stage.choice
+        elif not self.classes:
+            Y = within_fences(Y)
+            self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
+            self.recent.replace_labels(Y)
+            # The regrets so far are in other units, and a wild label may be among them.
+            self.regrets.start(*self.regrets.weights_.shape)
+        self.stage = StageExperts(X, last, Y, classes=self.classes, previous=choice)
+        self.reach = np.minimum(self.reach, np.min([ridge.reach for ridge in self.stage.ridges], axis=0))
+
+    def _tame(self, Y: Array) -> Array:
+        """Labels that widen the range of those seen by no more than its width, or `DEVIATIONS`, a row.
+
+        One wild label spoils nothing, and a new level is reached in a few rows.
+        """
+        if self.stage is None or self.classes:
+            return Y
+        low, high, least = self.low, self.high, DEVIATIONS * self.stage.labels.scale
+        below, above = _bounds(low, high, least)
+        if not ((below > Y) | (above < Y)).any():
+            return Y
+        tame = Y.copy()
+        for i, y in enumerate(Y):
+            tame[i] = np.clip(y, *_bounds(low, high, least))
+            low, high = np.fmin(low, tame[i]), np.fmax(high, tame[i])
+        return tame
+
+    def _slots(self, means: Array, last: Array) -> Array:
+        """(n, k, d) predictions of the mean, until the first stage, and of the last label; nan for the others."""
+        F = np.full((len(last), number_of_experts(classes=self.classes) + 3, last.shape[1]), np.nan)
+        if self.stage is None:
+            F[:, 0] = means
+        if self.lag:
+            F[:, 1] = last
+        return F
+
+    def _shown(self, last: Array) -> Array:
+        """Last labels as inputs; missing where they may not be used."""
+        return last if self.lag else np.full_like(last, np.nan)
+
+    def _clip(self, F: Array, low: Array, high: Array) -> Array:
+        if self.classes:
+            return np.clip(F, 0.0, 1.0)
+        seen = low <= high
+        margin = MARGIN * np.where(seen, high, 0.0) - MARGIN * np.where(seen, low, 0.0)
+        return np.clip(F, np.where(seen, low - margin, -np.inf), np.where(seen, high + margin, np.inf))
+
+
+def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
+    """The range of labels, widened by its width or `least` to either side; infinite for outputs not yet seen."""
+    seen = low <= high
+    reach = np.maximum(least, np.where(seen, high, 0.0) - np.where(seen, low, 0.0))
+    return np.where(seen, low - reach, -np.inf), np.where(seen, high + reach, np.inf)
+
+
+def _fill_forward(Y: Array) -> Array:
+    """Missing labels are those before them."""
+    if np.isfinite(Y).all():
+        return Y
+    rows = np.where(np.isfinite(Y), np.arange(len(Y))[:, None], 0)
+    return np.take_along_axis(Y, np.maximum.accumulate(rows, axis=0), axis=0)

@@ -1,0 +1,95 @@
+"""Logistic regression, one row at a time, by Newton steps on the rows seen so far.
+
+Each output (the indicator of a class) has weights w. With p = 1 / (1 + exp(-w'x)) and h = p (1 - p), the inverse P of
+the ridge plus the discounted sum of h x x' is kept, and a row changes
+
+    P <- (P - h P x x'P / (1 + h x'P x)) / g,        w <- w + P x (y - p).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovk._state import State
+from ovk._types import Array
+
+#: Logits are clipped to this size.
+LARGEST = 12.0
+#: Newton steps of a fit of many rows.
+STEPS = 12
+
+
+class OnlineLogistic(State):
+    """Probabilities of outputs that are 0 or 1, each output on its own.
+
+    Parameters
+    ----------
+    weights : (m, d) weights at the start
+    alpha : ridge parameter; the ridge pulls towards these weights
+    discount : in (0, 1]; 1 never forgets
+    """
+
+    _saved_state = ("alpha", "discount", "weights", "inverse")
+
+    def __init__(self, weights: Array, alpha: float, *, discount: float = 1.0) -> None:
+        self.weights, self.alpha, self.discount = np.array(weights, dtype=float), float(alpha), float(discount)
+        m, d = weights.shape
+        self.inverse = np.repeat(np.eye(m)[None] / self.alpha, d, axis=0)
+
+    def predict(self, X: Array) -> Array:
+        """(n, d) probabilities of (n, m) rows."""
+        return sigmoid(X @ self.weights)
+
+    def predict_and_update(self, X: Array, Y: Array) -> Array:
+        """(n, d) probabilities, each before its own (d,) labels are learned; a label that is nan is not learned."""
+        Z = np.empty(Y.shape)
+        most = X.shape[1] / self.alpha
+        # Copies, as forks share these arrays.
+        self.weights, self.inverse = self.weights.copy(), self.inverse.copy()
+        for j in range(Y.shape[1]):
+            w, P = self.weights[:, j].copy(), self.inverse[j]
+            for i, (x, y) in enumerate(zip(X, Y[:, j].tolist(), strict=True)):
+                logit = min(max(float(w @ x), -LARGEST), LARGEST)
+                p = 1.0 / (1.0 + np.exp(-logit))
+                Z[i, j] = p
+                if y != y:
+                    continue
+                Px = P @ x
+                h = p * (1.0 - p)
+                shrunk = 1.0 + h * float(x @ Px)
+                P = P - (h / shrunk) * np.multiply.outer(Px, Px)
+                w = w + ((y - p) / shrunk) * Px
+                # Without rows that say something, forgetting would let P grow without bound.
+                if self.discount < 1.0 and P.trace() < most:
+                    P = P / self.discount
+            self.weights[:, j], self.inverse[j] = w, P
+        return Z
+
+    def replay(self, X: Array, Y: Array) -> None:
+        """Fit all rows at once, with the discount of each; what was learned before is forgotten."""
+        ages = self.discount ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        start = self.weights
+        self.weights, self.inverse = start.copy(), self.inverse.copy()
+        ridge = self.alpha * np.eye(X.shape[1])
+        for j, y in enumerate(Y.T):
+            known = np.isfinite(y)
+            x, t, age = X[known], y[known], ages[known]
+            w = start[:, j]
+            H = ridge
+            for _ in range(STEPS):
+                p = sigmoid(x @ w)
+                H = ridge + (x.T * (age * np.maximum(p * (1.0 - p), 1e-4))) @ x
+                step = np.linalg.solve(H, x.T @ (age * (t - p)) - self.alpha * (w - start[:, j]))
+                w = w + step * min(1.0, LARGEST / max(float(np.abs(x @ step).max(initial=0.0)), 1e-12))
+            self.weights[:, j], self.inverse[j] = w, np.linalg.inv(H)
+
+
+def sigmoid(logits: Array) -> Array:
+    """1 / (1 + exp(-logit)) of logits within `LARGEST`."""
+    return 1.0 / (1.0 + np.exp(-np.clip(logits, -LARGEST, LARGEST)))
+
+
+def logit(p: Array) -> Array:
+    """Inverse of `sigmoid`, for probabilities that are at least .001 away from 0 and 1."""
+    p = np.clip(p, 1e-3, 1.0 - 1e-3)
+    return np.log(p / (1.0 - p))

@@ -1,0 +1,173 @@
+"""The experts of one stage: ridge regressions that share inputs, kernel values and features.
+
+The columns of a row are [last labels | 1 | inputs | features of the kernel], and every expert works on a contiguous
+part of them. The features of the kernel are psi = L^-1 k_D(u) with K_DD = L L' for the points D of a dictionary. They
+are nested: the first m of them belong to the first m points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.blas import dtrmm, dtrmv
+from scipy.linalg.lapack import dpotrf, dtrtri
+
+from ovk._state import State
+from ovk._types import Array
+from ovk.online.experts.logistic import OnlineLogistic
+from ovk.online.experts.stages import Choice, choose, linear_weight
+from ovk.online.second_order.decaying import DecayingRidge
+from ovk.online.shared.units import DEVIATIONS, StreamUnits
+
+#: Points of the dictionary at most.
+POINTS = 600
+#: Points that the kernel expert of the stage before goes on with.
+PREVIOUS_POINTS = 300
+#: Windows of the kernel experts, with the points that each uses; None never forgets.
+KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, POINTS), (4096, 400), (1024, 250), (256, 100))
+LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
+MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
+LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
+LOGISTIC_ALPHA = 0.01
+#: The kernel expert that stays on in the next stage.
+KERNEL = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
+#: The transitions from the last label.
+TRANSITION_WINDOW = 2048
+#: Residuals larger than this many times the largest of late count as that.
+RESIDUALS = 2.0
+#: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
+JITTER = 1e-6
+
+
+def number_of_experts(*, classes: bool) -> int:
+    """Experts of a stage."""
+    return KERNEL + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
+
+
+def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
+    """Name and window of each expert of a stage, None for one that never forgets."""
+    found: list[tuple[str, int | None]] = [("mean", window) for window in MEAN_WINDOWS]
+    found.append(("transitions", TRANSITION_WINDOW))
+    found += [(name, window) for name in ("linear with last label", "linear") for window in LINEAR_WINDOWS]
+    found += [("kernel", window) for window, _ in KERNEL_WINDOWS]
+    return found + ([("logistic", window) for window in LOGISTIC_WINDOWS] if classes else [])
+
+
+def discount_for(window: int | None) -> float:
+    """The discount whose weights have the effective number of rows `window`: (sum g^t)^2 / sum g^2t."""
+    return 1.0 if window is None else 1.0 - 2.0 / (window + 1.0)
+
+
+class StageExperts(State):
+    """Experts that begin with the rows kept so far and go on learning.
+
+    Parameters
+    ----------
+    X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept
+    classes : whether the labels are indicators of classes, 0 or 1
+    previous : choice of the stage before
+    """
+
+    _saved_state = ("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic")
+    _state_classes = {
+        "inputs": StreamUnits,
+        "labels": StreamUnits,
+        "choice": Choice,
+        "ridges": DecayingRidge,
+        "logistic": OnlineLogistic,
+    }
+
+    def __init__(self, X: Array, last: Array, Y: Array, *, classes: bool, previous: Choice | None = None) -> None:
+        p, d = X.shape[1], Y.shape[1]
+        self.inputs, self.labels, self.classes = StreamUnits.from_rows(X), StreamUnits.from_rows(Y), classes
+        x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
+        if previous is not None and len(previous.metric) != p + previous.lag * d:
+            previous = None
+        self.choice = choose(x, lags, y, classes=classes, previous=previous)
+        sample = np.random.default_rng(len(X)).permutation(len(X))[:POINTS]
+        self.points = self.choice.select(x[sample], lags[sample])
+        gram = np.asfortranarray(self.choice.kernel(self.points, self.points))
+        gram.flat[:: len(gram) + 1] += JITTER
+        self.whitening = np.asfortranarray(np.tril(dtrtri(dpotrf(gram, lower=1)[0], lower=1)[0]))
+        self.spans: list[list[int]] = []
+        self.ridges: list[DecayingRidge] = []
+        self.logistic: list[OnlineLogistic] = []
+        one, end = d, d + 1 + p
+        first = 0 if self.choice.lag else one
+        alpha, linear = self.choice.alpha, self.choice.linear_alpha
+        for window in MEAN_WINDOWS:
+            self._add(one, one + 1, 1e-6, window, d)
+        self._add(0, one + 1, 1e-3, TRANSITION_WINDOW, d)
+        for start in (0, one):
+            for window in LINEAR_WINDOWS:
+                self._add(start, end, linear, window, d)
+        for window, size in KERNEL_WINDOWS:
+            self._add(first, end + min(size, len(self.points)), alpha, window, d)
+        if classes:
+            for window in LOGISTIC_WINDOWS:
+                self.spans.append([0, end])
+                self.logistic.append(OnlineLogistic(np.zeros((end, d)), LOGISTIC_ALPHA, discount=discount_for(window)))
+        R = self._columns(x, lags)
+        for (start, stop), expert in zip(self.spans, self._experts(), strict=True):
+            expert.replay(R[:, start:stop], y)
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def _experts(self) -> list[DecayingRidge | OnlineLogistic]:
+        return [*self.ridges, *self.logistic]
+
+    def only_kernel(self) -> StageExperts:
+        """The kernel expert that never forgets, alone, with the first points of the dictionary."""
+        copy = object.__new__(StageExperts)
+        vars(copy).update(vars(self))
+        start, stop = self.spans[KERNEL]
+        cut = max(0, len(self.points) - PREVIOUS_POINTS)
+        copy.points = self.points[: len(self.points) - cut]
+        copy.whitening = np.asfortranarray(self.whitening[: len(copy.points), : len(copy.points)])
+        copy.spans, copy.ridges, copy.logistic = (
+            [[start, stop - cut]],
+            [self.ridges[KERNEL].leading(stop - cut - start)],
+            [],
+        )
+        return copy
+
+    def predict_and_update(self, X: Array, last: Array, Y: Array) -> Array:
+        """(n, k, d) predictions of the experts, each made before the row is learned."""
+        R, y = self._columns(self.inputs.inputs(X), self.labels.inputs(last)), self._targets(Y)
+        F = [
+            expert.predict_and_update(R[:, start:stop], y)
+            for (start, stop), expert in zip(self.spans, self._experts(), strict=True)
+        ]
+        return self._predictions(np.stack(F, axis=1))
+
+    def predict(self, X: Array, last: Array) -> Array:
+        """(n, k, d) predictions of the experts."""
+        R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))
+        F = [
+            expert.predict(R[:, start:stop]) for (start, stop), expert in zip(self.spans, self._experts(), strict=True)
+        ]
+        return self._predictions(np.stack(F, axis=1))
+
+    def _add(self, start: int, stop: int, alpha: float, window: int | None, outputs: int) -> None:
+        limit, robust = (np.inf, np.inf) if self.classes else (DEVIATIONS, RESIDUALS)
+        ridge = DecayingRidge(stop - start, outputs, alpha, discount=discount_for(window), limit=limit, robust=robust)
+        self.spans.append([start, stop])
+        self.ridges.append(ridge)
+
+    def _targets(self, Y: Array) -> Array:
+        return Y if self.classes else self.labels.outputs(Y)
+
+    def _predictions(self, F: Array) -> Array:
+        return F if self.classes else self.labels.predictions(F)
+
+    def _columns(self, x: Array, lags: Array) -> Array:
+        n, (p, d) = len(x), (x.shape[1], lags.shape[1])
+        scale = np.sqrt(linear_weight(p + d))
+        R = np.empty((n, d + 1 + p + len(self.points)))
+        R[:, :d], R[:, d], R[:, d + 1 : d + 1 + p] = scale * lags, 1.0, scale * x
+        K = self.choice.kernel(self.choice.select(x, lags), self.points)
+        if n == 1:
+            R[0, d + 1 + p :] = dtrmv(self.whitening, K[0], lower=1)
+        else:
+            R[:, d + 1 + p :] = dtrmm(1.0, self.whitening, K.T, lower=1).T
+        return R

@@ -1,0 +1,170 @@
+"""Choices made from rows already seen: width, ridge, last label or not, and a metric of the inputs.
+
+Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
+predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from ovk._state import State
+from ovk._types import Array
+
+#: Numbers of rows after which choices are made anew.
+STAGES = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
+#: Rows kept for the next stage, and those among them that candidates are compared on.
+KEPT, COMPARED = 10_000, 600
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+#: Residuals count as at most this, in deviations of the outputs.
+LARGEST = 5.0
+#: Rows that a metric is learned on.
+METRIC_ROWS = (300, 600, 1200)
+#: Fits that a metric is learned by, each with the metric of the one before.
+METRIC_STEPS = 5
+#: A metric must lower the score by this share.
+GAIN = 0.02
+
+
+@dataclass
+class Choice(State):
+    """What a stage has chosen.
+
+    Parameters
+    ----------
+    lag : whether the last label is an input of the kernel
+    width : of the Gaussian exp(-|u - v|^2 / 2 width^2) of inputs times the metric
+    metric : (p + d,) or (p,) factor of each input
+    alpha, linear_alpha : ridges of the kernel and of the linear experts
+    """
+
+    lag: bool
+    width: float
+    metric: Array
+    alpha: float
+    linear_alpha: float
+
+    def select(self, X: Array, last: Array) -> Array:
+        """Inputs of the kernel."""
+        return np.hstack([X, last]) if self.lag else X
+
+    def kernel(self, U: Array, V: Array) -> Array:
+        """(n, m) Gaussian of inputs."""
+        factor = self.metric / (np.sqrt(2.0) * self.width)
+        U, V = U * factor, V * factor
+        D = np.einsum("ij,ij->i", U, U)[:, None] + np.einsum("ij,ij->i", V, V) - 2.0 * U @ V.T
+        values: Array = np.exp(-np.maximum(D, 0.0, out=D), out=D)
+        return values
+
+
+def choose(X: Array, last: Array, Y: Array, *, classes: bool, previous: Choice | None = None) -> Choice:
+    """The best candidate for the last rows.
+
+    Parameters
+    ----------
+    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units; classes are 0 and 1
+    previous : choice of the last stage, whose metric is a candidate
+    """
+    recent = slice(max(0, len(X) - COMPARED), None)
+    x, lags, y = X[recent], last[recent], np.nan_to_num(Y[recent])
+    linear = {lag: _linear(np.hstack([x, lags]) if lag else x, X.shape[1] + Y.shape[1]) for lag in (False, True)}
+
+    def compare(choice: Choice) -> float:
+        u = choice.select(x, lags)
+        return score(choice.kernel(u, u) + linear[choice.lag], y, choice.alpha, classes=classes)
+
+    linear_alpha = min(ALPHAS[::2], key=lambda alpha: score(linear[True], y, alpha, classes=classes))
+    medians = {lag: _median_distance(np.hstack([x, lags]) if lag else x) for lag in (False, True)}
+    starts = [
+        Choice(lag, width * medians[lag], np.ones(x.shape[1] + lag * lags.shape[1]), 0.1, linear_alpha)
+        for lag, width in product((False, True), WIDTHS)
+    ]
+    if previous is not None:
+        starts.append(replace(previous, linear_alpha=linear_alpha))
+    best = min(starts, key=compare)
+    best = min((replace(best, alpha=alpha) for alpha in ALPHAS), key=compare)
+    best = min((replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0)), key=compare)
+    if len(X) >= 200:
+        found = _with_metric(best, X, last, Y, compare)
+        if compare(found) < (1.0 - GAIN) * compare(best):
+            best = found
+    return best
+
+
+def score(K: Array, Y: Array, alpha: float, *, classes: bool) -> float:
+    """Mean of the squared progressive residuals over the second half of the rows."""
+    A = np.array(K, order="F")
+    A.flat[:: len(A) + 1] += alpha
+    C, info = dpotrf(A, lower=1, overwrite_a=1)
+    if info:
+        return float("inf")
+    e = np.diag(C)[:, None] * dtrsm(1.0, C, Y, lower=1)
+    if classes:
+        e = Y - np.clip(Y - e, 0.0, 1.0)
+    return float(np.mean(np.minimum(e[len(e) // 2 :] ** 2, LARGEST**2)))
+
+
+def _with_metric(choice: Choice, X: Array, last: Array, Y: Array, compare: Callable[[Choice], float]) -> Choice:
+    """The metric from gradients of fits of rows that `compare` does not count, and the best width with it."""
+    # The metric is learned on rows before the second half of the compared ones, which judges it: on few rows, in case
+    # that the stream has changed, or on more.
+    stop = len(X) - min(len(X), COMPARED) // 2
+    best, least = choice, float("inf")
+    for number in METRIC_ROWS:
+        rows, tried = slice(max(0, stop - number), stop), choice
+        U, y = choice.select(X[rows], last[rows]), np.nan_to_num(Y[rows])
+        L = _linear(U, X.shape[1] + Y.shape[1])
+        for _ in range(METRIC_STEPS):
+            metric = _gradient_metric(tried, U, y, L)
+            scaled = _median_distance(U * metric) / _median_distance(U * tried.metric)
+            widths = (width * scaled * tried.width for width in (0.7, 1.0, 1.4))
+            scores = {
+                candidate.width: (compare(candidate), candidate)
+                for candidate in (replace(tried, metric=metric, width=width) for width in widths)
+            }
+            now, tried = min(scores.values(), key=lambda pair: pair[0])
+            if now < least:
+                best, least = tried, now
+    return best
+
+
+def _gradient_metric(choice: Choice, U: Array, Y: Array, linear: Array) -> Array:
+    """Root mean squared gradient of the fit along each input; the largest is 1."""
+    K = choice.kernel(U, U)
+    A = np.asfortranarray(K + linear)
+    A.flat[:: len(A) + 1] += max(choice.alpha, 1e-3)
+    C, info = dpotrf(A, lower=1, overwrite_a=1)
+    if info:
+        return choice.metric
+    coefficients = dtrsm(1.0, C, dtrsm(1.0, C, Y, lower=1), lower=1, trans_a=1)
+    total = np.zeros(U.shape[1])
+    factor = (choice.metric / choice.width) ** 2
+    for c in coefficients.T:
+        # d/du_j sum_i c_i k(u, u_i) = sum_i c_i k(u, u_i) (u_ij - u_j) factor_j, and the linear part.
+        gradient = ((K * c) @ U - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
+        total += np.mean(gradient**2, axis=0)
+    metric = np.sqrt(total)
+    return np.maximum(metric / metric.max(), 1e-3) if metric.max() > 0.0 else choice.metric
+
+
+def linear_weight(inputs: int) -> float:
+    """Weight of the linear kernel beside the Gaussian."""
+    return 1.0 / inputs
+
+
+def _linear(U: Array, inputs: int) -> Array:
+    return 1.0 + linear_weight(inputs) * U @ U.T
+
+
+def _median_distance(U: Array) -> float:
+    some = U[:: max(1, len(U) // 200)]
+    D = np.sqrt(np.maximum(((some[:, None] - some) ** 2).sum(axis=2), 0.0))
+    positive = D[D > 0.0]
+    return float(np.median(positive)) if len(positive) else 1.0

@@ -1,0 +1,1 @@
+"""First-order learners: one gradient step for each example, in exact blocks."""

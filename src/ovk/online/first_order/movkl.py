@@ -1,0 +1,270 @@
+"""Learning from a stream with many operator-valued kernels at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._diverged import Diverged
+from ovk._named_outputs import NamedOutputs
+from ovk._params import Parameters, positive
+from ovk._transactions import Transactional, reads
+from ovk._types import Array
+from ovk.batch.curves.curve_outputs import bind_grid, has_curve_operator
+from ovk.batch.tuning.kernel_grid import kernel_grid
+from ovk.curves import Grid
+from ovk.curves.grid import as_grid
+from ovk.online.first_order.olok import OLOK
+from ovk.operators import Identity
+from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
+from ovk.targets import check_inputs, check_targets
+
+#: Longest outputs whose squared errors can be added up.
+LARGEST = 1e145
+
+
+class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters):
+    """A learner for each kernel, and one for their even sum; a forecaster weighs them by what they got right so far.
+
+    Every learner predicts each row before it learns it. The prediction is the mean under the weights
+
+        p_k proportional to exp(-eta L_k),   L_k = sum of |z_k - y|^2 over the rows before,   eta = 1 / (8 B^2),
+
+    of the learners' predictions z_k, shortened to length B (the exponentially weighted average forecaster). Rows can
+    arrive one at a time or in chunks of any sizes: the result is the same.
+
+    **Guarantee.** If `bound` B is given and |y| <= B in all rows, then after any number of rows of any stream the sum
+    of squared errors is at most that of the best of the m learners plus 8 B^2 ln m, because exp(-eta |z - y|^2) is
+    concave in z. So the regret against any function is that of the best learner for its kernel, plus a constant.
+    Without `bound` the largest |y| so far takes its place, and there is no guarantee. The competitors are the single
+    kernels and their even sum, not every combination of kernels as in the batch `MovKL`.
+
+    With ``against="combinations"`` the competitors are all fixed combinations sum_k q_k z_k of the learners'
+    predictions, q_k >= 0 and sum q_k = 1: the weights follow the gradients 2 <z - y, z_k> in the place of the losses,
+    with eta_t = sqrt(4 ln m / t) / (8 B^2) (exponentiated gradient), and the sum of squared errors is at most that of
+    the best combination plus 8 B^2 sqrt(T ln m). That is a weaker bound against stronger competitors: of use where
+    learners err in different ways. It is about combinations of predictions, not of kernels inside one function.
+
+    Parameters
+    ----------
+    kernels : sequence of operator-valued kernels, optional
+        By default `kernel_grid` of the first rows that arrive, as in `MovKL`.
+    learner : online learner with a parameter `kernel`, default ``OLOK(alpha=1e-3, schedule="auto", warm_up=0)``
+        The pattern of all learners; give it a `truncation` for constant memory.
+    even : bool
+        Have a learner for the even sum of all kernels too.
+    bound : float > 0, optional
+        B, a bound of |y| (for curves, of the square root of the integral of y^2).
+    grid : `Grid` or its points, optional
+        Outputs are curves on this grid.
+    against : "learners" or "combinations"
+        Whom the forecaster competes with: the best learner, or the best fixed combination of them.
+
+    Attributes
+    ----------
+    weights_ : (m,) p, the last entry that of the even sum
+    losses_ : (m,) sums of squared errors
+    slopes_ : (m,) sums of the gradients that ``against="combinations"`` follows
+    learners_ : the learners
+    t_ : rows seen
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OnlineMovKL
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import Identity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (400, 1))
+    >>> Y = np.sin(2 * X) + 0.1 * rng.standard_normal((400, 2))
+    >>> model = OnlineMovKL([Gaussian(s) * Identity() for s in (0.01, 0.7, 50.0)], bound=2.5).fit(X, Y)
+    >>> model.weights_.argmax()
+    np.int64(1)
+    """
+
+    _defaults_for_old_files = {"against": "learners", "slopes_": 0.0}
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        learner: Any = None,
+        *,
+        even: bool = True,
+        bound: float | None = None,
+        grid: Any = None,
+        against: str = "learners",
+    ) -> None:
+        self.kernels = kernels
+        self.learner = learner
+        self.even = even
+        self.bound = bound
+        self.grid = grid
+        self.against = against
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything and learn from the rows in their order, once."""
+        with self._transaction() as work:
+            for name in [name for name in vars(work) if name.endswith("_") and not name.startswith("_")]:
+                delattr(work, name)
+            work._learn(X, y, whole=True)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Go on learning."""
+        self.predict_then_learn(X, y)
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any) -> Array:
+        """Predict each row before learning from it: (n, d), or (n,) if y was one-dimensional."""
+        with self._transaction() as work:
+            return work._named(work._learn(X, y, whole=False), X)
+
+    def _learn(self, X: Any, y: Any, *, whole: bool) -> Array:
+        """`whole`: these are all the data there will be, so every output must be seen in them."""
+        first = not hasattr(self, "learners_")
+        X = check_inputs(self, X, reset=first, dtype=np.float64)
+        targets = check_targets(y, len(X), None, None, X, part=not whole)
+        Y, single = targets.Y, targets.single
+        if first:
+            self._learn_names(y, targets.d)
+            self._begin(X, Y, single)
+        elif Y.shape[1] != self.n_outputs_:
+            raise ValueError(f"y has {Y.shape[1]} outputs but the model has learned {self.n_outputs_}")
+        else:
+            self._check_names(y)
+        Y = Y if self.grid_ is None else Y * self.grid_.roots()
+        each = np.stack([learner.predict_then_learn(X, Y) for learner in self.learners_])
+        result = self._forecast(each.reshape(len(each), *Y.shape), Y)
+        result = result if self.grid_ is None else result / self.grid_.roots()
+        return result[:, 0] if self.single_output_ else result
+
+    def _begin(self, X: Array, Y: Array, single: bool) -> None:
+        if self.bound is not None:
+            positive(self.bound, "bound")
+        if self.against not in ("learners", "combinations"):
+            raise ValueError(f"against must be 'learners' or 'combinations', got {self.against!r}")
+        d = Y.shape[1]
+        kernels = self._given()
+        curves = self.grid is not None or any(has_curve_operator(kernel) for kernel in kernels)
+        self.grid_ = None if not curves else Grid.regular(d) if self.grid is None else as_grid(self.grid)
+        if self.grid_ is not None and len(self.grid_) != d:
+            raise ValueError(f"grid has {len(self.grid_)} points but y has {d} columns")
+        if not kernels:
+            kernels = list(kernel_grid(X, operators=None if curves else [Identity()]))
+        resolved = [self._placed(kernel).resolve(X, d) for kernel in kernels]
+        if self.even and len(resolved) > 1:
+            resolved.append(WeightedSum(list(resolved), np.full(len(resolved), 1.0 / len(resolved))))
+        pattern = OLOK(alpha=1e-3, schedule="auto", warm_up=0) if self.learner is None else self.learner
+        self.learners_ = [clone(pattern).set_params(kernel=kernel) for kernel in resolved]
+        self.losses_, self.slopes_ = np.zeros(len(resolved)), np.zeros(len(resolved))
+        self.largest_ = 0.0
+        self.t_ = 0
+        self.n_outputs_, self.single_output_ = d, single
+
+    def _given(self) -> list[OperatorKernel]:
+        if self.kernels is None:
+            return []
+        if isinstance(self.kernels, OperatorKernel) or not isinstance(self.kernels, Sequence) or not self.kernels:
+            raise ValueError(f"kernels must be a sequence of at least one kernel, got {self.kernels!r}")
+        return [as_operator_kernel(kernel) for kernel in self.kernels]
+
+    def _placed(self, kernel: OperatorKernel) -> Any:
+        return clone(kernel) if self.grid_ is None else bind_grid(clone(kernel), self.grid_)
+
+    def _forecast(self, each: Array, Y: Array) -> Array:
+        """Predictions of the rows (n, d) from those of the learners (m, n, d), each with the weights before it.
+
+        Sums run in the order of the rows, from where the last chunk ended, so that chunks make no difference.
+        """
+        seen = ~np.isnan(Y)
+        with np.errstate(over="ignore"):
+            lengths = np.sqrt(np.where(seen, Y, 0.0) ** 2 @ np.ones(Y.shape[1]))
+        # Sums of squared errors over all rows are what the weights are made of.
+        if len(Y) and lengths.max() > LARGEST:
+            raise Diverged(
+                f"OnlineMovKL cannot weigh outputs as large as {lengths.max():.3g}, whose squares leave the range of "
+                "numbers: divide y by a constant. Nothing of this call was learned"
+            )
+        largest = np.maximum.accumulate(np.concatenate([[self.largest_], lengths]))
+        radius = largest[:-1] if self.bound is None else np.full(len(Y), float(self.bound))
+        each = shortened(each, radius)
+        squares = np.where(seen, each - np.where(seen, Y, 0.0), 0.0) ** 2 @ np.ones(Y.shape[1])
+        losses = np.cumsum(np.vstack([self.losses_, np.nan_to_num(squares.T)]), axis=0)
+        if self.against == "combinations":
+            result = self._follow_slopes(each, Y, radius)
+        else:
+            result = np.einsum("nm,mnd->nd", forecaster_weights(losses[:-1], radius), each)
+        self.losses_, self.largest_, self.t_ = losses[-1].copy(), float(largest[-1]), self.t_ + len(Y)
+        return result
+
+    def _follow_slopes(self, each: Array, Y: Array, radius: Array) -> Array:
+        """Exponentiated gradient, row by row: each prediction decides where the next weights go."""
+        result, slopes = np.empty(Y.shape), np.zeros(len(each)) + self.slopes_
+        for j, (y, B) in enumerate(zip(Y, radius, strict=True)):
+            result[j] = slope_weights(slopes, self.t_ + j + 1, float(B)) @ each[:, j]
+            slopes += 2.0 * each[:, j] @ np.where(np.isnan(y), 0.0, result[j] - y)
+        self.slopes_ = slopes
+        return result
+
+    @property
+    @reads
+    def weights_(self) -> Array:
+        """The weights of the learners now."""
+        check_is_fitted(self, "learners_")
+        radius = self.largest_ if self.bound is None else float(self.bound)
+        if self.against == "combinations":
+            return slope_weights(self.slopes_, self.t_ + 1, radius)
+        weights: Array = forecaster_weights(self.losses_[None], np.array([radius]))[0]
+        return weights
+
+    @reads
+    def predict(self, X: Any) -> Array:
+        """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
+        check_is_fitted(self, "learners_")
+        asked, X = X, check_inputs(self, X, reset=False, dtype=np.float64)
+        radius = self.largest_ if self.bound is None else float(self.bound)
+        each = np.stack([learner.predict(X).reshape(len(X), -1) for learner in self.learners_])
+        result = np.einsum("m,mnd->nd", self.weights_, shortened(each, np.full(len(X), radius)))
+        result = np.asarray(result if self.grid_ is None else result / self.grid_.roots())
+        return result[:, 0] if self.single_output_ else self._named(result, asked)
+
+
+def shortened(Z: Array, radius: Array) -> Array:
+    """Predictions (m, n, d), those longer than the radius of their row (n,) brought to it."""
+    lengths = np.sqrt(Z**2 @ np.ones(Z.shape[2]))
+    return np.asarray(Z * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))[:, :, None])
+
+
+def slope_weights(slopes: Array, t: int, radius: float) -> Array:
+    """exp(-eta_t g_k), normalised, (m,), from sums of gradients g, with eta_t = sqrt(4 ln m / t) / (8 B^2).
+
+    >>> import numpy as np
+    >>> slope_weights(np.array([0.0, 0.0]), 1, 1.0)
+    array([0.5, 0.5])
+    """
+    eta = np.sqrt(4.0 * np.log(len(slopes)) / t) / max(8.0 * radius**2, 1e-300)
+    weights = np.exp(-eta * (slopes - slopes.min()))
+    return np.asarray(weights / weights.sum())
+
+
+def forecaster_weights(losses: Array, radius: Array) -> Array:
+    """exp(-L_k / (8 B^2)), normalised, (n, m), from losses (n, m) and bounds (n,).
+
+    >>> import numpy as np
+    >>> forecaster_weights(np.array([[0.0, 8 * np.log(3)]]), np.array([1.0]))
+    array([[0.75, 0.25]])
+    """
+    rates = 1.0 / np.maximum(8.0 * radius**2, 1e-300)
+    exponents = -rates[:, None] * (losses - losses.min(axis=1, keepdims=True))
+    weights = np.exp(exponents)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -1,0 +1,1 @@
+"""Second-order learners: ridge regression along a stream, in exact blocks."""

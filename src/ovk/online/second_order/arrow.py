@@ -1,0 +1,298 @@
+"""Ridge regression of coupled outputs with missing labels: the normal matrix is an arrow.
+
+The outputs are coupled by T = F F' + diag(delta) with F (d, r). Output j then has the weights
+
+    w_j = v_j + (f_j' (x) I) u,
+
+where v_j is its own and u is shared by all outputs. Instead of one (m d) x (m d) matrix, the normal equations have d
+blocks of size m x m and a border of size r m. Let G_j be the sum of phi phi', and b_j that of phi y_j, over the rows
+where output j was observed. At the start of a block of rows
+
+    N_j = (I + (delta_j / alpha) G_j)^-1,        K_j = (alpha / delta_j) (I - N_j)
+                                                 (N_j = I and K_j = G_j where delta_j = 0),
+    S_u = alpha I + sum_j f_j f_j' (x) K_j = L_u L_u',
+    u   = S_u^-1 sum_j f_j (x) N_j b_j,
+    w_j = N_j ((delta_j / alpha) b_j + (f_j' (x) I) u).
+
+For the rows Phi of the block let P_j = Phi N_j, own_j = (delta_j / alpha) P_j Phi' and
+q_ij = L_u^-1 (f_j (x) N_j phi_i). All pairs of a row and an output have the joint covariance
+
+    H[(i, j), (k, l)] = q_ij' q_kl + [j = l] own_j[i, k].
+
+Let o be the observed pairs in the order of rows, C C' = I + H_oo, base_ij = phi_i' w_j and e = C^-1 (y_o - base_o).
+Then
+
+    ridge_i = base_i + W_i e,        W_i = H_io C'^-1 over the pairs o of the rows before i,
+
+and the forecaster of Azoury, Vovk and Warmuth solves (I + H_ii - W_i W_i') z = ridge_i.
+
+At the end of a block N_j is corrected by Woodbury's identity; now and then it is computed afresh, against rounding, and
+after every block if rows are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from ovk._types import Array, Indices, Mask
+from ovk.features.sums import ROUNDING, RidgeFactor
+from ovk.online.second_order.block_ridge import ProgressiveRidge
+from ovk.online.second_order.growing_cholesky import RowForecast, floor, shifted_cholesky
+from ovk.online.second_order.stream_sums import AllRowsSums
+from ovk.solvers.triangular import solve_lower, whitened_rows
+
+#: A block has about this many observed labels, or half as many as the border is wide, and at most so many points.
+PAIRS, MOST_PAIRS, POINTS = 160, 768, 64
+#: N is computed afresh in the first so many blocks, which change it most, and then every so many blocks.
+FIRST_BLOCKS, REFRESH = 8, 32
+
+
+def _none(*shape: int) -> Callable[[], Array]:
+    return lambda: np.empty(shape)
+
+
+@dataclass
+class ArrowRidge(ProgressiveRidge, kind="arrow"):
+    """Ridge regression of coupled outputs on features, which predicts each row before it learns its observed labels.
+
+    Attributes
+    ----------
+    F, delta : (d, r) and (d,); the outputs are coupled by T = F F' + diag(delta)
+    alpha : ridge parameter
+    N : (d, m, m) at the start of the block; empty while it has to be computed afresh
+    blocks, pairs, learned : how many blocks, observed labels and points there were
+    ridge : ridge of the block: alpha, decayed if the sums decay, and above their rounding
+    border, weights : the factor of S_u, and w (d, m)
+    rows : (n, m) rows of the block so far
+    where, labels : (s, 2) row and output of the labels observed in it, and (s,) these labels
+    whitened : (s, r m) their q
+    factor, errors : C and e
+    points : how many points of the block count for the clock
+    projected : (d, ., m) P of its rows, piece by piece
+    """
+
+    _state_classes = {"border": RidgeFactor}
+
+    F: Array
+    delta: Array
+    alpha: float
+    N: Array = field(default_factory=_none(0, 0, 0))
+    blocks: int = 0
+    pairs: int = 0
+    learned: int = 0
+    ridge: float = 0.0
+    border: RidgeFactor | None = None
+    weights: Array = field(default_factory=_none(0, 0))
+    rows: Array = field(default_factory=_none(0, 0))
+    where: Indices = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    labels: Array = field(default_factory=_none(0))
+    whitened: Array = field(default_factory=_none(0, 0))
+    factor: Array = field(default_factory=_none(0, 0))
+    errors: Array = field(default_factory=_none(0))
+    points: int = 0
+    projected: list[Array] = field(default_factory=list)
+    #: Whether N belongs to this object alone, and may be changed in place.
+    _own: bool = field(default=False, init=False, repr=False, compare=False)
+
+    def block_size(self, m: int) -> int:
+        pairs: int = min(max(PAIRS, self.F.shape[1] * m // 2), MOST_PAIRS)
+        return max(1, min(POINTS, pairs * max(self.learned, 1) // max(self.pairs, len(self.delta))))
+
+    def start_block(self, points: int) -> None:
+        """Compute N, L_u and the weights w_j."""
+        B = self.sums.labels()
+        m, d = B.shape
+        r, own = self.F.shape[1], self.delta > 0.0
+        ridge = self.alpha * self.sums.ridge_factor()
+        if len(self.N) == 0 or not own.all():
+            G = self.sums.total().S
+            # A ridge below the rounding of the sums says nothing.
+            scale = (np.diagonal(G, axis1=1, axis2=2).max(initial=0.0, axis=1) * self.coupling().diagonal()).max()
+            ridge = max(ridge, ROUNDING * float(scale))
+        else:
+            ridge = self.ridge
+        if len(self.N) == 0 or ridge != self.ridge:
+            self.N = np.empty(G.shape)
+            for j, delta in enumerate(self.delta):
+                self.N[j] = _inverse(delta / ridge * G[j])
+            self._own = True
+        self.ridge = ridge
+        # sum_j f_j f_j' (x) K_j without making the K_j.
+        outer = (self.F[:, :, None] * self.F[:, None, :]).reshape(d, r * r)
+        c = np.divide(ridge, self.delta, out=np.zeros(d), where=own)
+        S = -(outer * c[:, None]).T @ self.N.reshape(d, m * m)
+        S[:, :: m + 1] += (c @ outer)[:, None]
+        if not own.all():
+            S += outer[~own].T @ G[~own].reshape(-1, m * m)
+        S = S.reshape(r, r, m, m).transpose(0, 2, 1, 3).reshape(r * m, r * m)
+        self.border = RidgeFactor.from_lower(S, ridge)
+        Nb = (self.N @ B.T[..., None])[..., 0]
+        u = self.border.solve((self.F.T @ Nb).reshape(-1, 1)).reshape(r, m)
+        self.weights = (self.delta / ridge)[:, None] * Nb + (self.N @ (self.F @ u)[..., None])[..., 0]
+        self.rows, self.whitened = np.empty((0, m)), np.empty((0, r * m))
+        self.where, self.labels, self.errors = np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty(0)
+        self.factor, self.points, self.projected = np.empty((0, 0)), 0, []
+
+    def coupling(self) -> Array:
+        """T."""
+        return self.F @ self.F.T + np.diag(self.delta)
+
+    def predict(self, Phi: Array) -> RowForecast:
+        factors = self.sums.row_factors(np.array([self.points]))
+        if factors is not None:
+            Phi = factors * Phi
+        Q, P, base = self._project(Phi)
+        n, d = base.shape
+        q = Q.reshape(n, d, -1)
+        H = q @ q.transpose(0, 2, 1)
+        H[:, range(d), range(d)] += np.einsum("jim,im->ij", P, Phi) * (self.delta / self.ridge)
+        f = floor(np.einsum("naa->na", H))
+        if len(self.errors):
+            W = whitened_rows(self.factor, self._cross(Q, P))
+            base = base + (W @ self.errors).reshape(n, d)
+            w = W.reshape(n, d, -1)
+            H -= w @ w.transpose(0, 2, 1)
+        return RowForecast(base if factors is None else base / factors, H / f)
+
+    def predict_and_update(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RowForecast:
+        if Phi.shape[1] > self.weights.shape[1]:
+            # The block identities want the same features throughout; where a block ends makes no difference.
+            self.commit(Phi.shape[1])
+            self.start_block(len(Phi))
+        factors = self.sums.row_factors(self.points + np.cumsum(learned) - learned)
+        if factors is not None:
+            factors = factors[:, None]
+            Phi, Y = factors * Phi, factors * Y
+        Q, P, base = self._project(Phi)
+        n, d = Y.shape
+        o, old = np.flatnonzero(observed), len(self.errors)
+        row, output = np.divmod(o, d)
+        # Covariances of all pairs with the observed ones only: these are few if many labels are missing.
+        H = Q @ Q[o].T
+        own = (P @ Phi.T) * (self.delta / self.ridge)[:, None, None]
+        H.reshape(n, d, -1)[:, output, np.arange(len(o))] += own[output, :, row].T
+        q = Q.reshape(n, d, -1)
+        inner = q @ q.transpose(0, 2, 1)
+        inner[:, range(d), range(d)] += np.diagonal(own, axis1=1, axis2=2).T
+        f = floor(np.einsum("naa->na", inner))
+        Z = base.reshape(-1)
+        W = np.empty((n * d, 0))
+        if old:
+            W = whitened_rows(self.factor, self._cross(Q, P))
+            H -= W @ W[o].T
+            Z += W @ self.errors
+        if len(o):
+            C = shifted_cholesky(H[o], f)
+            e = solve_lower(C, (Y.reshape(-1)[o] - Z[o])[:, None])[:, 0]
+            # H C'^-1 = C - C'^-1 between observed pairs, and C'^-1 has nothing where the second comes before the first.
+            V, others = np.empty((n * d, len(o))), np.flatnonzero(~observed)
+            V[o] = C
+            V[others] = whitened_rows(C, H[others])
+            V.reshape(n, d, len(o))[...] *= (row < np.arange(n)[:, None])[:, None]
+            Z += V @ e
+            self._remember(o, Q, Y, C, e, W)
+            W = np.hstack([W, V]) if old else V
+        self.rows, self.projected = np.vstack([self.rows, Phi]), [*self.projected, P]
+        self.points += int(learned.sum())
+        w = W.reshape(n, d, -1)
+        inner -= w @ w.transpose(0, 2, 1)
+        ridge = Z.reshape(n, d)
+        return RowForecast(ridge if factors is None else ridge / factors, inner / f)
+
+    def commit(self, m: int) -> None:
+        """Add the rows of the block to the sums and bring N up to date."""
+        grown = m > len(self.sums.labels())
+        self.sums.transform(lambda sums: sums.padded(m))
+        self.learned, self.pairs = self.learned + self.points, self.pairs + len(self.errors)
+        if len(self.rows):
+            Y = np.full((len(self.rows), len(self.delta)), np.nan)
+            Y[self.where[:, 0], self.where[:, 1]] = self.labels
+            self.blocks += 1
+            fresh = grown or self.blocks <= FIRST_BLOCKS or self.blocks % REFRESH == 0
+            if fresh or not isinstance(self.sums, AllRowsSums):
+                self.N = np.empty((0, 0, 0))
+            else:
+                self._correct()
+            rows = np.pad(self.rows, ((0, 0), (0, m - self.rows.shape[1])))
+            self.sums.add(rows, Y, self.points)
+        elif grown:
+            self.N = np.empty((0, 0, 0))
+        self.rows, self.points = self.rows[:0], 0
+
+    def merge(self, other: ProgressiveRidge) -> None:
+        super().merge(other)
+        self.N = np.empty((0, 0, 0))
+
+    def _correct(self) -> None:
+        """N after the rows of the block, by Woodbury's identity."""
+        if not self._own:
+            self.N, self._own = self.N.copy(), True
+        projected = self.projected[0] if len(self.projected) == 1 else np.concatenate(self.projected, axis=1)
+        for j, delta in enumerate(self.delta):
+            index = self.where[self.where[:, 1] == j, 0]
+            if len(index) and delta > 0.0:
+                c, p = delta / self.ridge, projected[j][index]
+                A = c * p @ self.rows[index].T
+                A.flat[:: len(A) + 1] += 1.0
+                R = dtrsm(np.sqrt(c), dpotrf(A.T, lower=1)[0], p, lower=1)
+                self.N[j] -= R.T @ R
+
+    def _fork(self) -> Self:
+        other = super()._fork()
+        # Both of them share N now.
+        self._own = other._own = False
+        return other
+
+    def _project(self, Phi: Array) -> tuple[Array, Array, Array]:
+        """q (n d, r m) of all pairs, P (d, n, m) and base (n, d)."""
+        n, (d, m), r = len(Phi), self.weights.shape, self.F.shape[1]
+        P = Phi @ self.N
+        assert self.border is not None
+        Q = np.empty((n, d, r, m))
+        for j in range(d):
+            np.multiply(P[j][:, None, :], self.F[j][:, None], out=Q[:, j])
+        return self.border.whiten_rows(Q.reshape(n * d, r * m)), P, Phi @ self.weights.T
+
+    def _cross(self, Q: Array, P: Array) -> Array:
+        """(n d, s) covariance of new pairs with the observed ones of the block so far."""
+        d, n = P.shape[:2]
+        H = (Q @ self.whitened.T).reshape(n, d, -1)
+        row, output = self.where.T
+        own = (P @ self.rows.T) * (self.delta / self.ridge)[:, None, None]
+        H[:, output, np.arange(len(output))] += own[output, :, row].T
+        return H.reshape(n * d, -1)
+
+    def _remember(self, o: Indices, Q: Array, Y: Array, C: Array, e: Array, W: Array) -> None:
+        """Add the observed pairs `o` of new rows to those of the block."""
+        d, old, new = Y.shape[1], len(self.errors), len(e)
+        where = np.stack([len(self.rows) + o // d, o % d], axis=1)
+        if old:
+            factor = np.zeros((old + new, old + new))
+            factor[:old, :old], factor[old:, old:], factor[old:, :old] = self.factor, C, W[o]
+            C = factor
+        self.factor = C
+        self.where, self.whitened = np.vstack([self.where, where]), np.vstack([self.whitened, Q[o]])
+        self.labels, self.errors = np.append(self.labels, Y.reshape(-1)[o]), np.append(self.errors, e)
+
+
+def _inverse(A: Array) -> Array:
+    """(I + A)^-1 for A that is positive semi-definite but for rounding, and whose diagonal is changed."""
+    if len(A) == 0:
+        return A
+    A.flat[:: len(A) + 1] += 1.0
+    root, failed = dpotrf(A.T, lower=1)
+    if failed:
+        values, vectors = np.linalg.eigh(A)
+        eigen: Array = (vectors / np.maximum(values, 1.0)) @ vectors.T
+        return eigen
+    inverse, _ = dpotri(root, lower=1, overwrite_c=1)
+    # Its upper triangle is 0.
+    full: Array = inverse + inverse.T
+    full.flat[:: len(A) + 1] *= 0.5
+    return full

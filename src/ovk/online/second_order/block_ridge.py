@@ -1,0 +1,312 @@
+"""Progressive ridge regression on finite features, in exact blocks.
+
+With whitened features phi, S = sum phi phi', B = sum phi y' over the rows before a block and A = S + ridge I = L L':
+
+    U = Phi L'^-1,   z = L^-1 B,   base = U z,   I + U U' = C C',   ridge = base + tril(C, -1) C^-1 (Y - base),
+
+all products of matrices, and the result of one row at a time (`GrowingCholesky`). At the end of the block
+S += Phi'Phi and B += Phi'Y. The ridge is added when A is factored, so it neither decays nor drifts. A block may
+also come in pieces: what of it is there is kept as C and U.
+
+A feature that is added within a block was zero before: A gains a diagonal of the ridge.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from ovk._state import State
+from ovk._types import Array, Mask
+from ovk.features.sums import FeatureSums, RidgeFactor
+from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecast
+from ovk.online.second_order.stream_sums import StreamSums
+
+#: Points of a block of `BlockRidge`.
+SMALLEST_BLOCK, LARGEST_BLOCK = 128, 512
+
+
+def block_size(m: int) -> int:
+    """Points of a block with m features: half of them balances the factor of A against that of the block."""
+    return min(max(SMALLEST_BLOCK, 32 * (m // 64)), LARGEST_BLOCK)
+
+
+@dataclass
+class OutputGroup(State):
+    """Outputs with the same ridge: columns `start` to `stop` of B. Those with an infinite ridge stay at zero."""
+
+    ridge: float
+    start: int
+    stop: int
+
+    @property
+    def columns(self) -> slice:
+        return slice(self.start, self.stop)
+
+
+@dataclass
+class ProgressiveRidge(State, ABC):
+    """Ridge regression of several outputs on the same features, block after block.
+
+    Attributes
+    ----------
+    sums : over the rows before the block
+    """
+
+    _state_classes = {"sums": StreamSums}
+
+    sums: StreamSums
+
+    @abstractmethod
+    def block_size(self, m: int) -> int:
+        """How many points a block with m features should have."""
+
+    @abstractmethod
+    def start_block(self, points: int) -> None:
+        """Start a block of at most so many points."""
+
+    @abstractmethod
+    def predict_and_update(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RowForecast:
+        """Predict points, each from all before it, and learn what was observed of them.
+
+        Parameters
+        ----------
+        Phi : features, with as many rows for each point as the features have
+        Y, observed : (n, k) outputs, and which of them were observed
+        learned : (n,) which points count for the clock of a learner that forgets
+        last : whether these are the last points of the block
+        """
+
+    @abstractmethod
+    def predict(self, Phi: Array) -> RowForecast:
+        """Predict points, each by itself, from all that was learned."""
+
+    @abstractmethod
+    def commit(self, m: int) -> None:
+        """End the block: add its rows to the sums, which have m features from now on."""
+
+    def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
+        """Add what points of the past say about new features, between blocks; `ages`: how many points ago they came."""
+        self.sums.add_for_new_features(new, Phi, np.where(observed, Y, np.nan), ages)
+
+    def merge(self, other: ProgressiveRidge) -> None:
+        """Add the sums of another, between blocks."""
+        self.sums.merge(other.sums)
+
+
+@dataclass
+class GroupBlock(State):
+    """A group of outputs during a block.
+
+    Attributes
+    ----------
+    ridge : what is added to S
+    factor, z : the factor L of A, and L^-1 B, at the start of the block
+    U : (j, m) whitened rows of the block so far, a view of an array with room for others where single rows came
+    triangle : the Cholesky factor C of their Gram matrix
+    """
+
+    _state_classes = {"factor": RidgeFactor, "triangle": GrowingCholesky}
+
+    ridge: float
+    factor: RidgeFactor
+    z: Array
+    U: Array
+    triangle: GrowingCholesky
+    _room: Array | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles of the view would no longer be views.
+        return GroupBlock, (self.ridge, self.factor, self.z, self.U, self.triangle)
+
+    @classmethod
+    def start(cls, group: OutputGroup, ridge: float, total: FeatureSums, rows: int) -> GroupBlock:
+        """Start a block of at most so many rows after those of `total`."""
+        B = np.ascontiguousarray(total.B[:, group.columns])
+        factor = total.factor(ridge)
+        triangle = GrowingCholesky(group.stop - group.start, rows)
+        return cls(ridge, factor, factor.whiten_columns(B), np.empty((0, len(B))), triangle)
+
+    def whiten(self, Phi: Array) -> Array:
+        """Phi A^-1/2; features that the block did not start with have the ridge alone."""
+        m = len(self.z)
+        if Phi.shape[1] == m:
+            return self.factor.whiten_rows(Phi)
+        old = self.factor.whiten_rows(np.ascontiguousarray(Phi[:, :m]))
+        return np.concatenate([old, Phi[:, m:] / self.ridge**0.5], axis=1)
+
+    def base(self, U: Array) -> Array:
+        """Predictions of whitened rows from the sums at the start of the block."""
+        return U[:, : len(self.z)] @ self.z
+
+    def cross(self, U: Array) -> Array:
+        """Gram matrix of the block so far with other rows."""
+        return self.U @ U[:, : self.U.shape[1]].T
+
+    def append(self, U: Array) -> None:
+        """Keep rows that the triangle has learned."""
+        new = U.shape[1] - self.U.shape[1]
+        self.U = np.concatenate([np.pad(self.U, ((0, 0), (0, new))) if new else self.U, U])
+        self._room = None
+
+    def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, float]:
+        """The block with one more row, of the features that it started with; ridge prediction (k,) and leverage."""
+        u = self.factor.whiten_row(phi)
+        triangle, ridge, h = self.triangle.after_row(self.U @ u, float(u @ u), u @ self.z, y)
+        n, room = len(self.U), self._room
+        if room is None or n == len(room):
+            room = np.empty((max(self.triangle.panel, n + 1), len(u)))
+            room[:n] = self.U
+        room[n] = u
+        return self._with(triangle=triangle, U=room[: n + 1], _room=room), ridge, h
+
+    def predict_row(self, phi: Array) -> tuple[Array, float]:
+        """Ridge prediction (k,) and leverage of a row; nothing is learned."""
+        u = self.factor.whiten_row(phi)
+        _, ridge, h = self.triangle.predict_row(self.U @ u, float(u @ u), u @ self.z)
+        return ridge, h
+
+
+@dataclass
+class BlockRidge(ProgressiveRidge, kind="block"):
+    """Ridge regression of outputs that are observed together, or of rows of their own for each output.
+
+    Attributes
+    ----------
+    groups : outputs by their ridge
+    per : number of rows of a point, which are predicted together; with several there is one column for all outputs
+    blocks : the block so far, for each group; None for a group that stays at zero
+    pending : features and labels of the block so far
+    points : how many points these are
+    """
+
+    _state_classes = {"groups": OutputGroup, "blocks": GroupBlock}
+
+    groups: list[OutputGroup]
+    per: int
+    blocks: list[GroupBlock | None] = field(default_factory=list)
+    pending: list[tuple[Array, Array]] = field(default_factory=list)
+    points: int = 0
+
+    def block_size(self, m: int) -> int:
+        return block_size(m)
+
+    def start_block(self, points: int) -> None:
+        total, factor = self.sums.total(), self.sums.ridge_factor()
+        self.blocks = [
+            GroupBlock.start(group, factor * group.ridge, total, points * self.per)
+            if np.isfinite(group.ridge)
+            else None
+            for group in self.groups
+        ]
+
+    def predict_and_update(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RowForecast:
+        if self.per == 1:
+            seen = np.asarray(observed.any(axis=1))
+        else:
+            Y, seen = Y.reshape(-1, 1), observed.reshape(-1)
+        before = self.points + np.cumsum(learned) - learned
+        factors = self.sums.row_factors(before)
+        if factors is not None:
+            factors = np.repeat(factors, self.per)[:, None]
+            Phi, Y = factors * Phi, factors * Y
+
+        def one(block: GroupBlock, columns: slice, U: Array) -> RowForecast:
+            labels = Y[:, columns]
+            found = block.triangle.predict_and_update(
+                block.cross(U), U @ U.T, block.base(U), labels, seen, self.per, keep=not last
+            )
+            if not last:
+                block.append(U[seen])
+            return found
+
+        forecast = self._each_group(Phi, factors, one)
+        self.pending.append((Phi, Y) if seen.all() else (Phi[seen], Y[seen]))
+        self.points += int(learned.sum())
+        return forecast
+
+    def predict(self, Phi: Array) -> RowForecast:
+        def one(block: GroupBlock, columns: slice, U: Array) -> RowForecast:
+            if self.per == 1:
+                own = np.einsum("ij,ij->i", U, U)
+            else:
+                points = U.reshape(-1, self.per, U.shape[1])
+                own = points @ points.transpose(0, 2, 1)
+            return block.triangle.predict(block.cross(U), own, block.base(U), self.per)
+
+        factors = self.sums.row_factors(np.array([self.points]))
+        return self._each_group(Phi if factors is None else factors * Phi, factors, one)
+
+    def takes_rows(self, m: int) -> bool:
+        """Whether `after_row` can learn rows of m features."""
+        return self.per == 1 and all(block is None or block.U.shape[1] == len(block.z) == m for block in self.blocks)
+
+    def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, Array]:
+        """The problem with one more row, (m,) and (k,) without gaps, and ridge prediction and leverages (k,) of it."""
+        s = self._row_factor()
+        if s != 1.0:
+            phi, y = s * phi, s * y
+        ridge, H, blocks = np.zeros(len(y)), np.zeros(len(y)), self.blocks.copy()
+        for i, (group, block) in enumerate(zip(self.groups, self.blocks, strict=True)):
+            if block is not None:
+                columns = group.columns
+                blocks[i], ridge[columns], H[columns] = block.after_row(phi, y[columns])
+        pending = [*self.pending, (phi[None], y[None])]
+        return self._with(blocks=blocks, pending=pending, points=self.points + 1), ridge / s, H
+
+    def predict_row(self, phi: Array) -> tuple[Array, Array]:
+        """Ridge prediction and leverages (k,) of a row; nothing is learned."""
+        s, k = self._row_factor(), self.groups[-1].stop
+        ridge, H = np.zeros(k), np.zeros(k)
+        for group, block in zip(self.groups, self.blocks, strict=True):
+            if block is not None:
+                ridge[group.columns], H[group.columns] = block.predict_row(s * phi)
+        return ridge / s, H
+
+    def _row_factor(self) -> float:
+        factors = self.sums.row_factors(np.array([self.points]))
+        return 1.0 if factors is None else float(factors[0])
+
+    def _each_group(
+        self, Phi: Array, factors: Array | None, one: Callable[[GroupBlock, slice, Array], RowForecast]
+    ) -> RowForecast:
+        """The forecasts of all groups side by side, from those of one at its whitened rows, which have factors."""
+        n, k = len(Phi) // self.per, self.groups[-1].stop
+        ridge = np.zeros((len(Phi), k))
+        H = np.zeros((n, k) if self.per == 1 else (n, self.per, self.per))
+        for group, block in zip(self.groups, self.blocks, strict=True):
+            if block is not None:
+                found = one(block, group.columns, block.whiten(Phi))
+                ridge[:, group.columns] = found.ridge
+                if self.per == 1:
+                    H[:, group.columns] = found.H[:, None]
+                else:
+                    H[...] = found.H
+        if factors is not None:
+            ridge /= factors
+        return RowForecast(ridge if self.per == 1 else ridge.reshape(n, self.per), H)
+
+    def commit(self, m: int) -> None:
+        self.sums.transform(lambda sums: sums.padded(m))
+        if len(self.pending) == 1 and self.pending[0][0].shape[1] == m:
+            self.sums.add(*self.pending[0], self.points)
+        elif self.pending:
+            Y = np.concatenate([Y for _, Y in self.pending])
+            self.sums.add(padded_rows([Phi for Phi, _ in self.pending], m), Y, self.points)
+        self.pending, self.points = [], 0
+
+    def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
+        if self.per == 1:
+            seen = np.asarray(observed.any(axis=1))
+        else:
+            Y, seen, ages = Y.reshape(-1, 1), observed.reshape(-1), np.repeat(ages, self.per)
+        self.sums.add_for_new_features(new, Phi[seen], Y[seen], ages[seen])
+
+
+def padded_rows(parts: list[Array], m: int) -> Array:
+    """Rows of features, one part after the other, with zeros for features that a part did not have yet."""
+    return np.concatenate([Phi if Phi.shape[1] == m else np.pad(Phi, ((0, 0), (0, m - Phi.shape[1]))) for Phi in parts])

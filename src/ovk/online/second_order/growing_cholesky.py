@@ -1,0 +1,252 @@
+"""A Cholesky factor that grows with the stream, and the progressive predictions that fall out of it.
+
+For rows with Gram matrix G (in units of the ridge), C C' = I + G. With e = C^-1 (y - base),
+
+    ridge_j = base_j + C_{j,<j} e_{<j},      1 + h_j = C_jj^2,
+
+is the ridge prediction of row j from the rows before it, and h_j its leverage: one factorisation holds all progressive
+predictions. The row's own label enters e_j alone, which its prediction does not touch.
+
+Where the ridge is so small that the 1 is lost beside G to rounding, a larger number f stands in its place: the noise
+of these rows is taken to be f ridges, h_j = C_jj^2 / f - 1.
+
+Rows of one point come together (d of them when outputs share a factor), and rows without a label are predicted but do
+not join the factor: with W = C^-1 G[seen, :], ridge_j = base_j + W_{<j}' e_{<j} and H_j = G_jj - W_{<j}' W_{<j}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ovk._state import State
+from ovk._types import Array, Mask
+from ovk.features.sums import ROUNDING
+from ovk.solvers.triangular import forward_row, solve_lower
+
+
+class RowForecast(NamedTuple):
+    """Ridge predictions (r, k) of rows before their labels, and leverages: (r,), or (points, d, d) with d rows each."""
+
+    ridge: Array
+    H: Array
+
+
+@dataclass
+class GrowingCholesky(State):
+    """The factor C by panels of rows, and e = C^-1 (y - base).
+
+    Panel i holds the rows from i panel on, up to its diagonal block: half the memory of a square, and nothing moves
+    when it grows.
+
+    Attributes
+    ----------
+    panels : (panel, start + panel) each, the last as far as it is in use, a view of an array with room for the rest
+    E : (panel, k) each, the last likewise
+    n : rows in all
+    panel : rows of a panel
+    """
+
+    k: int
+    panel: int
+    n: int = 0
+    panels: list[Array] = field(default_factory=list)
+    E: list[Array] = field(default_factory=list)
+    _room: tuple[Array, Array] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.panels:
+            # A file may hold rows that were never in use.
+            start = (len(self.panels) - 1) * self.panel
+            self.panels[-1], self.E[-1] = self.panels[-1][: self.n - start, : self.n], self.E[-1][: self.n - start]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles of the views would no longer be views; what is not in use is not worth keeping.
+        return GrowingCholesky, (self.k, self.panel, self.n, list(self.panels), list(self.E))
+
+    def forward(self, G: Array) -> Array:
+        """C^-1 G for G (n, r), in its place; G must be in C order."""
+        for i, P in enumerate(self.panels):
+            start = i * self.panel
+            rows = G[start : start + len(P)]
+            if start:
+                rows -= P[:, :start] @ G[:start]
+            rows[...] = solve_lower(P[:, start:], rows)
+        return G
+
+    def backward(self, G: Array) -> Array:
+        """C'^-1 G for G (n, r), in its place."""
+        for i in range(len(self.panels) - 1, -1, -1):
+            P, start = self.panels[i], i * self.panel
+            rows = G[start : start + len(P)]
+            rows[...] = solve_lower(P[:, start:], rows, transposed=True)
+            if start:
+                G[:start] -= P[:, :start].T @ rows
+        return G
+
+    def explained(self, W: Array) -> Array:
+        """W' e for W (n, r): what the rows so far say about others."""
+        total = np.zeros((W.shape[1], self.k))
+        for i, e in enumerate(self.E):
+            start = i * self.panel
+            total += W[start : start + len(e)].T @ e
+        return total
+
+    def coefficients(self) -> Array:
+        """(I + G)^-1 (y - base), (n, k)."""
+        return self.backward(np.concatenate(self.E)) if self.n else np.zeros((0, self.k))
+
+    def predict(self, cross: Array, own: Array, base: Array, per: int = 1) -> RowForecast:
+        """Predictions of new rows, each by itself, from all rows so far; nothing is learned.
+
+        Parameters
+        ----------
+        cross : (n, r) Gram matrix with the rows so far, overwritten
+        own : (r,) its diagonal, or (points, d, d) its diagonal blocks
+        base : (r, k) predictions without the rows of the factor
+        """
+        f = floor(own if per == 1 else np.einsum("paa->pa", own))
+        W = self.forward(cross)
+        ridge = base + self.explained(W)
+        if per == 1:
+            return RowForecast(ridge, (own - np.einsum("ij,ij->j", W, W)) / f)
+        blocks = W.reshape(len(W), W.shape[1] // per, per)
+        return RowForecast(ridge, (own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True)) / f)
+
+    def predict_and_update(
+        self, cross: Array, own: Array, base: Array, Y: Array, seen: Mask, per: int = 1, *, keep: bool = True
+    ) -> RowForecast:
+        """Predict new rows, each from all before it, and let those that are seen join the factor.
+
+        Parameters
+        ----------
+        cross, own : (n, r) and (r, r) Gram matrices, overwritten
+        base, Y : (r, k); Y is not looked at where it was not seen
+        seen : (r,)
+        per : rows of a point, which are predicted together
+        keep : whether anything comes after these rows; else the factor need not grow
+        """
+        W, f = cross, floor(np.diagonal(own))
+        if self.n:
+            W = self.forward(cross)
+            base = base + self.explained(W)
+            own -= W.T @ W
+        if per == 1 and seen.all():
+            C = shifted_cholesky(own, f)
+            e = solve_lower(C, Y - base)
+            if keep:
+                self._append(W, C, e)
+            H = np.diagonal(C) ** 2 / f - 1.0
+            # Taken out, not subtracted: a row's own label must not touch its prediction even by rounding.
+            np.fill_diagonal(C, 0.0)
+            return RowForecast(base + C @ e, H)
+        chosen, others = np.flatnonzero(seen), np.flatnonzero(~seen)
+        C = shifted_cholesky(own[np.ix_(chosen, chosen)], f)
+        e = solve_lower(C, Y[chosen] - base[chosen])
+        # C^-1 G = C' - C^-1 between seen rows, and C^-1 has nothing where the first row comes before the second.
+        inside = np.empty((len(chosen), len(own)))
+        inside[:, chosen] = C.T
+        if len(others):
+            inside[:, others] = solve_lower(C, own[np.ix_(chosen, others)])
+        point = np.arange(len(own)) // per
+        inside *= point[chosen][:, None] < point[None, :]
+        ridge = base + inside.T @ e
+        if keep:
+            self._append(W[:, chosen], C, e)
+        if per == 1:
+            return RowForecast(ridge, (np.diagonal(own) - np.einsum("ij,ij->j", inside, inside)) / f)
+        each = np.arange(len(own) // per)
+        blocks = own.reshape(len(each), per, len(each), per)[each, :, each, :]
+        inner = inside.reshape(len(chosen), len(each), per)
+        return RowForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / f)
+
+    def after_row(self, cross: Array, own: float, base: Array, y: Array) -> tuple[Self, Array, float]:
+        """The factor with one more row, and the ridge prediction (k,) of the row with its leverage.
+
+        Parameters
+        ----------
+        cross : (n,) Gram matrix with the rows so far, overwritten
+        own : its diagonal entry
+        base, y : (k,)
+        """
+        w, ridge, h = self.predict_row(cross, own, base)
+        f = max(1.0, ROUNDING * own)
+        c = sqrt(f * (1.0 + h))
+        start = self.n - self.n % self.panel
+        row = self.n - start
+        other = self._with(panels=self.panels.copy(), E=self.E.copy())
+        P, own_e = other._last(start, row)
+        other.n += 1
+        P[row, : self.n], P[row, self.n], own_e[row] = w, c, (y - ridge) / c
+        other.panels[-1], other.E[-1] = P[: row + 1, : self.n + 1], own_e[: row + 1]
+        return other, ridge, h
+
+    def predict_row(self, cross: Array, own: float, base: Array) -> tuple[Array, Array, float]:
+        """W (n,), ridge prediction (k,) and leverage of a single row; nothing is learned. `cross` is overwritten."""
+        f = max(1.0, ROUNDING * own)
+        if not self.n:
+            return cross, base, own / f
+        w = self.forward(cross[:, None])[:, 0] if len(self.panels) > 1 else forward_row(self.panels[0], cross)
+        for i, e in enumerate(self.E):
+            base = base + w[i * self.panel : i * self.panel + len(e)] @ e
+        rest = own - float(w @ w)
+        # As in `shifted_cholesky`: no pivot is below f but by rounding.
+        return w, base, rest / f if rest > -0.5 * f else 0.0
+
+    def _append(self, W: Array, C: Array, e: Array) -> None:
+        """Rows [W', C] of the factor, and their e."""
+        done, r = 0, len(C)
+        while done < r:
+            start = self.n - self.n % self.panel
+            row = self.n - start
+            P, own = self._last(start, row)
+            some = slice(done, min(done + self.panel - row, r))
+            count = some.stop - done
+            P[row : row + count, : self.n - done] = W[:, some].T
+            P[row : row + count, self.n - done : self.n + count] = C[some, : some.stop]
+            own[row : row + count] = e[some]
+            self.n += count
+            self.panels[-1], self.E[-1] = P[: row + count, : self.n], own[: row + count]
+            done = some.stop
+
+    def _last(self, start: int, row: int) -> tuple[Array, Array]:
+        """The last panel and its e, with room for all of their rows."""
+        if row and self._room is not None:
+            return self._room
+        self._room = np.zeros((self.panel, start + self.panel)), np.zeros((self.panel, self.k))
+        if row:
+            self._room[0][:row, : self.n], self._room[1][:row] = self.panels[-1], self.E[-1]
+        else:
+            self.panels.append(self._room[0][:0])
+            self.E.append(self._room[1][:0])
+        return self._room
+
+
+def floor(diagonal: Array) -> float:
+    """What stands for the 1 in I + G, for G of this diagonal: 1, unless rounding would swallow it."""
+    return max(1.0, ROUNDING * float(diagonal.max(initial=0.0)))
+
+
+def shifted_cholesky(G: Array, f: float) -> Array:
+    """Lower C with C C' = f I + G for G that is positive semi-definite but for rounding, and whose diagonal is changed.
+
+    Every C_jj^2 is at least f. Where rounding has made the matrix indefinite all the same, each pivot is put back to
+    what it cannot be below.
+    """
+    n = len(G)
+    A = np.ascontiguousarray(G)
+    A.reshape(-1)[:: n + 1] += f
+    C, failed = lapack.dpotrf(A.T, lower=0, clean=1)
+    if failed == 0 and float(np.diagonal(C).min(initial=np.inf)) ** 2 > 0.5 * f:
+        lower: Array = C.T
+        return lower
+    L = np.zeros((n, n))
+    for j in range(n):
+        if j:
+            L[j, :j] = solve_lower(L[:j, :j], A[j, :j, None])[:, 0]
+        L[j, j] = np.sqrt(max(A[j, j] - L[j, :j] @ L[j, :j], f))
+    return L

@@ -1,0 +1,265 @@
+"""The kernel forecaster of Azoury, Vovk and Warmuth, exactly."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ovk._params import check_int
+from ovk._transactions import reads
+from ovk._types import Array, Indices, Mask
+from ovk.expansion import Expansion
+from ovk.grams import Gram, Rotated
+from ovk.online.second_order.base import RidgeForecast, SecondOrder
+from ovk.online.second_order.growing_cholesky import GrowingCholesky
+from ovk.online.shared.row_buffer import LearnedRows
+
+#: Rows of the factor that are stored, and multiplied, together.
+PANEL = 256
+
+
+class KAWV(SecondOrder):
+    """The nonlinear ridge forecaster of Azoury, Vovk and Warmuth with an operator-valued kernel.
+
+    Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2, whose
+    regret against every f is at most  alpha |f|^2 + B^2 sum_k log(1 + lambda_k / alpha)  if no |y| exceeds B, the
+    lambda being the eigenvalues of the kernel matrix: whatever the sequence.
+
+    All predictions of n rows fall out of one Cholesky factor that grows with the stream, so they cost what one batch
+    fit does, O(n^3), and rows one at a time, in chunks or at once give the same to rounding. Memory grows like
+    n^2 / 2; `PKAWV` has bounded memory.
+
+    Parameters
+    ----------
+    kernel : operator-valued kernel, or scalar kernel for outputs treated apart; default ``Gaussian() * Identity()``
+        A length scale of "median" is learned in the warm-up.
+    alpha : float > 0
+        Weight of the penalty.
+    forecaster : "awv" or "ridge"
+        "ridge" leaves |f(x_t)|^2 out: progressive kernel ridge regression. It has no such bound, but predicts better
+        where rows are few for the kernel and leverages are large.
+    clip : None, number or (low, high)
+        Predictions are put back into [-clip, clip] or [low, high].
+    warm_up : int, optional
+        The first so many rows choose the units in which the learner works: centre and scale of inputs and outputs, and
+        the width of the kernel. They are predicted from the rows before them, at first by their mean. By default 200 if
+        the width of the kernel is to be learned, else 0, the algorithm of the paper.
+    max_rows : int
+        Most rows to learn from: more is an error, as memory is 4 n^2 bytes for each distinct eigenvalue of the output
+        operator (n d rows instead of n where outputs cannot be taken apart).
+    on_invalid : "raise" or "skip"
+        What to do with rows that hold nan or inf in X or inf in Y: refuse them all with the row's number, or skip and
+        count them.
+
+    Attributes
+    ----------
+    t_ : rows learned from
+    support_ : (t, p) their inputs, in the units in which the learner works
+    cumulative_loss_ : sum of the squared errors of all predictions, each made before its own label was seen, in the
+        same units
+    input_units_, output_units_ : centre and scale that the warm-up has chosen, None without one
+    n_skipped_ : rows skipped by ``on_invalid="skip"``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import KAWV
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (300, 1))
+    >>> Y = np.sin(X) + [[0.0, 0.2]] + 0.1 * rng.standard_normal((300, 2))
+    >>> model = KAWV(Gaussian(1.0) * MixedEffect(0.5), alpha=0.1)
+    >>> progressive = model.predict_then_learn(X, Y)
+    >>> round(float(np.mean((progressive[-100:] - Y[-100:]) ** 2)), 2)
+    0.01
+    """
+
+    _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
+
+    _defaults_for_old_files = {"warm_up": 0}
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float = 1.0,
+        *,
+        forecaster: str = "awv",
+        clip: Any = None,
+        warm_up: int | None = None,
+        max_rows: int = 10_000,
+        on_invalid: str = "raise",
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.forecaster = forecaster
+        self.clip = clip
+        self.warm_up = warm_up
+        self.max_rows = max_rows
+        self.on_invalid = on_invalid
+
+    @property
+    def support_(self) -> Array:
+        """The inputs of all rows so far, (t, p)."""
+        return self.rows_.X
+
+    @property
+    @reads
+    def expansion_(self) -> Expansion:
+        """The ridge solution of all rows so far, f(x) = sum_i K(x, x_i) c_i."""
+        d = self.n_outputs_
+        if self.entries_ is None:
+            parts = self.kernel_.gram(self.support_[:1]).rotation()
+            assert parts is not None
+            zero = np.zeros((len(self.support_), 1))
+            C = [
+                zero.repeat(group.stop - group.start, axis=1) if triangle is None else triangle.coefficients()
+                for group, triangle in zip(parts.groups, self.triangles_, strict=True)
+            ]
+            return Expansion(self.kernel_, self.support_, parts.join(C) / self.alpha)
+        (triangle,) = self.triangles_
+        full = np.zeros(len(self.support_) * d)
+        assert triangle is not None
+        full[self.entries_] = triangle.coefficients()[:, 0] / self.alpha
+        return Expansion(self.kernel_, self.support_, full.reshape(-1, d))
+
+    @reads
+    def memory_needed(self, n_rows: int) -> int:
+        """Bytes that the factor takes after `n_rows` rows."""
+        rows = n_rows if self.entries_ is None else n_rows * self.n_outputs_
+        return 4 * rows**2 * sum(triangle is not None for triangle in self.triangles_)
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_int(self.max_rows, "max_rows")
+
+    def _start_state(self, X: Array, d: int) -> None:
+        #: All rows learned from.
+        self.rows_ = LearnedRows.empty(X.shape[1], d)
+        #: Entries (i d + q) that stand in the factor when outputs are not taken apart; None when they are.
+        self.entries_: Indices | None = None
+        #: A factor for each group of outputs with the same scalar kernel, None where that is zero.
+        self.triangles_: list[GrowingCholesky | None] = []
+        parts = self.kernel_.gram(X[:1]).rotation()
+        if parts is not None:
+            self.triangles_ = [
+                None if parts.vanishes(q) else GrowingCholesky(group.stop - group.start, PANEL)
+                for q, group in enumerate(parts.groups)
+            ]
+        else:
+            self._stack()
+
+    def _stack(self) -> None:
+        """Let all outputs share one factor from here on, and put the rows so far into it."""
+        X, Y = self.rows_.arrays
+        self.rows_ = LearnedRows.empty(X.shape[1], Y.shape[1])
+        self.entries_, self.triangles_ = np.empty(0, dtype=np.intp), [GrowingCholesky(1, PANEL)]
+        self._predict_and_update(X, Y)
+
+    def _check_capacity(self, X: Array, Y: Array) -> None:
+        rows = len(self.support_) + int((~np.isnan(Y)).any(axis=1).sum())
+        if rows > self.max_rows:
+            raise ValueError(
+                f"these rows make {rows}, more than max_rows={self.max_rows}; their factor takes "
+                f"{self.memory_needed(rows) / 1e6:.0f} MB: use PKAWV, whose memory is bounded, or raise max_rows"
+            )
+
+    def _width(self) -> int:
+        d: int = self.n_outputs_
+        return (len(self.support_) + 1) * (1 if self.entries_ is None else d) + d**2
+
+    def _predict_and_update(self, X: Array, Y: Array) -> Array:
+        observed = ~np.isnan(Y)
+        if self.entries_ is None and (observed.any(axis=1) != observed.all(axis=1)).any():
+            # A row that is only partly seen couples outputs that were apart.
+            self._stack()
+        Z = np.empty(Y.shape)
+        step = PANEL if self.entries_ is None else max(1, PANEL // self.n_outputs_)
+        shrink = self.forecaster == "awv"
+        start = 0
+        while start < len(X):
+            stop = start + step - len(self.support_) % step
+            assert stop > start
+            rows = slice(start, stop)
+            Z[rows] = self._learn_block(X[rows], Y[rows], observed[rows]).predictions(shrink=shrink)
+            start = stop
+        return Z
+
+    def _learn_block(self, X: Array, Y: Array, observed: Mask) -> RidgeForecast:
+        learned: Mask = np.asarray(observed.any(axis=1))
+        d = self.n_outputs_
+        if self.entries_ is None:
+            scalar = self._scalar_grams(X)
+            targets = Y @ scalar.own.vectors
+            ridge, h = np.zeros(Y.shape), np.zeros(Y.shape)
+            for q, (group, triangle) in enumerate(zip(scalar.own.groups, self.triangles_, strict=True)):
+                if triangle is not None:
+                    cross, own = scalar.cross.matrix(q) / self.alpha, scalar.own.matrix(q) / self.alpha
+                    base = np.zeros((len(X), triangle.k))
+                    ridge[:, group], H = triangle.predict_and_update(cross, own, base, targets[:, group], learned)
+                    h[:, group] = H[:, None]
+            forecast = RidgeForecast(ridge, h, scalar.own.vectors)
+        else:
+            (triangle,) = self.triangles_
+            assert triangle is not None
+            seen = observed.reshape(-1)
+            cross, own = self._stacked_cross(X), self.kernel_.gram(X).dense() / self.alpha
+            base = np.zeros((len(own), 1))
+            stacked, H = triangle.predict_and_update(cross, own, base, Y.reshape(-1, 1), seen, per=d)
+            forecast = RidgeForecast(stacked.reshape(-1, d), H.reshape(-1, d, d))
+            # Rows without any output leave the support: the others are numbered without them.
+            number = len(self.support_) + np.cumsum(learned) - 1
+            kept = (number[:, None] * d + np.arange(d))[observed]
+            self.entries_ = np.concatenate([self.entries_, kept])
+        self.rows_.append(X[learned], Y[learned])
+        return forecast
+
+    def _scalar_grams(self, X: Array) -> _Grams:
+        own = self.kernel_.gram(X).rotation()
+        assert own is not None
+        return _Grams(own, own.like(_terms(self.kernel_.gram(self.support_, X))))
+
+    def _stacked_cross(self, X: Array) -> Array:
+        if len(self.support_) == 0:
+            return np.zeros((0, len(X) * self.n_outputs_))
+        cross: Array = self.kernel_.gram(self.support_, X).dense()[self.entries_]
+        cross /= self.alpha
+        return cross
+
+    def _forecast(self, X: Array) -> RidgeForecast:
+        d = self.n_outputs_
+        diagonal = self.kernel_.diagonal_blocks(X) / self.alpha
+        if self.entries_ is not None:
+            (triangle,) = self.triangles_
+            assert triangle is not None
+            base = np.zeros((len(X) * d, 1))
+            stacked, H = triangle.predict(self._stacked_cross(X), diagonal, base, per=d)
+            return RidgeForecast(stacked.reshape(-1, d), H)
+        parts = self.kernel_.gram(X[:1]).rotation()
+        assert parts is not None
+        cross = parts.like(_terms(self.kernel_.gram(self.support_, X)))
+        ridge, h = np.zeros((len(X), d)), np.zeros((len(X), d))
+        for q, (group, triangle) in enumerate(zip(parts.groups, self.triangles_, strict=True)):
+            if triangle is not None:
+                v = parts.vectors[:, group.start]
+                own = np.einsum("nab,a,b->n", diagonal, v, v)
+                base = np.zeros((len(X), triangle.k))
+                ridge[:, group], H = triangle.predict(cross.matrix(q) / self.alpha, own, base)
+                h[:, group] = H[:, None]
+        return RidgeForecast(ridge, h, parts.vectors)
+
+    def _covariance(self, X: Array, forecast: RidgeForecast) -> Array:
+        # H is the posterior covariance in units of the noise variance alpha.
+        return self.alpha * forecast.leverages()
+
+
+class _Grams(NamedTuple):
+    own: Rotated
+    cross: Rotated
+
+
+def _terms(gram: Gram) -> list[Array]:
+    return [G for G, _ in gram.terms() or []]

@@ -1,0 +1,1 @@
+"""What learners of a stream have in common."""

@@ -1,0 +1,281 @@
+"""Class labels as targets of a regression: what the online classifiers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ovk._params import Parameters
+from ovk._transactions import Transactional, reads
+from ovk._types import Array, Indices, Labels, Mask
+from ovk.calibration import Calibration, ScoreCounts, two_sided
+from ovk.kernels import Gaussian
+from ovk.online.shared.row_gate import RowGate
+from ovk.targets import check_inputs, refuse_masked
+
+
+class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
+    """A classifier that learns the codes of labels with an online learner, and decodes its predictions.
+
+    Attributes
+    ----------
+    classes_ : the labels
+    learner_ : the learner of their codes
+    counts_ : how often scores, made before their rows were learned, were those of the right class
+    calibration_ : slope and offset that turn the scores of the next rows into probabilities: those of `ovk.calibration`
+        by the labels up to the last power of two
+    """
+
+    _behind_none = {"kernel": Gaussian}
+    _state_classes = {"counts_": ScoreCounts}
+    _defaults_for_old_files = {"counts_": None, "calibration_": (1.0, 0.0)}
+
+    classes_: Labels
+    learner_: Any
+    counts_: ScoreCounts | None
+    calibration_: tuple[float, float]
+
+    @abstractmethod
+    def _code(self, classes: int) -> Array:
+        """A row of targets for each class."""
+
+    @abstractmethod
+    def _learner(self, classes: int) -> Any:
+        """A new learner of the codes."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything and learn from the rows in their order, once; a label that is None or nan is missing."""
+        with self._transaction() as work:
+            X = check_inputs(work, X, reset=True, dtype=np.float64, ensure_all_finite=False)
+            labels, known = checked_labels(y, len(X))
+            classes = unique_labels(labels)
+            if len(classes) < 2:
+                raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
+            work._start(classes)
+            work._learn(X, labels, known)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning; the first call names all `classes` there will be."""
+        self.predict_then_learn(X, y, classes)
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Labels:
+        """Predict the label of each row before learning from it; a label that is None or nan is not learned.
+
+        Returns
+        -------
+        (n,) labels; with ``on_invalid="skip"`` None in rows that were skipped, in an array of objects if there are any
+        """
+        if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
+            self._open_gate()
+        number = None if classes is not None or self._gate is None else self._number_of_row(X, y)
+        learned = None if number is None else self._after_row(X, number)
+        if learned is not None:
+            found = self._decoded(learned[1])
+            self.__dict__ = learned[0].__dict__
+            return found
+        with self._transaction() as work:
+            return work._decoded(work._predict_then_learn(X, y, classes)[0])
+
+    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None) -> Array:
+        """(n, K) probabilities of `classes_`, each made before its row is learned; nan in rows that were skipped.
+
+        Scores become probabilities by the labels before them: those up to the last power of two, so that the size of
+        the chunks makes no difference.
+        """
+        with self._transaction() as work:
+            return work._predict_then_learn(X, y, classes)[1]
+
+    def _predict_then_learn(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array]:
+        first = not hasattr(self, "learner_")
+        X = check_inputs(self, X, reset=first, dtype=np.float64, ensure_all_finite=False)
+        labels, known = checked_labels(y, len(X))
+        found = self._known(classes, first=first)
+        if first:
+            self._start(found)
+        return self._learn(X, labels, known)
+
+    # Single rows ------------------------------------------------------------------------------------------------------
+
+    #: Through which single rows pass without the general checks; its plan has the numbers of the labels, and the codes.
+    _gate: RowGate | None = None
+
+    def _open_gate(self) -> None:
+        if not hasattr(self, "learner_") or "feature_names_in_" in vars(self):
+            return
+        if self.learner_._gate is None:
+            self.learner_._open_gate()
+        if self.learner_._gate is not None:
+            numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+            self._gate = RowGate(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
+
+    def _number_of_row(self, X: Any, y: Any) -> int | None:
+        """The number of the label of a single row that the gate admits; None for whatever goes the general way."""
+        assert self._gate is not None
+        if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.admits(self, X):
+            return None
+        label = y.item()
+        number: int | None = self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
+        return number
+
+    def _after_row(self, X: Array, number: int) -> tuple[Self, Array] | None:
+        """This classifier after one more row, and the scores of the row; None where more than the counts changes."""
+        assert self._gate is not None
+        learner, counts, code = self.learner_, self.counts_, self._gate.plan[1][number]
+        seen = 0 if counts is None else int(counts.right.sum())
+        if counts is None or (seen + 1) & seen == 0 or learner._gate is None or not learner._gate.admits(learner, X):
+            return None
+        learned, z = learner._after_row(X, code)
+        scores = self._scores(z[None])
+        both = two_sided(scores)[0] if scores.ndim == 1 else scores[0]
+        return self._with(learner_=learned, counts_=counts.after_row(both.tolist(), number)), scores
+
+    def _start(self, classes: Labels) -> None:
+        self.classes_, self.learner_ = classes, self._learner(len(classes))
+        self.counts_, self.calibration_ = None, (1.0, 0.0)
+
+    def _learn(self, X: Array, labels: Labels, known: Mask) -> tuple[Array, Array]:
+        """Scores and probabilities of all rows, each made before its row was learned."""
+        numbers = np.zeros(len(labels), dtype=np.intp)
+        numbers[known] = _numbers(labels[known], self.classes_)
+        codes = self._code(len(self.classes_))[numbers]
+        codes[~known] = np.nan
+        scores = self._scores(self.learner_.predict_then_learn(X, codes))
+        return scores, self._calibrated(two_sided(scores) if scores.ndim == 1 else scores, numbers, known)
+
+    def _calibrated(self, scores: Array, numbers: Indices, known: Mask) -> Array:
+        """(n, K) probabilities of rows by the calibration before them, which is renewed at powers of two."""
+        counts = ScoreCounts.empty() if self.counts_ is None else replace(self.counts_)
+        P, start, seen = np.empty(scores.shape), 0, int(counts.right.sum())
+        counted = known & np.isfinite(scores).all(axis=1)
+        while start < len(scores):
+            left = (1 << max(seen, 1).bit_length()) - seen
+            reached = start + int(np.searchsorted(np.cumsum(counted[start:]), left)) + 1
+            rows = slice(start, min(reached, len(scores)))
+            P[rows] = Calibration(*self.calibration_).probabilities(scores[rows])
+            some = np.arange(len(scores))[rows][counted[rows]]
+            counts.add(scores[some], numbers[some])
+            seen, start = seen + len(some), rows.stop
+            if seen >= 2 and seen & (seen - 1) == 0 and len(some):
+                found = counts.calibration()
+                self.calibration_ = (found.slope, found.offset)
+        self.counts_ = counts
+        return P
+
+    def merge(self, other: Self) -> Self:
+        """Learn what another classifier of the same classes has learned, exactly as from its rows.
+
+        The other is left as it is. What the learners must have in common is said by their own `merge`.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if not np.array_equal(self.classes_, other.classes_):
+            raise ValueError(
+                f"classifiers to be merged must know the same classes, got {self.classes_.tolist()} and "
+                f"{other.classes_.tolist()}: name all of them in the first partial_fit(X, y, classes=...)"
+            )
+        with self._transaction() as work:
+            work.learner_.merge(other.learner_)
+            if work.counts_ is not None:
+                work.counts_ = None if other.counts_ is None else work.counts_ + other.counts_
+        return self
+
+    def _known(self, classes: Any, *, first: bool) -> Labels:
+        """All labels there will be."""
+        if first:
+            if classes is None:
+                raise ValueError("classes must name all labels in the first call of partial_fit")
+            known: Labels = unique_labels(classes)
+            if len(known) < 2:
+                raise ValueError(f"classes must name at least 2 labels, got {known.tolist()}")
+            return known
+        # Streams of single rows may name them every time: comparing is cheaper than checking.
+        same = classes is None or np.array_equal(self.classes_, classes)
+        if not same and not np.array_equal(self.classes_, unique_labels(classes)):
+            raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}, got {list(classes)}")
+        return self.classes_
+
+    @reads
+    def decision_function(self, X: Any) -> Array:
+        """Scores: (n,), positive for the second class, with two classes; else (n, K), the largest is predicted."""
+        if self._gate is None or not self._gate.admits(self, X):
+            check_is_fitted(self)
+            X = check_inputs(self, X, reset=False, dtype=np.float64)
+        return self._scores(self.learner_.predict(X))
+
+    @reads
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, (n, K).
+
+        The scores of the rows so far, each made before its row was learned, say how often a score is right: see
+        `ovk.calibration`.
+        """
+        scores = self.decision_function(X)
+        if self.counts_ is None:
+            raise ValueError(
+                "the model was saved by a version that kept nothing to make probabilities from: learn further rows, or "
+                "fit it again"
+            )
+        return self.counts_.calibration().probabilities(two_sided(scores) if scores.ndim == 1 else scores)
+
+    @reads
+    def predict(self, X: Any) -> Labels:
+        """The label of each row."""
+        return self._decoded(self.decision_function(X))
+
+    def _scores(self, Z: Array) -> Array:
+        classes = len(self.classes_)
+        if classes == 2:
+            return np.asarray(Z).reshape(-1)
+        code = self._code(classes)
+        # One against the rest has its scores already; a simplex compares with its corners.
+        scores: Array = Z if code.shape[1] == classes else Z @ code.T
+        return scores
+
+    def _decoded(self, scores: Array) -> Labels:
+        winner = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: Labels = self.classes_[winner]
+        skipped = np.isnan(scores.reshape(len(scores), -1)).any(axis=1)
+        if skipped.any():
+            labels = labels.astype(object)
+            labels[skipped] = None
+        return labels
+
+
+def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
+    """Class labels, one for each of n rows, and which are known: None and nan are missing, and stand as another one."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
+    refuse_masked(y, "y", "a label that is missing is None or nan")
+    labels: Labels = column_or_1d(y, warn=True)
+    if len(labels) != n:
+        raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError("Input y contains infinity or a value too large: give a label for each row, or nan")
+    known = np.full(n, True)
+    if labels.dtype.kind in "fO":
+        known = np.array([label is not None and label == label for label in labels], dtype=bool)
+        if not known.all():
+            present = labels[known]
+            filler = present[0] if len(present) else 0
+            labels = np.where(known, labels, filler)
+    if labels.dtype.kind != "b" and known.any():  # true and false are always classes: single rows need not ask
+        check_classification_targets(labels[known])
+    return labels, known
+
+
+def _numbers(labels: Labels, classes: Labels) -> Indices:
+    """(n,) the number of each label among the classes."""
+    numbers = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    wrong = classes[numbers] != labels
+    if wrong.any():
+        unknown = labels[wrong][:1].tolist()[0]
+        raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {classes.tolist()}")
+    return np.asarray(numbers, dtype=np.intp)

@@ -1,0 +1,241 @@
+"""The public methods of a learner of a stream: fit, partial_fit and predict_then_learn, and its warm-up."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from ovk._named_outputs import NamedOutputs
+from ovk._params import Parameters, check_int
+from ovk._transactions import Transactional
+from ovk._types import Array, Indices
+from ovk.kernels.stationary import Stationary
+from ovk.online.shared.row_buffer import LearnedRows
+from ovk.online.shared.row_gate import RowGate
+from ovk.online.shared.rows import Rows
+from ovk.online.shared.units import StreamUnits
+from ovk.online.shared.warm_up import ROWS, HeldRows, as_they_are
+from ovk.ovkernels import Separable, as_operator_kernel
+
+
+class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
+    """A regressor that predicts every row before it learns from it.
+
+    A subclass starts with the first rows, which sets `single_output_`, and learns checked rows. Where it has a warm-up
+    it sees rows in units that are chosen from the first ones.
+    """
+
+    single_output_: bool
+    n_skipped_: int
+    warm_up: int | None = 0
+    #: Units of the inputs and outputs that the learner works with, None for those of the user.
+    input_units_: StreamUnits | None = None
+    output_units_: StreamUnits | None = None
+    #: Rows of the warm-up, until it ends.
+    held_: HeldRows | None = None
+    _state_classes: ClassVar[Any] = {"input_units_": StreamUnits, "output_units_": StreamUnits, "held_": HeldRows}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+
+    @abstractmethod
+    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
+        """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
+
+    @abstractmethod
+    def _start(self, rows: Rows) -> None:
+        """Make the state of a learner that knows nothing yet."""
+
+    @abstractmethod
+    def _learn(self, rows: Rows) -> Array:
+        """Predictions of all rows, each made before learning from it."""
+
+    def _default_warm_up(self) -> int:
+        """Rows of the warm-up where `warm_up` is None."""
+        return ROWS
+
+    def _scales_outputs(self) -> bool:
+        """Whether the warm-up chooses units of the outputs as well."""
+        return True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
+        with self._transaction() as work:
+            work._check_parameters()
+            rows = work._checked(X, y, first=True, whole=True)
+            work._learn_names(y, rows.Y.shape[1])
+            work.n_skipped_ = 0
+            work._begin(rows, int(rows.valid.sum()))
+            work._learn_in_units(rows)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from further rows; y is nan where an output was not observed."""
+        self.predict_then_learn(X, y)
+        return self
+
+    def predict_then_learn(self, X: Any, y: Any = None) -> Array:
+        """Predict each row before learning from it.
+
+        Returns
+        -------
+        (n, d) predictions, (n,) if y was one-dimensional at first; nan in rows that were skipped. Where y was a data
+        frame at first, predictions are frames of the same kind
+        """
+        if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
+            self._open_gate()
+        if self._gate is not None and self._gate.admits_pair(self, X, y):
+            learned, z = self._after_row(X, y.reshape(-1))
+            self.__dict__ = learned.__dict__
+            return z if self.single_output_ else z[None]
+        first = not hasattr(self, "single_output_")
+        with self._transaction() as work:
+            work._check_parameters()
+            if not first:
+                work._check_names(y)
+            rows = work._checked(X, y, first=first)
+            if first:
+                work._learn_names(y, rows.Y.shape[1])
+            if first and not rows.valid.any():
+                # Nothing to start with yet: the model stays new.
+                work.n_skipped_ = getattr(work, "n_skipped_", 0) + len(rows.X)
+                Z, single = np.full(rows.Y.shape, np.nan), rows.single
+            else:
+                if first:
+                    work._begin(rows)
+                Z, single = work._learn_in_units(rows), work.single_output_
+            # Inside: what is interrupted from here on has not happened.
+            shown: Array = Z[:, 0] if single else work._named(Z, X)
+        return shown
+
+    # Single rows ------------------------------------------------------------------------------------------------------
+
+    #: Through which single rows pass without the general checks; None where they all go the general way.
+    _gate: RowGate | None = None
+
+    def _row_plan(self) -> tuple[int, Any] | None:
+        """The number of outputs and the plan of the gate, if `_after_row` can learn the next row."""
+        return None
+
+    def _open_gate(self) -> None:
+        """Open the gate if the next row can be learned by itself, whatever came before: files and copies have none."""
+        named = self.output_frame_ is not None or "feature_names_in_" in vars(self)
+        if self.held_ is not None or named or not hasattr(self, "single_output_"):
+            return
+        self._check_parameters()
+        found = self._row_plan()
+        if found is not None:
+            d, plan = found
+            self._gate = RowGate(self, (1, self.n_features_in_), (1,) if self.single_output_ else (1, d), plan)
+
+    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+        """This learner after one more row, (1, p) and (d,) without gaps, and the prediction of the row, (d,).
+
+        Nothing of this learner changes: arrays are replaced, or written to behind the end that it sees.
+        """
+        raise NotImplementedError
+
+    def _row_in_units(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """A row in the units of the learner."""
+        return (X, y) if self.output_units_ is None else (self._inputs(X), self.output_units_.outputs(y))
+
+    # Warm-up ----------------------------------------------------------------------------------------------------------
+
+    def _warm_up_rows(self) -> int:
+        return self._default_warm_up() if self.warm_up is None else check_int(self.warm_up, "warm_up", least=0)
+
+    def _begin(self, rows: Rows, most: int | None = None) -> None:
+        """Start with the first rows, or with a warm-up of at most so many."""
+        size = self._warm_up_rows() if most is None else min(self._warm_up_rows(), most)
+        self.input_units_ = self.output_units_ = self.held_ = None
+        self.single_output_, self.n_skipped_ = rows.single, getattr(self, "n_skipped_", 0)
+        if size:
+            self.held_ = HeldRows.empty(size, rows.X.shape[1], rows.Y.shape[1])
+        else:
+            self._start(rows)
+
+    def _learn_in_units(self, rows: Rows) -> Array:
+        """Predictions of all rows in the units of the user, each made before learning from it."""
+        if self.held_ is None:
+            return self._outputs_of_user(self._learn(self._rows_in_units(rows)))
+        Z = np.full(rows.Y.shape, np.nan)
+        valid, start = np.flatnonzero(rows.valid), 0
+        while start < len(valid) and self.held_ is not None:
+            some = valid[start : start + self.held_.until_stage()]
+            lot = _chosen(rows, some)
+            if self.held_.started():
+                Z[some] = self._outputs_of_user(self._learn(self._rows_in_units(lot)))
+            else:
+                Z[some] = self.held_.running_means(lot.Y)
+            self.held_.rows.append(lot.X, lot.Y)
+            start += len(some)
+            if self.held_.at_stage() or start == len(valid):
+                self._start_anew()
+        if start < len(valid):
+            Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(_chosen(rows, valid[start:]))))
+        self.n_skipped_ += len(rows.X) - len(valid)
+        return Z
+
+    def _start_anew(self) -> None:
+        """Choose the units and learn the rows held."""
+        held = self.held_
+        assert held is not None
+        if held.started() and not held.at_stage():
+            return
+        X, Y = held.rows.arrays
+        self._choose_units(X, Y)
+        rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_))
+        self._start(rows)
+        self._learn(rows)
+        if held.complete():
+            self.held_ = None
+
+    def _choose_units(self, X: Array, Y: Array) -> None:
+        """Units from the rows held."""
+        self.input_units_ = StreamUnits.from_rows(X)
+        self.output_units_ = StreamUnits.from_rows(Y) if self._scales_outputs() else as_they_are(Y.shape[1])
+
+    def _inputs(self, X: Array) -> Array:
+        """Inputs in the units of the learner."""
+        return X if self.input_units_ is None else (X - self.input_units_.centre) / self.input_units_.scale
+
+    def _rows_in_units(self, rows: Rows) -> Rows:
+        if self.output_units_ is None:
+            return rows
+        return rows._replace(X=self._inputs(rows.X), Y=self.output_units_.outputs(rows.Y))
+
+    def _outputs_of_user(self, Z: Array) -> Array:
+        return Z if self.output_units_ is None else self.output_units_.predictions(Z)
+
+    def _add_inputs(self, count: int) -> None:
+        """Take further inputs, which were 0 in all rows so far."""
+        self.n_features_in_: int = self.n_features_in_ + count
+        if self.input_units_ is not None:
+            new, old = as_they_are(count), self.input_units_
+            self.input_units_ = StreamUnits(np.append(old.centre, new.centre), np.append(old.scale, new.scale))
+        if self.held_ is not None:
+            X, Y = self.held_.rows.arrays
+            self.held_.rows = LearnedRows((np.pad(X, ((0, 0), (0, count))), Y))
+
+
+def _chosen(rows: Rows, some: Indices) -> Rows:
+    return rows._replace(X=rows.X[some], Y=rows.Y[some], valid=rows.valid[some])
+
+
+def learns_width(kernel: object) -> bool:
+    """Whether a kernel has nothing but its width to be learned: None, or a stationary one with the width "median"."""
+    if kernel is None:
+        return True
+    full = as_operator_kernel(kernel)
+    scalar = full.kernel if isinstance(full, Separable) else None
+    return isinstance(scalar, Stationary) and isinstance(scalar.length_scale, str)

@@ -1,0 +1,216 @@
+"""K(x, z) = sum_k w_k K_k(x, z): sums and multiples of operator-valued kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ovk._algebra import ATOM, PRODUCT, SUM, part, rule
+from ovk._params import PartsMixin
+from ovk._types import Array, Indices
+from ovk.grams import DenseBlocks, Gram
+from ovk.ovkernels.base import OperatorKernel
+from ovk.ovkernels.separable import Separable
+from ovk.ovkernels.terms import SeparableTerms, Term
+
+
+class WeightedSum(PartsMixin, OperatorKernel):
+    """sum_k w_k K_k(x, z), w_k >= 0, written ``K1 + 2.0 * K2``; also what multiple kernel learning ends in.
+
+    Separable kernels that share a scalar kernel evaluate it once, and those that share an operator are added up, so
+    that ``k1 * T + k2 * T`` costs no more than ``(k1 + k2) * T``.
+
+    Parameters
+    ----------
+    kernels : sequence of operator-valued kernels
+        The parameters of the first are called ``kernels[0]__...``, and so on.
+    weights : (M,) numbers >= 0, optional
+        All one by default; then they are no parameters to tune.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> from ovk.operators import Identity, MixedEffect
+    >>> from ovk.ovkernels import CurlFree, WeightedSum
+    >>> WeightedSum([Gaussian(1.0) * Identity(1), Linear() * Identity(1)], [0.5, 2.0])([1.0], [1.0])
+    array([[2.5]])
+    >>> K = CurlFree(Gaussian(1.0)) + 0.5 * (Linear() * MixedEffect(0.5) + CurlFree(Gaussian(2.0)))
+    >>> len(K.kernels), K.weights
+    (3, [1.0, 0.5, 0.5])
+    """
+
+    _parts_name = "kernels"
+
+    def __init__(self, kernels: Sequence[OperatorKernel], weights: Any = None) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def _checked(self) -> Array:
+        if len(self.kernels) == 0:
+            raise ValueError("kernels must hold at least one operator-valued kernel, got none")
+        if self.weights is None:
+            return np.ones(len(self.kernels))
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (len(self.kernels),):
+            raise ValueError(f"weights must hold a number for each of the {len(self.kernels)} kernels")
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError(f"weights must be finite and >= 0, got {self.weights!r}")
+        return weights
+
+    def _expression(self) -> tuple[str, int]:
+        # A multiple of k * T is a multiple of k, and sums in sums are one sum: what + and * would make otherwise is
+        # written as a call.
+        weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
+        if not isinstance(weights, list) or len(weights) != len(self.kernels):
+            return super()._expression()
+        free = [k for k, kernel in enumerate(self.kernels) if not isinstance(kernel, Separable)]
+        nested = any(isinstance(kernel, WeightedSum) for kernel in self.kernels)
+        fixed = any(weight != 1.0 and k not in free for k, weight in enumerate(weights))
+        if nested or fixed or (len(weights) < 2 if self.weights is None else not free):
+            return super()._expression()
+        # A weight of one is written where no other says that the sum has weights.
+        written = {k for k in free if weights[k] != 1.0} or (set() if self.weights is None else {free[0]})
+        parts = [
+            f"{weight!r} * {part(kernel, ATOM)}" if k in written else part(kernel, PRODUCT)
+            for k, (weight, kernel) in enumerate(zip(weights, self.kernels, strict=True))
+        ]
+        return " + ".join(parts), SUM if len(parts) > 1 else PRODUCT
+
+    @property
+    def output_dim(self) -> int | None:
+        return next((kernel.output_dim for kernel in self.kernels if kernel.output_dim is not None), None)
+
+    def resolve(self, X: Any, d: int) -> Self:
+        kernels = [kernel.resolve(X, d) for kernel in self.kernels]
+        if all(new is old for new, old in zip(kernels, self.kernels, strict=True)):
+            return self
+        return type(self)(kernels, self.weights)
+
+    def summands(self) -> list[tuple[float, OperatorKernel]]:
+        pairs = zip(self._checked().tolist(), self.kernels, strict=True)
+        return [(weight * share, part) for weight, kernel in pairs for share, part in kernel.summands()]
+
+    def terms(self) -> list[Term] | None:
+        found: list[Term] = []
+        for k, (weight, kernel) in enumerate(zip(self._checked().tolist(), self.kernels, strict=True)):
+            terms = kernel.terms()
+            if terms is None:
+                return None
+            if self.weights is None:
+                found += [term.inside(f"kernels[{k}]") for term in terms]
+            else:
+                found += [Term(weight * term.weight, term.kernel, term.operator) for term in terms]
+        return found
+
+    def as_separable(self) -> Separable | None:
+        terms = self.terms()
+        found = None if terms is None else SeparableTerms(terms).product_form()
+        return None if found is None else Separable(*found)
+
+    def _evaluated(self) -> SeparableTerms | AddedKernels:
+        """What evaluates the sum: as separable terms where it is one, else kernel by kernel."""
+        check_same_outputs([kernel.output_dim for kernel in self.kernels])
+        terms = self.terms()
+        return AddedKernels(self._checked(), self.kernels) if terms is None else SeparableTerms(terms)
+
+    def gram(self, X: Any, Z: Any | None = None) -> Gram:
+        return self._evaluated().gram(X, Z)
+
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
+        return self._evaluated().product(X, Z, C, since)
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        return self._evaluated().diagonal_blocks(X)
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        return self._evaluated().pairs(X, s, Z, t)
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        return self._evaluated().jacobian(X, Z, C)
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
+        found: dict[str, Gram] = {}
+        for k, (weight, kernel) in enumerate(zip(self._checked().tolist(), self.kernels, strict=True)):
+            if self.weights is not None:
+                found[f"weights[{k}]"] = kernel.gram(X, Z)
+            for name, change in kernel.gradient(X, Z).items():
+                found[f"kernels[{k}]__{name}"] = change if weight == 1.0 else weight * change
+        return found
+
+    def gradient_product(self, weights: Array, X: Any) -> tuple[float, dict[str, float]]:
+        total, found = 0.0, {}
+        for k, (weight, kernel) in enumerate(zip(self._checked().tolist(), self.kernels, strict=True)):
+            value, slopes = kernel.gradient_product(weights, X)
+            total += weight * value
+            if self.weights is not None:
+                found[f"weights[{k}]"] = value
+            found |= {f"kernels[{k}]__{name}": weight * slope for name, slope in slopes.items()}
+        return total, found
+
+    def norm_bound(self) -> float | None:
+        bounds = [(weight, kernel.norm_bound()) for weight, kernel in self.summands() if weight > 0]
+        known = [weight * bound for weight, bound in bounds if bound is not None]
+        return float(sum(known)) if len(known) == len(bounds) else None
+
+
+class AddedKernels:
+    """sum_k w_k K_k(x, z) of kernels that are no separable terms; those without weight are left out."""
+
+    def __init__(self, weights: Array, kernels: Sequence[OperatorKernel]) -> None:
+        pairs = zip(weights.tolist(), kernels, strict=True)
+        self.used = [(weight, kernel) for weight, kernel in pairs if weight > 0] or [(0.0, kernels[0])]
+
+    def gram(self, X: Any, Z: Any | None = None) -> Gram:
+        """The gram, with all blocks written out."""
+        grams = [(weight, kernel.gram(X, Z)) for weight, kernel in self.used]
+        check_same_outputs([gram.output_dim for _, gram in grams])
+        return DenseBlocks(self._total(weight * gram.dense() for weight, gram in grams), grams[0][1].output_dim)
+
+    def product(self, X: Any, Z: Any, C: Any, since: Indices | None = None) -> Array:
+        """sum_j K(x_i, z_j) c_j, (n, d)."""
+        return self._total(weight * kernel.product(X, Z, C, since) for weight, kernel in self.used)
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        """K(x_i, x_i), (n, d, d)."""
+        return self._total(weight * kernel.diagonal_blocks(X) for weight, kernel in self.used)
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        """K(x_i, z_j)[s_i, t_j], (n, m)."""
+        return self._total(weight * kernel.pairs(X, s, Z, t) for weight, kernel in self.used)
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        """Derivative in x of sum_j K(x, z_j) c_j at each row of X: (n, d, p)."""
+        return self._total(weight * kernel.jacobian(X, Z, C) for weight, kernel in self.used)
+
+    @staticmethod
+    def _total(parts: Any) -> Array:
+        return np.asarray(sum(parts))
+
+
+def check_same_outputs(found: Sequence[int | None]) -> None:
+    """Refuse kernels with different numbers of outputs; None is a number that is not known yet."""
+    if len({d for d in found if d is not None}) > 1:
+        raise ValueError(f"kernels that are combined must have the same number of outputs, got {list(found)}")
+
+
+@rule("+", OperatorKernel, OperatorKernel)
+def _sum(left: OperatorKernel, right: OperatorKernel) -> WeightedSum:
+    pairs = left.summands() + right.summands()
+    # Weights that were written, as in 1.0 * K1 + K2, are there to be tuned, even where they are all one.
+    written = any(isinstance(K, WeightedSum) and K.weights is not None for K in (left, right))
+    return WeightedSum([kernel for _, kernel in pairs], [weight for weight, _ in pairs] if written else None)
+
+
+def _multiple(factor: float, K: OperatorKernel) -> WeightedSum:
+    pairs = K.summands()
+    return WeightedSum([part for _, part in pairs], [factor * weight for weight, _ in pairs])
+
+
+rule("*", float, OperatorKernel)(_multiple)
+
+
+@rule("*", OperatorKernel, float)
+def _multiple_from_the_right(K: OperatorKernel, factor: float) -> WeightedSum:
+    return _multiple(factor, K)

@@ -1,0 +1,122 @@
+"""What a drift changes along a stream: losses of late with alarms, experts, and how far back they look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
+from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display
+
+#: Most experts with a band of their own, those that weigh most; the others are one band.
+SHOWN = 6
+
+#: Most outputs whose effective windows are drawn.
+OUTPUTS = len(LINES)
+
+#: Colours of the bands, from the expert that weighs most.
+BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
+
+#: What a report says of the picture.
+DRIFT = (
+    "<p>Above, the loss of the rows since the point before; a broken line is an alarm of the test of Page and Hinkley, "
+    "where losses rose. Below, which experts a learner of several trusted, and how many rows it looked back on: "
+    "a short window follows a change.</p>"
+)
+
+
+@dataclass(eq=False, repr=False)
+class DriftDisplay(Display):
+    """Losses of late with alarms; for `AutoStream` also the weights of the experts and the effective window.
+
+    Parameters
+    ----------
+    drift : what was noted along the stream
+    outputs : names of the outputs
+    label : which loss it is
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import AutoStream, progressive
+    >>> from ovk.plotting import DriftDisplay
+    >>> X = np.random.default_rng(0).standard_normal((600, 1))
+    >>> result = progressive(AutoStream(), X, np.sin(3 * X[:, 0]))
+    >>> display = DriftDisplay.from_result(result, plot=False)
+    >>> display.drift.rows[:3], display.drift.windows.shape
+    (array([ 64, 128, 192]), (9, 1))
+    """
+
+    drift: DriftResult
+    outputs: tuple[str, ...]
+    label: str
+
+    @classmethod
+    def from_result(
+        cls, result: ProgressiveResult | ClassificationResult, *, axes: Any = None, plot: bool = True
+    ) -> Self:
+        """What `ovk.evaluation.progressive` or `progressive_classes` has noted.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, one, or three for a learner of experts; optional
+        plot : draw now, or only hold the numbers
+        """
+        if result.drift is None or not len(result.drift.rows):
+            raise ValueError("the result has too few rows to show a drift: go through a longer stream")
+        if isinstance(result, ClassificationResult):
+            k = result.drift.windows.shape[1]
+            names = tuple(map(str, result.classes)) if k == len(result.classes) else ("label",)
+            display = cls(result.drift, names, "part of labels that are wrong")
+        else:
+            display = cls(result.drift, result.outputs, "squared error /\nvariance of outputs")
+        return display.plot(axes) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each panel on its own axes, given or new."""
+        drift = self.drift
+        panels = 3 if len(drift.experts) else 1
+        axes = self._panels(ax, panels, 1, (5.4, 0.6), (0.0, 2.6), sharex=True)
+        axes[0].plot(drift.rows, drift.losses, **{**LINES[0], "linewidth": 1.5})
+        for i, row in enumerate(drift.alarms):
+            axes[0].axvline(row, color=ORANGE, linestyle="--", linewidth=1.1, label="alarm" if i == 0 else None)
+        if drift.alarms:
+            axes[0].legend(fontsize=8, loc="upper left")
+        axes[0].set_ylim(bottom=0)
+        axes[0].set_ylabel(self.label)
+        if panels == 3:
+            self._draw_experts(axes[1])
+            self._draw_windows(axes[2])
+        for panel in axes:
+            panel.grid(True, color="0.9", linewidth=0.6)
+        axes[-1].set_xlabel("rows")
+        axes[-1].xaxis.set_major_formatter("{x:,.0f}")
+        return self
+
+    def _draw_experts(self, panel: Any) -> None:
+        drift = self.drift
+        known = np.isfinite(drift.weights).all(axis=1)
+        weights = drift.weights[known]
+        order = np.argsort(-weights.sum(axis=0))
+        first, others = order[:SHOWN], order[SHOWN:]
+        bands = [*weights[:, first].T, weights[:, others].sum(axis=1)]
+        names = [*(drift.experts[k] for k in first), "others"]
+        panel.stackplot(drift.expert_rows[known], bands, labels=names, colors=BANDS, linewidth=0)
+        panel.set_ylim(0, 1)
+        panel.set_ylabel("weights of experts")
+        # Below, where there is no band to hide.
+        panel.legend(fontsize=7.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
+
+    def _draw_windows(self, panel: Any) -> None:
+        drift = self.drift
+        d = drift.windows.shape[1]
+        for q in range(min(d, OUTPUTS)):
+            name = self.outputs[q] if q < len(self.outputs) else f"output {q}"
+            panel.plot(drift.expert_rows, drift.windows[:, q], **{**LINES[q], "linewidth": 1.4}, label=name)
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:,.0f}")
+        panel.set_ylabel("effective window")
+        if d > 1:
+            panel.legend(fontsize=7.5)

@@ -1,0 +1,329 @@
+"""The addresses of a server, and what each answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from ovk._version import __version__
+from ovk.serving.access import Tokens
+from ovk.serving.checkpoint import Entry
+from ovk.serving.errors import RequestRefused
+from ovk.serving.frames import read_frame
+from ovk.serving.guard import Guard
+from ovk.serving.limits import Limits
+from ovk.serving.metrics import ServiceMetrics
+from ovk.serving.page import page_and_policy, page_for
+from ovk.serving.replies import BINARY, beside, gone, json_length, json_reply, no_such_address, pass_on
+from ovk.serving.requests import described, identifier_of, parameters_of, rows_and_targets, wanted_outputs
+from ovk.serving.scoring import checked_level, records
+from ovk.serving.service import ModelService, Receipt
+from ovk.serving.tensors import parse_json, read_tensors, split_body, write_tensors
+from ovk.serving.view import view
+
+#: Most pages that are kept up to date at once, and seconds between two of their updates.
+STREAMS, PAUSE = 32, 1.0
+
+
+class Server:
+    """What the addresses have in common: the models, the limits, and whether the end has begun."""
+
+    def __init__(self, services: Mapping[str, ModelService], limits: Limits, tokens: Tokens | None) -> None:
+        self.services, self.limits, self.tokens = dict(services), limits, tokens
+        self.metrics = ServiceMetrics(self.services)
+        self.opened = False
+        self.stopping = threading.Event()
+        self._streams = 0
+
+    # Opening and closing ----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Load all models."""
+        done: list[ModelService] = []
+        try:
+            for service in self.services.values():
+                done.append(service)
+                service.open()
+        except BaseException:
+            for service in done:
+                service.close()
+            raise
+        self.opened = True
+
+    def stop(self) -> None:
+        """Begin to end: no request to learn is accepted any more, and pages are let go."""
+        self.stopping.set()
+        for service in self.services.values():
+            service.stop_accepting()
+
+    def close(self) -> None:
+        """Learn what waits, write checkpoints, end."""
+        self.stop()
+        for service in self.services.values():
+            service.close()
+        self.opened = False
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Open when the server starts, unless that was done, and close when it ends."""
+        if not self.opened:
+            self.open()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(self.close)
+
+    def app(self) -> Starlette:
+        """The application."""
+        get, post = ["GET"], ["POST"]
+        one = "/v2/models/{model}"
+        routes = [
+            Route(f"{one}/infer", self.infer, methods=post),
+            Route(f"{one}/learn", self.learn, methods=post),
+            Route(f"{one}/promote", self.promote, methods=post),
+            Route(f"{one}/events", self.events, methods=get),
+            Route(f"{one}/ready", self.model_ready, methods=get),
+            Route(one, self.model_metadata, methods=get),
+            Route("/v2/health/live", self.live, methods=get),
+            Route("/v2/health/ready", self.ready, methods=get),
+            Route("/v2", self.server_metadata, methods=get),
+            Route("/invocations", self.invocations, methods=post),
+            Route("/ping", self.ready, methods=get),
+            Route("/version", self.version, methods=get),
+            Route("/metrics", self.prometheus, methods=get),
+            Route("/", self.page, methods=get),
+        ]
+        guard = Middleware(Guard, tokens=self.tokens, metrics=self.metrics)
+        handlers: Any = {HTTPException: no_such_address, RequestRefused: pass_on, ClientDisconnect: gone}
+        app = Starlette(routes=routes, middleware=[guard], lifespan=self.lifespan, exception_handlers=handlers)
+        app.state.server = self
+        return app
+
+    # Health and metadata ----------------------------------------------------------------------------------------------
+
+    async def live(self, request: Request) -> Response:
+        """Whether the process runs."""
+        return json_reply({"live": True})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether all models can be asked."""
+        ready = self.opened and not self.stopping.is_set()
+        return json_reply({"ready": ready}, 200 if ready else 503)
+
+    async def model_ready(self, request: Request) -> Response:
+        """Whether a model can be asked."""
+        service = self._service(request)
+        ready = not self.stopping.is_set() and not service.halted
+        return json_reply({"name": service.name, "ready": ready}, 200 if ready else 503)
+
+    async def server_metadata(self, request: Request) -> Response:
+        """Name, version, extensions, models."""
+        found = {"name": "ovk", "version": __version__, "extensions": ["binary_tensor_data", "learn"]}
+        return json_reply({**found, "models": list(self.services)})
+
+    async def version(self, request: Request) -> Response:
+        """The release of ovk."""
+        return PlainTextResponse(__version__)
+
+    async def model_metadata(self, request: Request) -> Response:
+        """The tensors that a model takes and gives."""
+        service = self._service(request)
+        leader = service.state.leader
+        return json_reply(
+            {
+                "name": service.name,
+                "versions": ["1"],
+                "platform": "ovk",
+                "inputs": [described(spec) for spec in leader.inputs()],
+                "outputs": [described(spec) for spec in leader.gives().values()],
+                "parameters": {"targets": leader.outputs, "champion": leader.name, "learns": service.log is not None},
+            }
+        )
+
+    # Predicting -------------------------------------------------------------------------------------------------------
+
+    async def infer(self, request: Request) -> Response:
+        """Predictions, in tensors."""
+        service = self._service(request)
+        content = await self._body(request)
+        return await beside(len(content), self._infer, service, content, json_length(request))
+
+    def _infer(self, service: ModelService, content: bytes, json_length: str | None) -> Response:
+        body, binary = split_body(content, json_length)
+        rows, rest = read_tensors(body.get("inputs"), binary, "inputs")
+        if len(rest):
+            raise RequestRefused(400, f"{len(rest)} bytes stand behind the last tensor")
+        self._check_rows(len(rows))
+        state = service.state
+        leader = state.leader
+        parameters = parameters_of(body)
+        given = leader.gives()
+        wanted, as_bytes = wanted_outputs(body, parameters, given, next(iter(given)))
+        found = leader.predict(rows, frozenset(wanted), checked_level(parameters.get("level", 0.9)))
+        outputs = [(name, given[name].datatype, found[name]) for name in wanted]
+        tensors, buffers = write_tensors(outputs, as_bytes)
+        reply: dict[str, Any] = {"model_name": service.name, "model_version": "1"}
+        identifier = identifier_of(body)
+        if parameters.get("await_label") is True:
+            identifier = identifier or secrets.token_hex(16)
+            service.waiting.keep(identifier, rows)
+        if identifier is not None:
+            reply["id"] = identifier
+        reply |= {"parameters": {"sequence": state.sequence, "champion": leader.name}, "outputs": tensors}
+        if not buffers:
+            return json_reply(reply)
+        head = json.dumps(reply, allow_nan=False).encode()
+        headers = {"Inference-Header-Content-Length": str(len(head))}
+        return Response(b"".join([head, *buffers]), media_type="application/octet-stream", headers=headers)
+
+    async def invocations(self, request: Request) -> Response:
+        """Predictions as MLflow's servers give them, of the first model."""
+        content = await self._body(request)
+        service = next(iter(self.services.values()))
+        return await beside(len(content), self._invoke, service, content)
+
+    def _invoke(self, service: ModelService, content: bytes) -> Response:
+        body = parse_json(content)
+        rows = read_frame(body)
+        self._check_rows(len(rows))
+        params = body.get("params") or {}
+        level = params.get("level") if isinstance(params, dict) else None
+        return json_reply({"predictions": records(service.state.leader, rows, level)})
+
+    # Learning ---------------------------------------------------------------------------------------------------------
+
+    async def learn(self, request: Request) -> Response:
+        """Rows and their targets: safe when the reply goes out, learned soon after."""
+        service = self._service(request)
+        content = await self._body(request)
+        entry, label_of = await beside(len(content), self._entry, service, content, json_length(request))
+        receipt = await self._submitted(service, entry)
+        if label_of is not None:
+            service.waiting.drop(label_of)
+        return json_reply({"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}, 202)
+
+    def _entry(self, service: ModelService, content: bytes, json_length: str | None) -> tuple[Entry, str | None]:
+        body, binary = split_body(content, json_length)
+        identifier = identifier_of(body)
+        label_of = body.get("infer_id")
+        if label_of is not None and not isinstance(label_of, str):
+            raise RequestRefused(400, "infer_id must be a text")
+        if identifier is None and label_of is not None:
+            identifier = f"label of {label_of}"
+        if service.earlier(identifier) is not None:
+            return Entry(identifier), None
+        try:
+            rows, targets = rows_and_targets(body, binary, None if label_of is None else service.waiting.find(label_of))
+            self._check_rows(len(rows))
+            service.state.leader.check(rows, targets)
+        except RequestRefused:
+            service.refused += 1
+            raise
+        return Entry(identifier, rows, targets), label_of
+
+    async def promote(self, request: Request) -> Response:
+        """Let another learner answer from now on."""
+        service = self._service(request)
+        body = parse_json(await self._body(request))
+        state = service.state
+        others = [contender.name for contender in state.contenders if contender is not state.leader]
+        name = body.get("name", others[0] if len(others) == 1 else None)
+        if name not in [contender.name for contender in state.contenders]:
+            raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
+        receipt = await self._submitted(service, Entry(identifier_of(body), promote=name))
+        return json_reply({"sequence": receipt.sequence, "champion": name}, 202)
+
+    async def _submitted(self, service: ModelService, entry: Entry) -> Receipt:
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                return await service.submit(entry)
+        except TimeoutError:
+            raise RequestRefused(
+                503, "the rows are not stored yet: repeat the request with the same id", retry_after=2
+            ) from None
+
+    # Watching ---------------------------------------------------------------------------------------------------------
+
+    async def events(self, request: Request) -> Response:
+        """Server-sent events: what the page shows, whenever it changed."""
+        service = self._service(request)
+        if self._streams >= STREAMS:
+            raise RequestRefused(429, f"{STREAMS} pages are kept up to date already", retry_after=10)
+        return StreamingResponse(self._updates(service, request), media_type="text/event-stream")
+
+    async def _updates(self, service: ModelService, request: Request) -> AsyncIterator[bytes]:
+        self._streams += 1
+        try:
+            shown, quiet = None, 0.0
+            while not self.stopping.is_set():
+                state = service.state
+                if (state.sequence, state.champion) != shown or quiet >= 5.0:
+                    shown, quiet = (state.sequence, state.champion), 0.0
+                    yield b"data: " + json.dumps(view(service), allow_nan=False).encode() + b"\n\n"
+                for _ in range(5):
+                    await asyncio.sleep(PAUSE / 5)
+                    if self.stopping.is_set():
+                        return
+                quiet += PAUSE
+        finally:
+            self._streams -= 1
+
+    async def prometheus(self, request: Request) -> Response:
+        """Metrics."""
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def page(self, request: Request) -> Response:
+        """The page."""
+        headers = {"Content-Security-Policy": page_and_policy()[1]}
+        return Response(page_for(self.services), media_type="text/html; charset=utf-8", headers=headers)
+
+    # What requests have in common -------------------------------------------------------------------------------------
+
+    def _service(self, request: Request) -> ModelService:
+        service = self.services.get(request.path_params["model"])
+        if service is None:
+            raise RequestRefused(404, "there is no such model")
+        return service
+
+    def _check_rows(self, count: int) -> None:
+        if not 1 <= count <= self.limits.rows:
+            raise RequestRefused(400 if count < 1 else 413, f"a request has 1 to {self.limits.rows} rows, got {count}")
+
+    async def _body(self, request: Request) -> bytes:
+        """The body, if its type and size are allowed and it comes in time."""
+        headers: dict[bytes, bytes] = request.scope["ovk.headers"]
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+        # Clients of the protocol leave it out; pages elsewhere, which could do so as well, are told by their origin.
+        allowed = ("application/json", "application/octet-stream") if BINARY in headers else ("application/json",)
+        if kind and kind not in allowed:
+            raise RequestRefused(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            raise RequestRefused(415, "compressed bodies are not taken")
+        too_large = RequestRefused(413, f"the body is larger than {self.limits.body} bytes")
+        declared = headers.get(b"content-length", b"0")
+        if declared.isdigit() and int(declared[:18]) > self.limits.body:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > self.limits.body:
+                        raise too_large
+                    parts.append(part)
+        except TimeoutError:
+            raise RequestRefused(408, f"the body did not come within {self.limits.seconds:g} s") from None
+        return b"".join(parts)

@@ -1,0 +1,216 @@
+"""What a model in service is after so many records of its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ovk._params import Registered
+from ovk._state import State
+from ovk._threads import one_blas_thread
+from ovk._types import PathLike
+from ovk.persistence import load
+from ovk.serving.contenders import Contender
+from ovk.serving.contenders_by_model import as_contender
+from ovk.serving.errors import RequestRefused
+from ovk.serving.identifiers import RequestIdentifiers
+from ovk.serving.log import Log
+from ovk.serving.rows import RequestRows
+from ovk.serving.scores import Outcome, Scores
+
+#: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything
+#: else, such as a lack of memory, stops the learning.
+REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record of the log: rows to learn with their targets, or the name of a contender to promote.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.serving.checkpoint import Entry
+    >>> from ovk.serving.rows import RequestRows
+    >>> rows = RequestRows.of_matrix(np.ones((2, 3)))
+    >>> Entry.decode(Entry("id 1", rows, rows).encode()).id
+    'id 1'
+    """
+
+    id: str | None
+    rows: RequestRows | None = None
+    targets: RequestRows | None = None
+    promote: str | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else len(self.rows)
+
+    def encode(self) -> bytes:
+        """The entry as bytes."""
+        if self.rows is None or self.targets is None:
+            return json.dumps({"id": self.id, "promote": self.promote}).encode() + b"\n"
+        rows, targets = self.rows.encode(), self.targets.encode()
+        return json.dumps({"id": self.id, "rows": len(rows)}).encode() + b"\n" + rows + targets
+
+    @classmethod
+    def decode(cls, content: bytes) -> Entry:
+        """What `encode` gave."""
+        start = content.index(b"\n") + 1
+        head: dict[str, Any] = json.loads(content[:start])
+        if "promote" in head:
+            return cls(head["id"], promote=head["promote"])
+        middle = start + head["rows"]
+        rows, targets = RequestRows.decode(content[start:middle]), RequestRows.decode(content[middle:])
+        return cls(head["id"], rows, targets)
+
+
+@dataclass
+class Checkpoint(State, Registered):
+    """A model in service: its learners, who of them answers, how well they do, and how much of the log they know.
+
+    It is never changed: `after` gives the next one. So predictions read it while the next rows are learned, and the
+    same log leads to the same bytes, whenever the process was killed in between.
+
+    Attributes
+    ----------
+    contenders : the learners
+    champion : number of the one that answers
+    scores : their errors
+    sequence : number of the last record of the log that was learned
+    rows : rows learned in service
+    known : identifiers of the last requests, 10,000 at least
+    origin : digest of the files with which the service began
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import PKAWV
+    >>> from ovk.serving import Checkpoint
+    >>> from ovk.serving.checkpoint import Entry
+    >>> from ovk.serving.rows import RequestRows
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> start = Checkpoint.start({"line": PKAWV().fit(X, X)})
+    >>> rows = RequestRows.of_matrix(X[:5])
+    >>> later = start.after(1, Entry("request 1", rows, rows))
+    >>> start.rows, later.rows, later.sequence, later.model.t_
+    (0, 5, 1, 55)
+    """
+
+    contenders: list[Contender]
+    champion: int
+    scores: Scores
+    sequence: int = 0
+    rows: int = 0
+    known: RequestIdentifiers = field(default_factory=RequestIdentifiers)
+    origin: str = ""
+
+    _state_classes = {"contenders": Contender, "scores": Scores, "known": RequestIdentifiers}
+
+    @classmethod
+    def start(cls, models: dict[str, Any], origin: str = "") -> Checkpoint:
+        """Models that were loaded, by name, before the first request; the first one answers."""
+        contenders = [as_contender(model, name) for name, model in models.items()]
+        first = contenders[0]
+        for other in contenders[1:]:
+            _check_alike(first, other)
+        return cls(contenders, 0, Scores.start(first.outputs, first.labels), origin=origin)
+
+    @property
+    def leader(self) -> Contender:
+        """The contender that answers."""
+        return self.contenders[self.champion]
+
+    @property
+    def model(self) -> Any:
+        """The session or estimator that answers."""
+        return self.leader.model
+
+    def after(self, number: int, entry: Entry) -> Checkpoint:
+        """The state after one more record of the log."""
+        known = self.known if entry.id is None else self.known.added(entry.id, number, len(entry))
+        new = replace(self, sequence=number, known=known)
+        if entry.promote is not None:
+            names = [contender.name for contender in self.contenders]
+            if entry.promote in names:
+                new.champion = names.index(entry.promote)
+            return new
+        if entry.rows is None or entry.targets is None:
+            return new
+        outcomes: dict[str, Outcome] = {}
+        new.contenders = []
+        for contender in self.contenders:
+            try:
+                contender, outcomes[contender.name] = contender.learned(entry.rows, entry.targets)
+            except REFUSALS:
+                contender = replace(contender, failures=contender.failures + 1)
+            new.contenders.append(contender)
+        if self.leader.name in outcomes:
+            Y = outcomes[self.leader.name].Y
+            unknown = np.full(Y.shape, np.nan)
+            for contender in self.contenders:
+                outcomes.setdefault(contender.name, Outcome(unknown, unknown, Y))
+            new.scores = self.scores.updated(outcomes, self.leader.name)
+        new.rows = self.rows + len(entry)
+        return new
+
+
+def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
+    """Learn a log from its files, without a server: the state that the service would come to, to the byte.
+
+    Parameters
+    ----------
+    start : a checkpoint, or the file of one or of a model
+    folder : where the segments of the log are; of a service that keeps them all (``--keep-log``) the log begins with
+        the first request
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ovk import PKAWV
+    >>> from ovk.serving import Checkpoint, learn_log
+    >>> from ovk.serving.checkpoint import Entry
+    >>> from ovk.serving.log import Log
+    >>> from ovk.serving.rows import RequestRows
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> rows = RequestRows.of_matrix(X[:5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = Log(Path(folder))
+    ...     _ = log.append([Entry("request 1", rows, rows).encode()])
+    ...     log.close()
+    ...     learn_log(Checkpoint.start({"line": PKAWV().fit(X, X)}), folder).rows
+    5
+    """
+    if not isinstance(start, Checkpoint):
+        loaded = load(start)
+        start = loaded if isinstance(loaded, Checkpoint) else Checkpoint.start({Path(start).stem: loaded})
+    return replayed(start, Log(Path(folder)).replay(after=start.sequence))
+
+
+def replayed(state: Checkpoint, records: Iterable[tuple[int, bytes]]) -> Checkpoint:
+    """The state after these records."""
+    with one_blas_thread(tiles=1):
+        for number, content in records:
+            state = state.after(number, Entry.decode(content))
+    return state
+
+
+def _check_alike(first: Contender, other: Contender) -> None:
+    """Learners that stand beside each other must be able to learn from the same rows."""
+    if first.outputs != other.outputs or first.labels != other.labels:
+        raise ValueError(
+            f"{other.name} predicts {', '.join(other.outputs)}, but {first.name} {', '.join(first.outputs)}: a shadow "
+            "must have the same outputs"
+        )
+    needed, known = ({name for spec in c.inputs() for name in spec.columns} for c in (other, first))
+    if not needed <= known:
+        raise ValueError(
+            f"{other.name} needs the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: a "
+            "shadow must do with the same rows"
+        )

@@ -1,0 +1,198 @@
+"""Estimators in service: numbers or labels out of rows of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from inspect import signature
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk._transactions import Transactional
+from ovk._types import Array
+from ovk.evaluation import RollingConformal
+from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.evaluation.learners import OnlineLearner
+from ovk.serving.contenders import Contender, Outputs, TensorSpec
+from ovk.serving.errors import RequestRefused
+from ovk.serving.rows import RequestRows
+from ovk.serving.scores import Outcome
+
+
+@runtime_checkable
+class _ServedProbabilities(Protocol):
+    def predict_proba(self, X: Any, /) -> Any: ...
+
+
+@dataclass
+class RegressorContender(Contender, kind="regressor"):
+    """An estimator of numbers, which learns if it is an online learner.
+
+    Attributes
+    ----------
+    intervals : the last errors, for intervals
+    names : names of the outputs
+    """
+
+    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=2000))
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> list[str]:
+        return self.names
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        return isinstance(self.model, OnlineLearner) and isinstance(self.model, Transactional)
+
+    def inputs(self) -> list[TensorSpec]:
+        return [_matrix_spec(self.model)]
+
+    def _with_std(self) -> bool:
+        kind: Any = type(self.model)
+        return _takes_std(kind)
+
+    def _X(self, rows: RequestRows) -> Array:
+        return _inputs(self.model, rows)
+
+    def targets(self, targets: RequestRows) -> Array:
+        return targets.numbers(self.names, len(self.names), "targets")
+
+    def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
+        X = self._X(rows)
+        if targets is not None and len(self.targets(targets)) != len(X):
+            raise RequestRefused(400, f"there are {len(X)} rows but {len(targets)} targets")
+
+    def predict(self, rows: RequestRows, wanted: frozenset[str], level: float) -> Outputs:
+        X = self._X(rows)
+        shape = (len(X), len(self.names))
+        if "std" in wanted:
+            mean, std = self.model.predict(X, return_std=True)
+            found: Outputs = {"mean": _as_shape(mean, shape), "std": _as_shape(std, shape)}
+        else:
+            found = {"mean": _as_shape(self.model.predict(X), shape)}
+        if wanted & {"lower", "upper"}:
+            regions = self.intervals.at(level).regions(found["mean"])
+            found |= {"lower": regions.lower, "upper": regions.upper}
+        return found
+
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
+        X, Y = self._X(rows), self.targets(targets)
+        model = self.model
+        if self.learns:
+            model = model._fork()
+            F = model.predict_then_learn(X, Y[:, 0] if _single(model) else Y)
+        else:
+            F = model.predict(X)
+        F = _as_shape(F, Y.shape)
+        intervals = self.intervals._fork()
+        regions = intervals.regions_then_learn(F, Y)
+        return replace(self, model=model, intervals=intervals), Outcome(F, regions.radius, Y)
+
+
+@dataclass
+class ClassifierContender(Contender, kind="classifier"):
+    """An estimator of labels, which learns if it is an online learner."""
+
+    labels = True
+
+    @property
+    def outputs(self) -> list[str]:
+        return ["label"]
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        return isinstance(self.model, OnlineLearner) and isinstance(self.model, Transactional)
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """The labels there are."""
+        classes: npt.NDArray[Any] = np.asarray(self.model.classes_)
+        return classes
+
+    def inputs(self) -> list[TensorSpec]:
+        return [_matrix_spec(self.model)]
+
+    def gives(self) -> dict[str, TensorSpec]:
+        kind = {"i": "INT64", "u": "INT64", "f": "FP64", "b": "BOOL"}.get(self.classes.dtype.kind, "BYTES")
+        found = {"label": TensorSpec("label", kind, [-1], ["label"])}
+        if isinstance(self.model, _ServedProbabilities):
+            columns = [str(label) for label in self.classes.tolist()]
+            found["probability"] = TensorSpec("probability", "FP64", [-1, len(columns)], columns)
+        return found
+
+    def _labels(self, targets: RequestRows) -> npt.NDArray[Any]:
+        if targets.width != 1:
+            raise RequestRefused(400, f"targets must be one column of labels, got {targets.width}")
+        cells = targets.matrix[:, 0] if targets.matrix is not None else targets.columns[0]
+        known = {str(label): k for k, label in enumerate(self.classes.tolist())}
+        codes = []
+        for cell in cells if isinstance(cells, list) else cells.tolist():
+            code = known.get(str(cell), known.get(str(int(cell)) if isinstance(cell, float) and cell % 1 == 0 else ""))
+            if code is None:
+                allowed = ", ".join(list(known)[:20])
+                raise RequestRefused(400, f"targets hold the label {str(cell)[:40]!r}, which is none of {allowed}")
+            codes.append(code)
+        return np.array(codes, dtype=np.intp)
+
+    def targets(self, targets: RequestRows) -> Array:
+        return self._labels(targets)[:, None].astype(np.float64)
+
+    def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
+        X = _inputs(self.model, rows)
+        if targets is not None and len(self._labels(targets)) != len(X):
+            raise RequestRefused(400, f"there are {len(X)} rows but {len(targets)} targets")
+
+    def predict(self, rows: RequestRows, wanted: frozenset[str], level: float) -> Outputs:
+        X = _inputs(self.model, rows)
+        found: Outputs = {"label": np.asarray(self.model.predict(X))}
+        if "probability" in wanted:
+            found["probability"] = np.asarray(self.model.predict_proba(X), dtype=np.float64)
+        return found
+
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
+        X, codes = _inputs(self.model, rows), self._labels(targets)
+        model = self.model
+        if self.learns:
+            model = model._fork()
+            labels = model.predict_then_learn(X, self.classes[codes])
+        else:
+            labels = model.predict(X)
+        # A row that the model skipped has no answer.
+        answered = np.array([label is not None for label in labels.tolist()], dtype=bool)
+        F = np.full((len(labels), 1), np.nan)
+        F[answered, 0] = np.searchsorted(self.classes, labels[answered].astype(self.classes.dtype))
+        return replace(self, model=model), Outcome(F, np.full(F.shape, np.nan), codes[:, None].astype(np.float64))
+
+
+@cache
+def _takes_std(estimator: Any) -> bool:
+    """Whether an estimator of that class tells standard deviations."""
+    return "return_std" in signature(estimator.predict).parameters
+
+
+def _matrix_spec(model: Any) -> TensorSpec:
+    p = int(model.n_features_in_)
+    names = getattr(model, "feature_names_in_", None)
+    columns = [f"x{j}" for j in range(p)] if names is None else [str(name) for name in names]
+    return TensorSpec("X", "FP64", [-1, p], columns)
+
+
+def _inputs(model: Any, rows: RequestRows) -> Array:
+    """(n, p) inputs without missing values."""
+    spec = _matrix_spec(model)
+    known = spec.columns if rows.names is not None and set(spec.columns) <= set(rows.names) else None
+    X = rows.numbers(known, spec.shape[1], "inputs")
+    if np.isnan(X).any():
+        raise RequestRefused(400, "inputs hold missing values, which this model does not take")
+    return X
+
+
+def _as_shape(values: Any, shape: tuple[int, ...]) -> Array:
+    return np.asarray(values, dtype=np.float64).reshape(shape)
+
+
+def _single(model: Any) -> bool:
+    return bool(getattr(model, "single_output_", False))

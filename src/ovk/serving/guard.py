@@ -1,0 +1,121 @@
+"""What stands before every request: who may ask, security headers, one sentence for an error, and a clock."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ovk.serving.access import Tokens, is_local_name, is_loopback
+from ovk.serving.errors import RequestRefused
+from ovk.serving.metrics import ServiceMetrics
+
+logger = logging.getLogger("ovk.serving")
+
+#: Addresses that tell nothing but that the server is there; and the page, which is the same for everybody.
+OPEN = frozenset({"/", "/v2/health/live", "/v2/health/ready", "/ping", "/version"})
+
+#: Headers of every reply.
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+#: Nothing may be loaded by what is not the page.
+NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+
+
+class Guard:
+    """Lets through what is allowed.
+
+    Parameters
+    ----------
+    app : what answers
+    tokens : who may ask; None serves this machine alone
+    metrics : where requests are counted
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Tokens | None, metrics: ServiceMetrics) -> None:
+        self.app, self.tokens, self.metrics = app, tokens, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = list(message.get("headers", []))
+                headers += HEADERS
+                if not any(name == b"content-security-policy" for name, _ in headers):
+                    headers.append(NO_CONTENT)
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self.app(scope, receive, answer)
+        except RequestRefused as error:
+            if not status:
+                await _refuse(answer, scope, error)
+        except Exception as error:
+            logger.error("a request failed", extra={"path": scope["path"][:200]}, exc_info=error)
+            if not status:
+                await _refuse(answer, scope, RequestRefused(500, "the server failed; its log says why"))
+        self.metrics.requests.observe(_route(scope), status, time.perf_counter() - start)
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse whoever may not ask for this."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        scope["ovk.headers"] = headers
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
+            raise RequestRefused(403, "a page from elsewhere may not ask")
+        if self.tokens is None:
+            client = scope.get("client")
+            host = headers.get(b"host")
+            if (client is not None and not is_loopback(client[0])) or not is_local_name(
+                None if host is None else host.decode("latin-1")
+            ):
+                raise RequestRefused(403, "without tokens this server answers its own machine alone")
+            return
+        path = scope["path"]
+        if path in OPEN:
+            return
+        header = headers.get(b"authorization")
+        allowed = self.tokens.scopes(None if header is None else header.decode("latin-1"))
+        if allowed is None:
+            raise RequestRefused(401, "this needs a bearer token")
+        needed = "learn" if path.endswith("/learn") else "admin" if path.endswith("/promote") else "predict"
+        if needed not in allowed and "admin" not in allowed:
+            raise RequestRefused(403, f"this token does not allow to {needed}")
+
+
+async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:
+    content: dict[str, Any] = {"error": str(error)}
+    if scope["path"] == "/invocations":
+        code = "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR"
+        content = {"error_code": code, "message": str(error)}
+    body = json.dumps(content).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _route(scope: Scope) -> str:
+    """What kind of request it was: a few words, whatever addresses are tried."""
+    endpoint = scope.get("endpoint")
+    return getattr(endpoint, "__name__", "other") if endpoint is not None else "other"

@@ -1,0 +1,131 @@
+"""Predictions as columns with names: lines of CSV, objects of JSON lines, a Parquet file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ovk._types import Array
+from ovk.streams.steps import as_dates
+
+if TYPE_CHECKING:
+    from ovk.sessions.predictions import Predictions
+
+#: Beginnings of a name that spreadsheets take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class PredictionColumns:
+    """The columns of predictions: row, time, predictions, ends of the intervals, outcomes.
+
+    In CSV, what is not known is an empty cell, and a name that a spreadsheet would run as a formula begins with a
+    quotation mark.
+
+    Parameters
+    ----------
+    outputs : names of the outputs
+    timed : whether rows have a time
+    outcomes : whether outcomes are told
+    first : name of the first column, the number of a row
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.sessions import Predictions
+    >>> columns = PredictionColumns(["y"], timed=True)
+    >>> found = Predictions([7], np.array([[0.5]]), np.array([0.25]), instants=np.array([0.0]))
+    >>> print(columns.header + "".join(columns.lines(found)))
+    row,time,y,y low,y high
+    7,1970-01-01T00:00:00,0.5,0.25,0.75
+    <BLANKLINE>
+    """
+
+    def __init__(
+        self, outputs: Sequence[str], *, timed: bool = False, outcomes: bool = False, first: str = "row"
+    ) -> None:
+        self._outputs, self._timed, self._outcomes = list(outputs), timed, outcomes
+        ends = ["", " low", " high", *([" outcome"] if outcomes else [])]
+        numbers = [f"{name}{end}" for end in ends for name in outputs]
+        self.names = [first, *(["time"] if timed else []), *numbers]
+        text = io.StringIO()
+        shown = [shown_name(name) for name in self.names]
+        csv.writer(text, lineterminator="\n").writerow(shown)
+        self.header = text.getvalue()
+        self._line = "%d" + (",%s" if timed else "") + ",%.9g" * len(numbers) + "\n"
+
+    def _numbers(self, found: Predictions) -> Array:
+        """(n, columns) all numbers of the rows, in the order of the names."""
+        F, widths = found.F, found.widths
+        parts = [F, F - widths, F + widths]
+        if self._outcomes:
+            parts.append(np.full(F.shape, np.nan) if found.Y is None else found.Y)
+        return np.hstack(parts)
+
+    def _times(self, found: Predictions) -> list[str]:
+        """Times as text, empty where not known."""
+        return as_text(found.instants, len(found.rows))
+
+    def lines(self, found: Predictions) -> Iterator[str]:
+        """A line of CSV for each row."""
+        numbers = self._numbers(found)
+        clean = np.isfinite(numbers).all()
+        times: Iterable[tuple[str, ...]] = zip(self._times(found)) if self._timed else ((),) * len(found.rows)
+        for row, time, values in zip(found.rows, times, numbers.tolist(), strict=True):
+            line = self._line % (row, *time, *values)
+            yield line if clean else line.replace("nan", "").replace("-inf", "").replace("inf", "")
+
+    def objects(self, found: Predictions) -> Iterator[dict[str, Any]]:
+        """An object for each row, with one of its own for each output; what is not known is None."""
+        numbers = self._numbers(found)
+        d = len(self._outputs)
+        parts = ["prediction", "low", "high", "outcome"][: numbers.shape[1] // d]
+        times = self._times(found) if self._timed else []
+        for i, (row, values) in enumerate(zip(found.rows, numbers.tolist(), strict=True)):
+            known = [value if np.isfinite(value) else None for value in values]
+            outputs = {
+                name: {part: known[k * d + q] for k, part in enumerate(parts)} for q, name in enumerate(self._outputs)
+            }
+            yield {self.names[0]: row, **({"time": times[i] or None} if self._timed else {}), **outputs}
+
+    def flat(self, found: Predictions) -> Iterator[dict[str, Any]]:
+        """An object for each row, its values by the names of the columns; what is not known is None."""
+        times = [[text or None] for text in self._times(found)] if self._timed else [[]] * len(found.rows)
+        for row, time, values in zip(found.rows, times, self._numbers(found).tolist(), strict=True):
+            known = [value if np.isfinite(value) else None for value in values]
+            yield dict(zip(self.names, [row, *time, *known], strict=True))
+
+    def table(self, found: Predictions) -> Any:
+        """A table of pyarrow."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
+        columns: list[Any] = [pyarrow.array(found.rows, pyarrow.int64())]
+        if self._timed:
+            instants = np.full(len(found.rows), np.nan) if found.instants is None else found.instants
+            columns.append(pyarrow.array(as_dates(instants).astype("datetime64[ms]")))
+        numbers = self._numbers(found)
+        # Not finite is not known, as in CSV.
+        columns += [pyarrow.array(column, mask=~np.isfinite(column)) for column in numbers.T]
+        # By position: an output may be called "row".
+        return pyarrow.Table.from_arrays(columns, names=self.names)
+
+
+def shown_name(name: str) -> str:
+    """A name that no spreadsheet runs as a formula.
+
+    >>> shown_name("=1+1"), shown_name("y")
+    ("'=1+1", 'y')
+    """
+    return f"'{name}" if name.startswith(_FORMULA) else name
+
+
+def as_text(instants: Array | None, n: int) -> list[str]:
+    """Times of n rows as text, empty where not known."""
+    if instants is None:
+        return [""] * n
+    return ["" if text == "NaT" else text for text in np.datetime_as_string(as_dates(instants)).tolist()]

@@ -1,0 +1,159 @@
+"""Files that do not fit in memory, learned as a whole: landmarks, over the workers of a cluster or over processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ovk._params import check_int
+from ovk._threads import one_blas_thread
+from ovk._types import Array
+from ovk.batch import OVKRidge
+from ovk.distributed.engines import as_engine
+from ovk.distributed.fit import fit_parts
+from ovk.distributed.learners import RidgeLearner
+from ovk.distributed.parts import CHUNK, Part, PartError
+from ovk.evaluation import Recent
+from ovk.evaluation.running import Standardised
+from ovk.sessions.batch import Fitted, chosen_ridge, mean_square
+from ovk.sessions.session import FEWEST, REMEMBERED, concatenate
+from ovk.sessions.settings import Settings
+from ovk.streams import Batch, FileRange, Preparation
+
+#: Rows of the sample at least, and for each landmark.
+SAMPLE, ROWS_PER_LANDMARK = 5000, 10
+
+#: What the alpha of a few rows is multiplied by, to choose from with all of them.
+ALPHAS = (0.01, 0.1, 1.0, 10.0)
+
+
+class PreparedPart(Part):
+    """Rows of a range of a file, made inputs and outputs, and scaled."""
+
+    def __init__(self, some: FileRange, preparation: Preparation, scaling: Standardised) -> None:
+        self._range, self._preparation, self._scaling, self.label = some, preparation, scaling, some.label
+
+    def chunks(self) -> Iterator[tuple[Any, ...]]:
+        preparation = self._preparation.fork()
+        self.n_bad = 0
+        with self._range.open() as records:
+            preparation.bind(records.names, self.label)
+            for batch in records.batches(CHUNK):
+                rows = preparation.prepare(batch)
+                self.n_bad += len(rows.bad)
+                known = np.isfinite(rows.chunk.Y).any(axis=1)
+                if known.any():
+                    scaled = self._scaling.scale(rows.chunk.X[known], rows.chunk.Y[known])
+                    yield scaled.X, scaled.Y
+
+
+class RawPart(Part):
+    """Rows of a range of a file as they stand there."""
+
+    def __init__(self, some: FileRange) -> None:
+        self.range, self.label = some, some.label
+
+    def chunks(self) -> Iterator[tuple[Any, ...]]:
+        with self.range.open() as records:
+            for batch in records.batches(CHUNK):
+                yield records.names, batch
+
+
+def sample_range(part: RawPart, rows: int, seed: int) -> tuple[tuple[str, ...], list[Batch]]:
+    """Names of the columns, and some rows from random places of a range."""
+    places = part.range.sample(np.random.default_rng(seed))
+    found: list[Batch] = []
+    names: tuple[str, ...] = ()
+    for place in places:
+        with place.open() as records:
+            names = records.names
+            found += [batch for batch in [next(records.batches(-(-rows // len(places))), None)] if batch is not None]
+    return names, found
+
+
+def fit_files(
+    ranges: list[FileRange],
+    settings: Settings,
+    landmarks: int = 1000,
+    client: Any = None,
+    *,
+    n_jobs: int | None = None,
+    seed: int = 0,
+) -> Fitted:
+    """Learn files as a whole, in parts: ridge regression on landmarks, with everything chosen by the data.
+
+    How columns are read, their scales, the landmarks, the kernel's width and the coupling come from a sample of all
+    ranges; alpha is chosen by the left-out errors of all rows. The errors shown, and those that make intervals, are of
+    the rows of the sample, each predicted as if it had not been learned.
+
+    Parameters
+    ----------
+    ranges : `ovk.streams.split_files` of the files, which must have the same columns
+    settings : `Settings`, without lags: parts have no common order
+    landmarks : how many
+    client, n_jobs : as in `ovk.distributed.fit`
+    seed : draws the sample
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk.sessions import Settings, fit_files
+    >>> from ovk.streams import split_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "t.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
+    ...     fitted = fit_files(split_files(path, size=1000), Settings(["y"]), landmarks=7)
+    >>> fitted.n_rows, bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
+    (500, True)
+    """
+    if settings.lags:
+        raise ValueError(
+            "files that are learned in parts have no rows before others: leave lags out, or use ovk stream"
+        )
+    m = check_int(landmarks, "landmarks")
+    engine = as_engine(client, n_jobs)
+    with one_blas_thread(tiles=1):
+        each = -(-max(SAMPLE, ROWS_PER_LANDMARK * m) // len(ranges))
+        work = partial(sample_range, rows=max(each, 2), seed=seed)
+        found = list(engine.map(work, [RawPart(one) for one in ranges], label="sampling"))
+        names, label = found[0][0], ranges[0].label
+        for (other, _), one in zip(found, ranges, strict=True):
+            if other != names:
+                raise PartError(f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}")
+        whole = concatenate([batch for _, some in found for batch in some], len(names))
+        settings.check()
+        preparation = Preparation(settings.targets, settings.features, settings.time)
+        rows = preparation.bind(names, label).fit(whole).prepare(whole)
+        known = np.isfinite(rows.chunk.Y).any(axis=1)
+        X, Y = rows.chunk.X[known], rows.chunk.Y[known]
+        if len(X) < FEWEST or not np.isfinite(Y).any(axis=0).all():
+            raise ValueError(f"{label} has too few rows with known targets ({len(X)} in the sample)")
+        scaling = Standardised(running=False, robust=True)
+        scaled = scaling.scale_warm_up(X, Y)
+        chosen = chosen_ridge(settings, scaled.X, scaled.Y)
+        ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
+        learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHAS, chosen.alpha_))
+        parts = [PreparedPart(one, preparation, scaling) for one in ranges]
+        estimator = fit_parts(engine, learner, parts, seed, sample=[(scaled.X, scaled.Y)])
+    total = learner.n_rows
+    faults = rows.bad[:REMEMBERED]
+    if learner.n_bad:
+        last = faults[-1] if faults else (0, "in a part that was not sampled")
+        settings.check_bad_rows(learner.n_bad, total, last, label)
+    F = scaled.restore(scaled.Y - _left_out(estimator, scaled.X, scaled.Y))
+    recent = Recent.empty(Y.shape[1], size=len(Y))
+    recent.update(F, Y)
+    errors = mean_square(F - Y), mean_square(np.nanmean(Y, axis=0) - Y)
+    return Fitted(settings, preparation, scaling, estimator, recent, total, learner.n_bad, faults, errors)
+
+
+def _left_out(model: OVKRidge, X: Array, Y: Array) -> Array:
+    """Residuals of rows, each predicted as if it had not been learned."""
+    sums = model.landmarks_
+    assert sums is not None
+    R = Y - np.asarray(model.predict(X)).reshape(Y.shape)
+    return sums.left_out(X, R, None, model.alpha_, intercept=model.intercept_ is not None)

@@ -1,0 +1,183 @@
+"""Preconditioners of conjugate gradient: approximate inverses of a gram plus alpha I, at any alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
+
+from ovk._types import Array, Indices, Map
+from ovk.grams import DenseBlocks, Gram, Kronecker, Observed, Rotated
+from ovk.operators import OutputOperator
+from ovk.solvers.cholesky import CholeskyState, cholesky_factor
+
+#: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.
+FEW = 8
+#: Share of the outputs that must have been observed for the complete system to be a good guide.
+MOSTLY = 0.5
+
+
+@singledispatch
+def preconditioner(gram: Gram, rank: int) -> Callable[[float], Map]:
+    """An approximate inverse of a gram plus alpha I at any alpha; `rank` is for approximations of low rank."""
+    raise TypeError(f"ConjugateGradient has no preconditioner for a {type(gram).__name__}")
+
+
+@preconditioner.register
+def _(gram: Kronecker, rank: int) -> Callable[[float], Map]:
+    k = dominant(gram.terms())
+    many = len(gram.terms()[k][1].eigh().groups) > FEW
+    return Pencil(gram.terms(), k) if many else DominantOperator(gram.terms(), k)
+
+
+@preconditioner.register
+def _(gram: DenseBlocks, rank: int) -> Callable[[float], Map]:
+    return LowRankPreconditioner(pivoted_cholesky(gram, rank))
+
+
+@preconditioner.register
+def _(gram: Observed, rank: int) -> Callable[[float], Map]:
+    mostly_seen = gram.shape[0] >= MOSTLY * gram.base.shape[0] * gram.base.output_dim
+    if gram.base.terms() is None or not mostly_seen:
+        return LowRankPreconditioner(pivoted_cholesky(gram, rank))
+    return SeenPart(gram, preconditioner(gram.base, rank))
+
+
+def dominant(terms: list[tuple[Array, OutputOperator]]) -> int:
+    """The term whose operator's spread weighs most, tr(G_k) |T_k - mean(T_k) I|."""
+    spread = []
+    for G, operator in terms:
+        values = operator.eigh().values
+        spread.append(float(np.trace(G)) * float(np.linalg.norm(values - values.mean())))
+    return int(np.argmax(spread))
+
+
+class SeenPart:
+    """The preconditioner of the complete system, with nothing where nothing was observed."""
+
+    def __init__(self, gram: Observed, complete: Callable[[float], Map]) -> None:
+        self._gram = gram
+        self._complete = complete
+
+    def __call__(self, alpha: float) -> Map:
+        inner, gram = self._complete(alpha), self._gram
+        return lambda R: inner(gram.spread(R))[gram.rows, gram.outputs][:, None]
+
+
+class DominantOperator:
+    """The part of sum_k G_k (x) T_k + alpha I that falls apart in the eigenvectors of one operator.
+
+    The eigenvectors of the others matter less, and of them only the diagonal v_q' T_k v_q is kept.
+    """
+
+    def __init__(self, terms: list[tuple[Array, OutputOperator]], dominant: int) -> None:
+        grams = [G for G, _ in terms]
+        V = np.asarray(terms[dominant][1].eigh().vectors)
+        d = len(V)
+        weights = np.stack([np.einsum("qi,iq->q", operator.apply(V.T), V) for _, operator in terms], axis=1)
+        # Outputs with the same weights share a factorisation.
+        order = np.lexsort(weights.round(12).T)
+        V, weights = V[:, order], weights[order]
+        new = np.flatnonzero((np.abs(np.diff(weights, axis=0)) > 1e-9 * np.abs(weights).max()).any(axis=1)) + 1
+        bounds = [0, *new.tolist(), d]
+        groups = [slice(a, b) for a, b in pairwise(bounds)]
+        self._state = CholeskyState(Rotated(grams, weights[bounds[:-1]], V, groups))
+
+    def __call__(self, alpha: float) -> Map:
+        return lambda R: self._state.solve(R, alpha)
+
+
+class Pencil:
+    """(A (x) T + B (x) I + alpha I)^-1: the dominant operator T as it is, the others as multiples of the identity.
+
+    For a main operator with many eigenvalues.
+
+    With T = V diag(e) V' and the others replaced by their means, B = sum_k (tr T_k / d) G_k, problem q is
+    (e_q A + B + alpha I). All d of them share one decomposition: with B + alpha I = L L', L^-1 A L'^-1 = U diag(a) U'
+    and Z = L'^-1 U,
+
+        (e_q A + B + alpha I)^-1 = Z diag(1 / (1 + e_q a)) Z'.
+
+    Exact when the other operators are multiples of the identity.
+    """
+
+    def __init__(self, terms: list[tuple[Array, OutputOperator]], dominant: int) -> None:
+        self._grams = [G for G, _ in terms]
+        operators = [operator for _, operator in terms]
+        self._dominant = dominant
+        self._spectrum = operators[dominant].eigh()
+        self._means = [float(operator.eigh().values.mean()) for operator in operators]
+        self._alpha: float | None = None
+        self._apply: Map = np.copy
+
+    def __call__(self, alpha: float) -> Map:
+        if alpha != self._alpha:
+            self._apply, self._alpha = self._factored(alpha), alpha
+        return self._apply
+
+    def _factored(self, alpha: float) -> Map:
+        A = self._grams[self._dominant]
+        others = [(m, G) for k, (m, G) in enumerate(zip(self._means, self._grams, strict=True)) if k != self._dominant]
+
+        def rest() -> Array:
+            B = np.zeros_like(A)
+            for mean, G in others:
+                B += mean * G
+            return B
+
+        L = cholesky_factor(rest, alpha).L
+        half = solve_triangular(L, A, lower=True, check_finite=False)
+        inner = solve_triangular(L, half.T, lower=True, check_finite=False)
+        a, U = eigh(0.5 * (inner + inner.T), check_finite=False, overwrite_a=True)
+        Z = np.ascontiguousarray(solve_triangular(L, U, lower=True, trans="T", check_finite=False))
+        e, V = self._spectrum.values, self._spectrum.vectors
+        scale = 1.0 / (1.0 + np.multiply.outer(np.maximum(a, 0.0), e))
+
+        def apply(R: Array) -> Array:
+            return np.asarray((Z @ (scale * (Z.T @ (R @ V)))) @ V.T)
+
+        return apply
+
+
+class LowRankPreconditioner:
+    """(F F' + alpha I)^-1 R by Woodbury's identity, for one factor F and any alpha."""
+
+    def __init__(self, F: Array) -> None:
+        self._F = F
+        self._inner = F.T @ F
+
+    def __call__(self, alpha: float) -> Map:
+        F = self._F
+        factor = cho_factor(self._inner + alpha * np.eye(F.shape[1]), lower=True)
+
+        def apply(R: Array) -> Array:
+            flat = R.reshape(len(F), -1)
+            return np.asarray(((flat - F @ cho_solve(factor, F.T @ flat)) / alpha).reshape(R.shape))
+
+        return apply
+
+
+def pivoted_cholesky(gram: Gram, rank: int, tol: float = 1e-12) -> Array:
+    """F, (n d, r), with F F' close to the gram: columns chosen greedily by the largest remaining diagonal entry.
+
+    Only the columns that are used are computed.
+    """
+    n, d = gram.shape[0], gram.output_dim
+    points, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+    left = np.einsum("iqq->iq", gram.diagonal_blocks()).reshape(-1).copy()
+    largest = max(float(left.max(initial=0.0)), 1e-300)
+    F = np.zeros((n * d, min(rank, n * d)))
+    for k in range(F.shape[1]):
+        pivot = int(left.argmax())
+        if left[pivot] <= tol * largest:
+            return F[:, :k]
+        one: Indices = np.array([pivot])
+        column = gram.entries(points, outputs, points[one], outputs[one])[:, 0]
+        column = (column - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
+        F[:, k] = column
+        left -= column**2
+        left[pivot] = 0.0
+    return F

@@ -1,0 +1,359 @@
+"""Streams of brokers as records: their position is part of what a session saves, and of nothing else.
+
+No acknowledgements and no consumer groups: the session file says which message comes next, and how many of its rows
+were read already. It is written together with the model, so that the two cannot disagree, whatever dies when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ovk._params import check_int
+from ovk.streams.credentials import Address, BrokerError, StreamLost, credentials
+from ovk.streams.messages import Message, MessageRows, RowReader, reader_for
+from ovk.streams.records import Batch, Records
+
+#: Ids of rows that are remembered with an id column.
+IDS = 100_000
+
+#: How often nothing may come before the end of a stream, until what is missing is taken for lost.
+PAUSES = 10
+
+#: Seconds that a broker may be away before we give up.
+PATIENCE = 300.0
+
+
+class Broker(ABC):
+    """A stream of messages on a server, read from any place on.
+
+    Attributes
+    ----------
+    label : what to call it in a message
+    identity : tells the stream from another one by the same name
+    dense : whether places follow each other without holes, so that a hole means that messages were lost
+    """
+
+    label: str
+    identity: str
+    dense: bool
+
+    @abstractmethod
+    def bounds(self) -> tuple[int, int]:
+        """The first place that is still there, and the place behind the last one."""
+
+    @abstractmethod
+    def read(self, place: int) -> list[Message]:
+        """Messages from that place on, in their order; none if nothing came for about a second.
+
+        A server that goes away is tried again with growing pauses; a place that is no longer there is an error or,
+        where places are dense, the first message behind it.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the server."""
+
+
+class Gap(StreamLost):
+    """Messages between the last one that was learned and the first one that is still there are lost.
+
+    Examples
+    --------
+    >>> from ovk.streams import Gap
+    >>> print(Gap("nats://127.0.0.1:4222/S", 8, 12))
+    messages 8 to 11 of nats://127.0.0.1:4222/S are gone and could not be learned, for the server keeps only so much; to go on without, use --accept-gap (accept_gap=True in Python)
+    """  # noqa: E501
+
+    def __init__(self, label: str, first: int, stop: int) -> None:
+        self.first, self.stop = first, stop
+        several = f"messages {first} to {stop - 1} of {label} are"
+        which = f"message {first} of {label} is" if stop == first + 1 else several
+        super().__init__(
+            f"{which} gone and could not be learned, for the server keeps only so much; to go on without, use "
+            "--accept-gap (accept_gap=True in Python)"
+        )
+
+
+class BrokerRecords(Records):
+    """The rows of a broker's stream, from where a session left it, to the last one there is or on and on.
+
+    Parameters
+    ----------
+    broker : the stream
+    form : "csv" or "jsonl"; default by the first message
+    columns : names of the columns; default the keys of the first object, or the first line of CSV
+    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` is dropped
+    follow : wait for new rows instead of ending with the last one
+    accept_gap : go on where messages are lost
+
+    Attributes
+    ----------
+    n_repeated : rows dropped because their id was seen before
+    n_lost : messages that were gone before they could be read
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        form: str | None = None,
+        columns: Sequence[str] | None = None,
+        id_column: str | None = None,
+        id_memory: int = IDS,
+        *,
+        follow: bool = False,
+        accept_gap: bool = False,
+    ) -> None:
+        super().__init__(broker.label, False, None)
+        self.broker, self.follow, self.accept_gap = broker, follow, accept_gap
+        self.waits = follow
+        self._form, self._columns, self._id_column = form, columns, id_column
+        self._id_memory = check_int(id_memory, "id_memory")
+        self.n_repeated = self.n_lost = 0
+        first, self._end = broker.bounds()
+        #: The next message to be fetched, and how many rows of the first one that is held were read.
+        self._next, self._read_rows = first, 0
+        self._held: deque[MessageRows] = deque()
+        self._ids: dict[int, None] = {}
+        self._reader: RowReader | None = None
+        self._unread: list[Message] = []
+        self._id_place: int | None = None
+        #: How often nothing came although the end is not reached.
+        self._pauses = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the columns, without that of the ids: those of a position, or what the first messages tell."""
+        return tuple(name for name in self._known_reader().names if name != self._id_column)
+
+    def _known_reader(self) -> RowReader:
+        """What reads rows; messages are fetched until one tells it."""
+        if self._reader is None and self._next == self._end and not self.follow:
+            raise BrokerError(f"{self.label} holds no messages yet: publish some, or wait for them with --follow")
+        while self._reader is None and self._fetch():
+            pass
+        if self._reader is None:
+            raise ValueError(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
+        names = self._reader.names
+        if self._id_column is not None and self._id_column not in names:
+            raise BrokerError(f"there is no column {self._id_column!r} in {self.label}: its columns are {list(names)}")
+        self._id_place = None if self._id_column is None else names.index(self._id_column)
+        return self._reader
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    def _fetch(self) -> bool:
+        """Fetch further messages; False at the end of the stream. Where a stream is followed, none may come."""
+        if not self.follow and self._next >= self._end:
+            return False
+        try:
+            messages = self.broker.read(self._next)
+        except Gap as gap:
+            self._skip_gap(gap.stop)
+            return True
+        if not messages and not self.follow:
+            return self._expects_more()
+        self._pauses = 0
+        for message in messages:
+            if message.place < self._next:
+                continue
+            if message.place > self._next and self.broker.dense:
+                self._skip_gap(message.place)
+            self._next = message.place + 1
+            if self._reader is None:
+                self._unread.append(message)
+                self._reader = reader_for(message, self._form, self._columns, self.label)
+                if self._reader is not None:
+                    self._held.extend(map(self._reader.rows, self._unread))
+                    self._unread = []
+            else:
+                self._held.append(self._reader.rows(message))
+        return True
+
+    def _expects_more(self) -> bool:
+        """Whether more is to come although nothing came: where places have holes, a pause is the end."""
+        self._pauses += 1
+        if self.broker.dense and self._pauses >= PAUSES:
+            # The last messages were removed after we had asked for the end.
+            self._skip_gap(self._end)
+        return self.broker.dense and self._next < self._end
+
+    def _skip_gap(self, place: int) -> None:
+        if not self.accept_gap:
+            raise Gap(self.label, self._next, place)
+        self.n_lost += place - self._next
+        self._next = place
+        if not self._held:
+            # The message that was read in part is gone.
+            self._read_rows = 0
+
+    def _read(self, size: int) -> Batch | None:
+        # Blocks begin at multiples of their size, wherever one that had to be short ended.
+        self._known_reader()
+        wanted = size - self.offset % size
+        found: list[Sequence[Any]] = []
+        numbers: list[int] = []
+        bad: list[tuple[int, str]] = []
+        while (count := len(numbers) + len(bad)) < wanted:
+            if self._held:
+                self._take(wanted - count, found, numbers, bad)
+            elif not self._fetch():
+                break
+            elif not self._held and self.follow:
+                # Nothing new for a while: what is here is learned, and whoever reads us hears of the pause.
+                return self._batch(found, numbers, bad)
+        return self._batch(found, numbers, bad) if numbers or bad else None
+
+    def _batch(self, found: list[Sequence[Any]], numbers: list[int], bad: list[tuple[int, str]]) -> Batch:
+        cells: list[Sequence[Any]] = list(zip(*found, strict=True)) if found else [()] * len(self.names)
+        return Batch(cells, numbers, bad)
+
+    def _take(self, most: int, found: list[Sequence[Any]], numbers: list[int], bad: list[tuple[int, str]]) -> None:
+        """At most so many rows of the first message that is held."""
+        rows = self._held[0]
+        start = self._read_rows
+        some = rows.cells[start : start + most]
+        number = self.offset
+        for i, row in enumerate(some, start):
+            if isinstance(row, str):
+                number += 1
+                bad.append((number, f"message {rows.place}, row {i + 1}: {row}"))
+                continue
+            if self._id_place is not None:
+                if self._seen(row[self._id_place]):
+                    continue
+                row = [*row[: self._id_place], *row[self._id_place + 1 :]]
+            number += 1
+            found.append(row)
+            numbers.append(number)
+        self.offset = number
+        self._read_rows += len(some)
+        if self._read_rows >= len(rows.cells):
+            self._held.popleft()
+            self._read_rows = 0
+
+    def _seen(self, cell: Any) -> bool:
+        """Whether a row of that id is among the last ones; from now on it is."""
+        key = int.from_bytes(
+            hashlib.blake2b(repr(cell).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+        )
+        if key in self._ids:
+            self.n_repeated += 1
+            return True
+        self._ids[key] = None
+        if len(self._ids) > self._id_memory:
+            del self._ids[next(iter(self._ids))]
+        return False
+
+    def place(self, row: int) -> str:
+        return f"row {row}"
+
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.broker.identity} {self.names}".encode()).hexdigest()
+
+    # Position ---------------------------------------------------------------------------------------------------------
+
+    def position(self) -> dict[str, Any]:
+        """The next message, the rows of it that were read, and what is needed to read on from there."""
+        return {
+            "stream": self.broker.identity,
+            "message": self._held[0].place if self._held else self._next,
+            "row": self._read_rows,
+            "reader": self._known_reader().state(),
+            "id_column": self._id_column,
+            "ids": np.fromiter(self._ids, np.uint64, len(self._ids)),
+            "repeated": self.n_repeated,
+            "lost": self.n_lost,
+        }
+
+    def resume_at(self, offset: int, size: int, digest: str, position: Any) -> None:
+        """Go on from a position; `offset` rows were read by then."""
+        if not position:
+            raise ValueError(f"the model was learning from a file, not from {self.label}: use --continue-with")
+        if position["stream"] != self.broker.identity:
+            raise ValueError(
+                f"{self.label} is not the stream that the model was learning from ({position['stream']}), or it was "
+                "made anew since; to learn it as a further one, use --continue-with (in Python, continue_with=)"
+            )
+        if position["id_column"] != self._id_column:
+            raise ValueError(
+                f"the model tells rows apart by the id column {position['id_column']!r}: give the same one"
+            )
+        first, end = self.broker.bounds()
+        self._next, self._read_rows = int(position["message"]), int(position["row"])
+        if self._next > end:
+            raise ValueError(
+                f"{self.label} ends before message {self._next}, up to which it was learned: it was made anew or cut"
+            )
+        self._held.clear()
+        self._reader = RowReader.restored(position["reader"])
+        self._ids = dict.fromkeys(np.asarray(position["ids"]).tolist())
+        self.n_repeated, self.n_lost = int(position["repeated"]), int(position["lost"])
+        self.offset = offset
+        if first > self._next:
+            self._skip_gap(first)
+
+    def close(self) -> None:
+        self.broker.close()
+
+
+def open_broker(
+    address: str,
+    *,
+    form: str | None = None,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    id_memory: int = IDS,
+    follow: bool = False,
+    accept_gap: bool = False,
+    patience: float = PATIENCE,
+) -> BrokerRecords:
+    """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
+
+    Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
+    variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS), OVK_BROKER_CA,
+    OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or by a file of lines ``user = me`` that
+    OVK_BROKER_FILE names.
+
+    Parameters
+    ----------
+    address : ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject of it, or
+        ``kafka://host:9092/TOPIC``, with ``?partition=0`` where it has several
+    form : "csv" or "jsonl"; default by the first message
+    columns : names of the columns; default the keys of the first object, or the first line of CSV
+    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` ids is dropped
+    follow : wait for new rows instead of ending with the last one that is there
+    accept_gap : go on where messages are lost, because the server no longer kept them
+    patience : seconds that the server may be away
+
+    Examples
+    --------
+    >>> from ovk.streams import BrokerError, open_broker
+    >>> try:
+    ...     open_broker("nats://127.0.0.1:1/STREAM")
+    ... except (BrokerError, ImportError) as error:
+    ...     print(error)
+    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
+    """
+    where = Address.parse(address)
+    if form not in (None, "csv", "jsonl"):
+        raise BrokerError(f"messages hold csv or jsonl, got {form!r}")
+    broker: Broker
+    if where.scheme == "nats":
+        from ovk.streams.jetstream import JetStream
+
+        broker = JetStream(where, credentials(), patience)
+    else:
+        from ovk.streams.kafka import KafkaPartition
+
+        broker = KafkaPartition(where, credentials(), patience)
+    try:
+        return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)
+    except BaseException:
+        broker.close()
+        raise

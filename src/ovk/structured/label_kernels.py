@@ -1,0 +1,219 @@
+"""Kernels of labels, label sets and rankings.
+
+Sets, strings and labels in a hierarchy are made of parts that can be counted: an object is then a sparse vector of
+counts, and its kernel an inner product of such vectors.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
+
+from ovk._params import in_interval
+from ovk._types import Array
+from ovk.kernels import Linear, ScalarKernel
+from ovk.structured.outputs import ObjectKernel, distinct_outputs
+
+
+class Delta(ObjectKernel):
+    """k(y, z) = 1 if y = z, else 0, for labels of any kind.
+
+    Regression into its feature space is kernel ridge classification, one against the rest.
+
+    Examples
+    --------
+    >>> from ovk.structured import Delta
+    >>> Delta()(["cat", "dog"], ["dog", "cat", "dog"])
+    array([[0., 1., 0.],
+           [1., 0., 1.]])
+    """
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        _, numbers = distinct_outputs(X) if Z is None else distinct_outputs(X, Z)
+        return np.asarray(np.equal.outer(numbers[0], numbers[-1]), dtype=np.float64)
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(len(X))
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+
+def counted(objects: Sequence[Mapping[Hashable, float]], numbers: dict[Hashable, int]) -> sparse.csr_array:
+    """(n, parts) counts; `numbers` gives each part its column and grows as parts are met."""
+    columns = [numbers.setdefault(part, len(numbers)) for one in objects for part in one]
+    values = [float(value) for one in objects for value in one.values()]
+    # 32 bits: what scikit-learn's sparse distances take.
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in objects])]).astype(np.int32)
+    parts = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), starts)
+    return sparse.csr_array(parts, shape=(len(objects), len(numbers)))
+
+
+def pair(
+    X: Sequence[Mapping[Hashable, float]], Z: Sequence[Mapping[Hashable, float]] | None
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """The counts of two collections over the same columns; twice those of X where Z is None."""
+    numbers: dict[Hashable, int] = {}
+    left = counted(X, numbers)
+    if Z is None:
+        return left, left
+    right = counted(Z, numbers)
+    left.resize((left.shape[0], len(numbers)))
+    return left, right
+
+
+class CountedKernel(ObjectKernel, saved=False):
+    """k(y, z) = <c(y), c(z)> with c(y) the counted parts of y; with `normalise`, divided by |c(y)| |c(z)|.
+
+    Where a part is counted the same way in every object, the kernel is positive semi-definite by construction.
+    """
+
+    normalise: bool
+
+    @abstractmethod
+    def parts(self, one: Any) -> Mapping[Hashable, float]:
+        """The parts of one object and how much of each it has."""
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        left, right = pair([self.parts(x) for x in X], None if Z is None else [self.parts(z) for z in Z])
+        values: Array = np.asarray((left @ right.T).toarray(), dtype=np.float64)
+        if not self.normalise:
+            return values
+        norms = [np.sqrt(np.asarray(side.multiply(side).sum(axis=1)).ravel()) for side in (left, right)]
+        scale = np.multiply.outer(norms[0], norms[1])
+        return np.asarray(np.divide(values, scale, out=np.zeros_like(values), where=scale > 0))
+
+    def diag(self, X: Any) -> Array:
+        squares = np.array([sum(value**2 for value in self.parts(x).values()) for x in X], dtype=np.float64)
+        return (squares > 0).astype(np.float64) if self.normalise else squares
+
+
+class Hierarchy(CountedKernel):
+    """k(y, z) = sum of the weights of the nodes that lie above (or at) both y and z; a node at depth j has decay^j.
+
+    A mistake between siblings is smaller than one across the tree. An output is a node of the hierarchy, inner nodes
+    included, or a collection of nodes (a label set closed upwards: the nodes above any of them).
+
+    Parameters
+    ----------
+    parents : mapping child -> parent
+        Nodes without a parent are roots (depth 0).
+    decay : float > 0
+        Below 1, what is shared near the root weighs more.
+    normalise : bool
+        Divide by the norms. Without it deep labels have larger norms than shallow ones.
+
+    Examples
+    --------
+    >>> from ovk.structured import Hierarchy
+    >>> k = Hierarchy({"cat": "pet", "dog": "pet", "pet": "animal", "wolf": "animal"})
+    >>> k(["cat"], ["cat", "dog", "wolf", "animal"])
+    array([[3., 2., 1., 1.]])
+    """
+
+    def __init__(self, parents: Mapping[Any, Any], decay: float = 1.0, normalise: bool = False) -> None:
+        self.parents = parents
+        self.decay = decay
+        self.normalise = normalise
+
+    def _above(self, node: Any) -> list[Hashable]:
+        """The nodes on the way from the root down to this one."""
+        if node not in self.parents and node not in self.parents.values():
+            raise ValueError(f"the label {node!r} is not in the hierarchy: add it to parents")
+        way = [node]
+        while way[-1] in self.parents:
+            above = self.parents[way[-1]]
+            if above in way:
+                raise ValueError(f"parents has a cycle through {above!r}")
+            way.append(above)
+        return way[::-1]
+
+    def parts(self, one: Any) -> Mapping[Hashable, float]:
+        # Each side carries the square root of the weight.
+        decay = in_interval(self.decay, "decay", 1e-6, 1e6)
+        several = isinstance(one, (list, set, frozenset))
+        nodes = {above: depth for node in (one if several else [one]) for depth, above in enumerate(self._above(node))}
+        return {node: decay ** (0.5 * depth) for node, depth in nodes.items()}
+
+
+class Jaccard(ObjectKernel):
+    """k(y, z) = |y and z| / |y or z| of two sets; of counted or weighted sets, sum of minima / sum of maxima.
+
+    Two empty sets are alike: k = 1. For sets written as rows of 0 and 1, `ovk.kernels.Tanimoto` is the same kernel.
+
+    Examples
+    --------
+    >>> from ovk.structured import Jaccard
+    >>> Jaccard()([{"a", "b"}], [{"b", "c"}, {"a", "b"}, set()]).round(3)
+    array([[0.333, 1.   , 0.   ]])
+    >>> Jaccard()([{"a": 2, "b": 1}], [{"a": 1, "c": 1}])
+    array([[0.25]])
+    """
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        left, right = pair([_weights(x) for x in X], None if Z is None else [_weights(z) for z in Z])
+        sizes = [np.asarray(side.sum(axis=1)).ravel() for side in (left, right)]
+        total = np.add.outer(sizes[0], sizes[1])
+        if all((side.data == 1.0).all() for side in (left, right)):
+            common = np.asarray((left @ right.T).toarray(), dtype=np.float64)
+        else:
+            # min(a, b) = (a + b - |a - b|) / 2
+            common = 0.5 * (total - manhattan_distances(left, right)) if left.shape[1] else np.zeros_like(total)
+        union = total - common
+        return np.asarray(np.divide(common, union, out=np.ones_like(union), where=union > 0))
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(len(X))
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+
+def _weights(one: Any) -> Mapping[Hashable, float]:
+    if isinstance(one, str):
+        raise ValueError(f"an output of Jaccard() must be a set (or a mapping to weights), got the string {one!r}")
+    if not isinstance(one, Mapping):
+        return dict.fromkeys(one, 1.0)
+    for part, weight in one.items():
+        if not (np.isfinite(weight) and weight >= 0):
+            raise ValueError(f"weights of a set must be finite and >= 0, got {weight!r} for {part!r}")
+    return one
+
+
+class Kendall(ScalarKernel):
+    """k(y, z) = (pairs ranked alike - pairs ranked the other way round) / pairs: Kendall's tau of two rankings.
+
+    An output is a row of d ranks or scores; only their order counts. Tied pairs count for nothing, so a ranking with
+    ties has a norm below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.structured import Kendall
+    >>> Kendall()(np.array([[1, 2, 3]]), np.array([[1, 2, 3], [2, 1, 3], [3, 2, 1]])).round(3)
+    array([[ 1.   ,  0.333, -1.   ]])
+    """
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        left = orders(X)
+        return Linear()(left, None if Z is None else orders(Z))
+
+    def diag(self, X: Any) -> Array:
+        return np.asarray((orders(X) ** 2).sum(axis=1))
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+
+def orders(X: Any) -> Array:
+    """The sign of the difference of every pair, scaled to norm one where there are no ties: (n, d (d - 1) / 2)."""
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.shape[1] < 2:
+        raise ValueError(f"a ranking needs two things to rank or more, got {rows.shape[1]}")
+    a, b = np.triu_indices(rows.shape[1], 1)
+    return np.asarray(np.sign(rows[:, a] - rows[:, b]) / np.sqrt(len(a)))

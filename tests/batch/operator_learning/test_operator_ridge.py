@@ -1,0 +1,224 @@
+"""Operators learned from pairs of functions: exact where they can be, and as well as the slow way where they cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovk import GradientMetric, OperatorRidge, load, save
+from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
+from ovk.batch.operator_learning.fill import fill_gaps
+from ovk.batch.operator_learning.search import KernelCandidate, left_out, stretch
+from ovk.curves import Grid, PrincipalComponents, ProductGrid
+from ovk.kernels import Gaussian, Linear, Matern
+
+RNG = np.random.default_rng(0)
+K = np.arange(1, 4)
+CIRCLE = Grid(np.arange(24) / 24, period=1.0)
+
+
+def waves(t):
+    return np.vstack([np.cos(2 * np.pi * K[:, None] * t), np.sin(2 * np.pi * K[:, None] * t)])
+
+
+def heat(a, t):
+    """The solution of the heat equation, on the points t, that starts with the coefficients a."""
+    return (a * np.tile(np.exp(-0.05 * K**2), 2)) @ waves(t)
+
+
+def bent(a, t):
+    """An operator that is not linear, smooth in its input."""
+    return np.sin(a[:, :1] + 2 * np.pi * t) + 0.3 * (a[:, 1:2] ** 2) * np.cos(2 * np.pi * t)
+
+
+A, NEW = RNG.standard_normal((60, 6)), RNG.standard_normal((7, 6))
+X, T = A @ waves(CIRCLE.checked()), CIRCLE.checked()
+#: One kernel, one ridge, one decay: nothing to choose.
+FIXED = {"kernel": Gaussian(1.5), "alpha": 1e-6, "decay": 0.5, "input_grid": CIRCLE, "output_grid": CIRCLE}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return OperatorRidge(**FIXED).fit(X, bent(A, T))
+
+
+def test_a_linear_operator_is_learned_from_clean_pairs_and_predicted_between_the_points():
+    model = OperatorRidge(input_grid=CIRCLE, output_grid=CIRCLE).fit(X, heat(A, T))
+    new = NEW @ waves(T)
+    assert np.linalg.norm(model.predict(new) - heat(NEW, T)) < 1e-6 * np.linalg.norm(heat(NEW, T))
+    errors = []
+    for size in (12, 24, 48):
+        t = np.arange(size) / size
+        circle = Grid(t, period=1.0)
+        coarse = OperatorRidge(Linear(), 1e-11, decay=1.0, input_grid=circle, output_grid=circle)
+        fine = np.linspace(0, 1, 90, endpoint=False)
+        found = coarse.fit(A @ waves(t), heat(A, t)).predict(NEW @ waves(t), grid=fine)
+        errors.append(np.abs(found - heat(NEW, fine)).max())
+    # cubic splines: of fourth order
+    assert errors[1] < errors[0] / 8
+    assert errors[2] < errors[1] / 8
+
+
+def test_the_solution_is_that_of_kernel_ridge_in_coordinates(model):
+    Y = bent(A, T)
+    basis, outputs = PrincipalComponents.of(X, CIRCLE), PrincipalComponents.of(Y, CIRCLE)
+    s = stretch(basis.scales, 0.5)
+    Z, N = (basis.coordinates(F) / basis.scales * s for F in (X, NEW @ waves(T)))
+    n = len(Z)
+    # The bordered system of an intercept that is not penalised.
+    border = np.block([[Gaussian(1.5)(Z) + 1e-6 * np.eye(n), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solution = np.linalg.solve(border, np.vstack([outputs.coordinates(Y), np.zeros((1, len(outputs.scales)))]))
+    expected = outputs.functions(np.hstack([Gaussian(1.5)(N, Z), np.ones((len(N), 1))]) @ solution)
+    np.testing.assert_allclose(model.predict(NEW @ waves(T)), expected, atol=1e-6)
+    white = np.linalg.solve(border, np.vstack([Gaussian(1.5)(Z, N), np.ones((1, len(N)))]))
+    variance = 1.0 + 1e-6 - np.einsum("ij,ij->j", np.vstack([Gaussian(1.5)(Z, N), np.ones((1, len(N)))]), white)
+    ridge = FactoredRidge.of(Gaussian(1.5), Z, 1e-6)
+    np.testing.assert_allclose(ridge.variances(N), variance, rtol=1e-4, atol=1e-9)
+
+
+def test_left_out_residuals_are_those_of_fits_without_the_row():
+    Y = bent(A, T)[:20]
+    outputs = PrincipalComponents.of(Y)
+    S, scales = outputs.coordinates(Y), np.array([2.0, 1.0, 0.5, 0.2, 0.1, 0.1])
+    (found,) = left_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-3])
+    # By eigenvectors, where there are many ridges, the same.
+    many = left_out(KernelCandidate(Linear() + Gaussian(1.0), 0.5), A[:20], scales, S, [1e-4, 1e-3, 1e-2, 1e-1])[1]
+    np.testing.assert_allclose(many.residuals, found.residuals, atol=1e-9)
+    np.testing.assert_allclose(many.amplitudes, found.amplitudes, rtol=1e-8)
+    Z = A[:20] * stretch(scales, 0.5)
+    for i in (0, 7):
+        rest = np.arange(20) != i
+        ridge = FactoredRidge.of(Linear() + Gaussian(1.0), Z[rest], 1e-3)
+        C, b = ridge.solve(S[rest])
+        left = (Linear() + Gaussian(1.0))(Z[i : i + 1], Z[rest]) @ C + b
+        np.testing.assert_allclose(found.residuals[i], (S[i] - left)[0], atol=1e-9)
+        np.testing.assert_allclose(found.variances[i], ridge.variances(Z[i : i + 1])[0], rtol=1e-8)
+
+
+def test_what_is_chosen_is_better_than_what_is_not():
+    Y, new = bent(A, T), NEW @ waves(T)
+    error = [
+        np.linalg.norm(
+            OperatorRidge(kernel, input_grid=CIRCLE, output_grid=CIRCLE).fit(X, Y).predict(new) - bent(NEW, T)
+        )
+        for kernel in (None, Linear())
+    ]
+    assert error[0] < 0.5 * error[1]
+
+
+def test_derivatives_are_those_of_differences(model):
+    x, step = NEW[:2] @ waves(T), 1e-5
+    J = model.jacobian(x)
+    assert J.shape == (2, 24, 24)
+    H = RNG.standard_normal(x.shape)
+    numeric = (model.predict(x + step * H) - model.predict(x - step * H)) / (2 * step)
+    np.testing.assert_allclose(np.einsum("ndp,np->nd", J, H), numeric, atol=1e-5)
+    np.testing.assert_allclose(model.derivative(x, H), numeric, atol=1e-5)
+
+
+def test_bands_hold_what_they_should():
+    a, b = RNG.standard_normal((150, 6)), RNG.standard_normal((100, 6))
+    Y = bent(a, T) + 0.1 * RNG.standard_normal((150, 24))
+    truth = bent(b, T) + 0.1 * RNG.standard_normal((100, 24))
+    model = OperatorRidge([Gaussian(1.5), Gaussian(3.0)], input_grid=CIRCLE, output_grid=CIRCLE, decay=[0.0, 1.0])
+    model.fit(a @ waves(T), Y)
+    mean, std = model.predict(b @ waves(T), return_std=True)
+    assert std.shape == mean.shape
+    assert (std > 0).all()
+    for level in (0.5, 0.9):
+        low, high = model.predict_bands(b @ waves(T), level)
+        assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(level, abs=0.07)
+    low, high = model.predict_bands(b @ waves(T), grid=np.array([0.1, 0.5]))
+    assert low.shape == (100, 2)
+
+
+def test_gaps_in_outputs_are_filled_from_the_others():
+    Y = heat(A, T)
+    gaps = np.where(RNG.uniform(size=Y.shape) < 0.4, np.nan, Y)
+    filled = fill_gaps(gaps)
+    assert np.array_equal(filled[~np.isnan(gaps)], Y[~np.isnan(gaps)])
+    assert np.linalg.norm(filled - Y) < 0.05 * np.linalg.norm(Y)
+    gaps[3] = np.nan
+    model = OperatorRidge(Linear(), decay=1.0, input_grid=CIRCLE, output_grid=CIRCLE).fit(X, gaps)
+    assert np.linalg.norm(model.predict(NEW @ waves(T)) - heat(NEW, T)) < 0.1 * np.linalg.norm(heat(NEW, T))
+
+
+def test_fields_groups_and_files(tmp_path):
+    grid = ProductGrid([CIRCLE, Grid.regular(6)])
+    P = grid.checked()
+    Y = np.sin(A[:, :1] + 2 * np.pi * P[:, 0]) * np.exp(-P[:, 1] * A[:, 1:2] ** 2)
+    model = OperatorRidge(
+        input_grid=CIRCLE, output_grid=grid, decay=[0.5, 1.0], kernel=[Gaussian(1.5), Matern(2.5, 3.0)]
+    )
+    model.fit(X, Y)
+    assert model.groups_[0][0] == 0
+    assert model.groups_[-1][1] == len(model.outputs_.scales)
+    assert len(model.groups_) == len(model.kernels_) == len(model.alphas_) == len(model.decays_) <= 3
+    finer = ProductGrid([Grid(np.arange(40) / 40, period=1.0), Grid.regular(11)])
+    assert model.predict(X[:2], grid=finer).shape == (2, 440)
+    save(model, tmp_path / "operator.ovk")
+    again = load(tmp_path / "operator.ovk")
+    np.testing.assert_array_equal(again.predict(X[:3]), model.predict(X[:3]))
+    np.testing.assert_array_equal(again.predict_bands(X[:3])[0], model.predict_bands(X[:3])[0])
+
+
+def test_a_metric_can_be_learned():
+    model = OperatorRidge(
+        input_grid=CIRCLE, output_grid=CIRCLE, metric=GradientMetric(), kernel=Gaussian(1.5), alpha=1e-4
+    )
+    model.fit(X, bent(A, T))
+    # Two of six coefficients matter: directions of the others shrink.
+    values = np.linalg.eigvalsh(model.metric_.components_)
+    assert values[2] < 0.6 * values[-1]
+    x, step, H = NEW[:1] @ waves(T), 1e-5, RNG.standard_normal((1, 24))
+    numeric = (model.predict(x + step * H) - model.predict(x - step * H)) / (2 * step)
+    np.testing.assert_allclose(model.derivative(x, H), numeric, atol=1e-5)
+
+
+def test_a_gram_is_filled_as_a_whole():
+    Z = RNG.standard_normal((1500, 3))
+    np.testing.assert_allclose(symmetric_gram(Gaussian(1.0) + Linear(), Z), (Gaussian(1.0) + Linear())(Z), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_principal_components_of_wide_and_narrow_tables_agree_with_the_svd(n):
+    Y = RNG.standard_normal((n, 24)) @ np.diag(0.5 ** np.arange(24))
+    basis = PrincipalComponents.of(Y, tol=1e-3)
+    singular = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False)
+    J = len(basis.scales)
+    np.testing.assert_allclose(basis.scales, singular[:J] / np.sqrt(n), rtol=1e-6)
+    np.testing.assert_allclose(basis.vectors.T @ basis.vectors, np.eye(J), atol=1e-12)
+    left = np.linalg.norm(Y - basis.functions(basis.coordinates(Y))) / np.linalg.norm(Y - Y.mean(axis=0))
+    assert left == pytest.approx(basis.beyond, rel=1e-4)
+    assert left <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"kernel": "gaussian"}, "kernel must be a scalar kernel"),
+        ({"alpha": 0.0}, "alphas"),
+        ({"decay": -1.0}, "decay"),
+        ({"input_grid": [0.0, 1.0]}, "input_grid has 2 points but X has 24 columns"),
+        ({"tol": -0.1}, "tol"),
+        ({"groups": 0}, "groups"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_the_model_stays_as_it_was(wrong, match, model):
+    before = model.predict(X[:2])
+    params = model.get_params(deep=False)
+    with pytest.raises(ValueError, match=match):
+        model.set_params(**wrong).fit(X, bent(A, T))
+    model.set_params(**params)
+    np.testing.assert_array_equal(model.predict(X[:2]), before)
+    with pytest.raises(ValueError, match="H must have a change"):
+        model.derivative(X[:2], X[:3])
+
+
+def test_conjugate_gradient_gives_the_same():
+    options = {**FIXED, "alpha": 1e-3}
+    exact = OperatorRidge(**options).fit(X, bent(A, T))
+    tiled = OperatorRidge(**options, solver="cg", rank=40).fit(X, bent(A, T))
+    np.testing.assert_allclose(tiled.predict(X), exact.predict(X), atol=1e-6)
+    with pytest.raises(ValueError, match="solver must be"):
+        OperatorRidge(solver="qr").fit(X, bent(A, T))

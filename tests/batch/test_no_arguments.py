@@ -1,0 +1,292 @@
+"""`OVKRidgeCV()` on tables as they come: what it finds, what it keeps, and its laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import cross_val_score
+
+import ovk
+from ovk import OVKRidge, OVKRidgeCV
+from ovk.kernels import Gaussian
+from ovk.operators import Dense
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Inputs of very different scales, two outputs, of which the second is linear."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3)) * [1.0, 1000.0, 1e-3] + [0.0, 5000.0, 7.0]
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Y = np.column_stack([np.sin(2 * Z[:, 0]) + Z[:, 1], 50 * Z[:, 2] + 300]) + 0.05 * rng.standard_normal((80, 2))
+    return X, Y
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return OVKRidgeCV().fit(*table)
+
+
+def test_it_is_better_than_a_ridge_of_the_inputs(table):
+    X, Y = table
+    ours = cross_val_score(OVKRidgeCV(), X, Y, cv=3).mean()
+    assert ours > 0.85
+    assert ours > cross_val_score(RidgeCV(), X, Y, cv=3).mean() + 0.1
+
+
+def test_it_is_the_ridge_regression_that_it_says(table, fitted):
+    X, Y = table
+    Z = fitted.inputs_(X)
+    assert_allclose(Z.mean(axis=0), 0.0, atol=1e-10)
+    assert_allclose(Z.std(axis=0), 1.0)
+    ridge = OVKRidge(fitted.kernel_, fitted.alpha_).fit(Z, Y)
+    assert_allclose(fitted.predict(X[:9] + 0.1), ridge.predict(fitted.inputs_(X[:9] + 0.1)), rtol=1e-10)
+    # In standard units the operator is the identity, and the alphas are those of the choice.
+    deviation = Y.std(axis=0)
+    assert_allclose(fitted.kernel_.operator.dense(), np.diag(deviation**2))
+    assert_allclose(fitted.alpha_, fitted.choice_.alphas * deviation**2)
+    assert_allclose(fitted.best_error_, fitted.errors_.min())
+    assert fitted.output_errors_.shape == (len(fitted.choice_.names), 1, 17, 2)
+
+
+def test_jacobian_by_differences():
+    X = np.random.default_rng(4).uniform(-1, 1, (50, 2)) * [1.0, 100.0]
+    Y = np.column_stack([np.sin(3 * X[:, 0]) + 0.01 * X[:, 1], np.cos(0.02 * X[:, 1])])
+    model = OVKRidgeCV().fit(X, Y)
+    for j, step in enumerate(np.diag([1e-5, 1e-3])):
+        slope = (model.predict(X[:5] + step) - model.predict(X[:5] - step)) / (2 * step[j])
+        assert_allclose(model.jacobian(X[:5])[:, :, j], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_save_and_load(table, fitted, tmp_path):
+    X, _ = table
+    ovk.save(fitted, tmp_path / "model.ovk")
+    again = ovk.load(tmp_path / "model.ovk")
+    for found, expected in zip(again.predict(X, return_std=True), fitted.predict(X, return_std=True), strict=True):
+        assert np.array_equal(found, expected)
+    assert again.choice_.names == fitted.choice_.names
+    assert np.array_equal(again.choice_.errors, fitted.choice_.errors)
+
+
+def test_a_constant_input_does_not_count(table):
+    X, Y = table
+    wide = np.column_stack([X, np.full(len(X), 3.0)])
+    model = OVKRidgeCV().fit(wide, Y)
+    new = wide[:5].copy()
+    new[:, 3] = 1e6
+    assert_allclose(model.predict(new), OVKRidgeCV().fit(X, Y).predict(X[:5]), rtol=1e-6)
+
+
+def test_unscaled_inputs_on_request(table):
+    X, Y = table
+    model = OVKRidgeCV(standardize=False).fit(X, Y)
+    assert model.inputs_ is None
+    assert np.array_equal(model.X_fit_, X)
+
+
+def test_sparse_inputs_are_taken_as_they_are():
+    rng = np.random.default_rng(1)
+    X = sparse.csr_array(np.where(rng.uniform(size=(60, 20)) < 0.2, rng.standard_normal((60, 20)), 0.0))
+    y = np.asarray(X.sum(axis=1)).ravel()
+    model = OVKRidgeCV().fit(X, y)
+    assert model.inputs_ is None
+    assert model.score(X, y) > 0.9
+
+
+def test_a_repeated_row_is_a_row_of_weight_two(table):
+    X, Y = table
+    X, Y = X[:40], Y[:40]
+    twice = np.r_[np.arange(40), [3, 7, 7]]
+    weight = np.ones(40)
+    weight[[3, 7]] = 2.0, 3.0
+    one, other = OVKRidgeCV().fit(X[twice], Y[twice]), OVKRidgeCV().fit(X, Y, weight)
+    assert one.choice_.names[0] == other.choice_.names[0]
+    assert_allclose(one.predict(X), other.predict(X), rtol=1e-6)
+
+
+def test_gaps_couple_outputs_that_go_together():
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, (200, 2))
+    truth = np.sin(2 * X[:, :1]) * X[:, 1:] * [1.0, 10.0, -5.0, 2.0]
+    Y = truth + 0.05 * truth.std(axis=0) * rng.standard_normal(truth.shape)
+    seen = np.where(rng.random(Y.shape) < 0.7, np.nan, Y)
+    model = OVKRidgeCV().fit(X, seen)
+    assert model.choice_.operator[0, 1] > 0.3
+    assert model.choice_.operator[0, 2] < -0.3
+    apart = OVKRidgeCV(model.choice_.kernel, alpha_per_target=True).fit(model.inputs_(X), seen)
+    assert model.score(X, truth) > apart.score(model.inputs_(X), truth)
+
+
+def test_with_operators_to_choose_from_only_the_kernel_is_found(table):
+    X, Y = table
+    model = OVKRidgeCV(omegas=[0.0, 0.5], alphas=[0.01, 0.1]).fit(X, Y)
+    assert model.errors_.shape == (1, 2, 2)
+    assert model.omega_ == 0.0
+    assert_allclose(model.kernel_.scalar(model.X_fit_), model.choice_.kernel(model.X_fit_))
+
+
+def test_groups_and_time_are_about_the_kernel(table):
+    X, Y = table
+    groups = [f"patient {i // 8}" for i in range(len(X))]
+    assert OVKRidgeCV().fit(X, Y, groups=groups).best_error_ > 0
+    assert OVKRidgeCV(time_order=True).fit(X, Y).best_error_ > 0
+    with pytest.raises(ValueError, match="groups and time_order are about the choice of a kernel"):
+        OVKRidgeCV(Gaussian()).fit(X, Y, groups=groups)
+    with pytest.raises(ValueError, match="groups has 79 entries but there are 80 rows"):
+        OVKRidgeCV().fit(X, Y, groups=groups[1:])
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        OVKRidgeCV().fit(X, Y, groups=np.zeros(len(X)))
+
+
+def test_without_an_intercept_the_choice_knows(table):
+    X, Y = table
+    model = OVKRidgeCV(fit_intercept=False).fit(X, Y)
+    assert model.intercept_ is None
+    assert model.score(X, Y) > 0.9
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    factor=st.floats(1e-3, 1e3),
+    shift=st.floats(-100.0, 100.0),
+    scales=st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=3),
+)
+def test_scales_of_outputs_and_inputs(table, fitted, factor, shift, scales):
+    X, Y = table
+    mean, std = fitted.predict(X[:7], return_std=True)
+    other = OVKRidgeCV().fit(X * scales, factor * Y + shift)
+    found, spread = other.predict(X[:7] * scales, return_std=True)
+    assert_allclose(found, factor * mean + shift, rtol=1e-5, atol=1e-6 * factor * np.abs(Y).max() + 1e-8 * abs(shift))
+    assert_allclose(spread, factor * std, rtol=1e-3)
+
+
+@settings(max_examples=4, deadline=None)
+@given(order=st.permutations(range(3)))
+def test_the_order_of_outputs(order):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 2))
+    Y = np.column_stack([X[:, 0], np.sin(3 * X[:, 1]), rng.standard_normal(40)])
+    mean, std = OVKRidgeCV().fit(X, Y).predict(X, return_std=True)
+    found, spread = OVKRidgeCV().fit(X, Y[:, order]).predict(X, return_std=True)
+    assert_allclose(found, mean[:, order], atol=1e-5)
+    assert_allclose(spread, std[:, order], atol=1e-5)
+
+
+def test_one_output_is_the_column_of_a_table(table):
+    X, Y = table
+    flat, column = OVKRidgeCV().fit(X, Y[:, 0]), OVKRidgeCV().fit(X, Y[:, :1])
+    assert flat.predict(X).shape == (80,)
+    assert_allclose(flat.predict(X), column.predict(X)[:, 0])
+    assert isinstance(flat.kernel_.operator, Dense)
+
+
+# ----------------------------------------------------------------------------------------------------- inputs of tables
+
+
+def rocks(kind):
+    """A frame with words, gaps and whole numbers, and what they mean."""
+    rng = np.random.default_rng(6)
+    rock = rng.choice(["clay", "lime", "sand"], 90)
+    depth = rng.integers(0, 20, 90).astype(float)
+    y = np.array([{"clay": 0.0, "lime": 3.0, "sand": -3.0}[r] for r in rock]) + 0.1 * depth
+    seen = np.where(rng.random(90) < 0.2, np.nan, depth)
+    columns = {"rock": rock.tolist(), "depth": [None if np.isnan(v) else int(v) for v in seen]}
+    if kind == "polars":
+        return pytest.importorskip("polars").DataFrame(columns), y
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"rock": pd.Categorical(columns["rock"]), "depth": pd.array(columns["depth"], dtype="Int64")})
+    return frame, y
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_frames_with_words_and_gaps(kind, tmp_path):
+    frame, y = rocks(kind)
+    model = OVKRidgeCV().fit(frame, y)
+    assert model.score(frame, y) > 0.9
+    assert model.n_features_in_ == 2
+    assert list(model.feature_names_in_) == ["rock", "depth"]
+    # Three kinds of rock, the depth, and whether it is missing.
+    assert model.X_fit_.shape == (90, 5)
+    ovk.save(model, tmp_path / "rocks.ovk")
+    assert np.array_equal(ovk.load(tmp_path / "rocks.ovk").predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="missing value at row"):
+        OVKRidgeCV(missing_inputs="error").fit(frame, y)
+    with pytest.raises(ValueError, match="missing_inputs must be 'impute' or 'error'"):
+        OVKRidgeCV(missing_inputs="drop").fit(frame, y)
+
+
+def test_a_new_word_is_none_of_the_others():
+    pd = pytest.importorskip("pandas")
+    frame, y = rocks("pandas")
+    model = OVKRidgeCV().fit(frame, y)
+    new = pd.DataFrame({"rock": ["granite"], "depth": [10.0]})
+    kinds = [model.predict(pd.DataFrame({"rock": [rock], "depth": [10.0]}))[0] for rock in ("clay", "lime", "sand")]
+    assert min(kinds) < model.predict(new)[0] < max(kinds)
+    with pytest.raises(ValueError, match="column 'day' of X holds datetime64"):
+        OVKRidgeCV().fit(frame.assign(day=pd.Timestamp("2020-01-01")), y)
+    with pytest.raises(ValueError, match="column 'depth' of X held numbers"):
+        model.predict(pd.DataFrame({"rock": ["clay"], "depth": ["deep"]}))
+
+
+def test_missing_inputs_are_means_with_an_indicator():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((100, 2))
+    missing = rng.random(100) < 0.3
+    # What is missing is not missing at random: the indicator tells.
+    y = X[:, 0] + 2.0 * missing
+    seen = np.where(np.column_stack([missing, np.zeros(100, bool)]), np.nan, X)
+    model = OVKRidgeCV().fit(seen, y)
+    assert_allclose(model.X_fit_[:, 2], missing)
+    assert_allclose(model.X_fit_[missing, 0], 0.0)
+    assert model.score(seen, y) > 0.75
+    # A gap where there was none in training is the mean.
+    assert np.isfinite(model.predict([[0.0, np.nan]])).all()
+    with pytest.raises(ValueError, match="NaN"):
+        OVKRidgeCV(missing_inputs="error").fit(seen, y)
+    with pytest.raises(ValueError, match="NaN"):
+        OVKRidgeCV(Gaussian()).fit(seen, y)
+
+
+# --------------------------------------------------------------------------------------------------------- other forms
+
+
+def test_long_form_finds_what_the_wide_one_does():
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-2, 2, (60, 1))
+    Y = np.hstack([np.sin(2 * X), np.sin(2 * X) + 1.0]) + 0.05 * rng.standard_normal((60, 2))
+    at, task = np.nonzero(rng.random(Y.shape) < 0.6)
+    model = OVKRidgeCV().fit(X[at], Y[at, task], task=task)
+    assert model.score(X, Y) > 0.95
+    assert model.predict(X[:3], task=[0, 1, 0]).shape == (3,)
+
+
+def test_tasks_that_never_share_a_row_are_coupled_by_what_they_have_in_common():
+    rng = np.random.default_rng(9)
+    X = rng.uniform(-3, 3, (120, 1))
+    task = np.arange(120) % 12
+    y = np.sin(2 * X[:, 0]) + 0.1 * task + 0.05 * rng.standard_normal(120)
+    model = OVKRidgeCV().fit(X, y, task=task)
+    operator = model.choice_.operator
+    assert operator[0, 1] >= 0.5
+    assert_allclose(operator - np.diag(np.diagonal(operator)), operator[0, 1] * (1 - np.eye(12)))
+    new = np.linspace(-2, 2, 40)[:, None]
+    assert np.mean((model.predict(new) - np.sin(2 * new) - 0.1 * np.arange(12)) ** 2) < 0.05
+
+
+def test_many_rows_take_landmarks_and_say_so(monkeypatch, table):
+    monkeypatch.setattr("ovk.batch.ridge.ridge_cv.EXACT_ROWS", 60)
+    monkeypatch.setattr("ovk.batch.ridge.ridge_cv.LANDMARKS", 40)
+    X, Y = table
+    with pytest.warns(UserWarning, match="80 rows are learned through 40 landmarks"):
+        model = OVKRidgeCV().fit(X, Y)
+    assert model.landmarks_ is not None
+    assert model.X_fit_.shape == (40, 3)
+    assert model.score(X, Y) > 0.9
+    with pytest.warns(UserWarning, match="40 landmarks"):
+        assert OVKRidgeCV(Gaussian(2.0)).fit(X / X.std(axis=0), Y).landmarks_ is not None
+    exact = OVKRidgeCV(landmarks=None).fit(X, Y)
+    assert exact.landmarks_ is None
+    assert OVKRidgeCV(landmarks=30).fit(X, Y).X_fit_.shape == (30, 3)

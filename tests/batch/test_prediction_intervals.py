@@ -1,0 +1,188 @@
+"""Intervals of batch regressors: left-out functions against refits, laws, coverage, groups, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+from ovk import FunctionalRidge, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV, VectorField
+from ovk.kernels import Gaussian, Matern
+from ovk.operators import Dense, Identity, Integral, MixedEffect
+from ovk.ovkernels import CurlFree, DivFree
+from ovk.plotting import IntervalDisplay
+
+RNG = np.random.default_rng(0)
+X, NEW = RNG.uniform(-2, 2, (24, 2)), RNG.uniform(-2, 2, (5, 2))
+Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 1])]) + 0.1 * RNG.standard_normal((24, 2))
+HOLES = np.where(RNG.uniform(size=Y.shape) < 0.3, np.nan, Y)
+HOLES[np.isnan(HOLES).all(axis=1), 0] = 0.5
+WEIGHT = RNG.uniform(0.5, 2.0, 24)
+COUPLED = Dense(np.array([[1.0, 0.6], [0.6, 2.0]]))
+
+MODELS = {
+    "apart": OVKRidge(Gaussian(1.0) * Identity(), alpha=0.1, fit_intercept=False),
+    "coupled": OVKRidge(Matern(length_scale=1.5) * COUPLED, alpha=0.1, fit_intercept=True),
+    "an alpha each": OVKRidge(Gaussian(1.0) * COUPLED, alpha=[0.1, 0.7], fit_intercept=True),
+    "sum": OVKRidge(
+        Gaussian(1.0) * COUPLED + Matern(length_scale=0.5) * MixedEffect(0.3), alpha=0.2, fit_intercept=True
+    ),
+    "field": OVKRidge(CurlFree(Gaussian(1.0)) + DivFree(Gaussian(0.7)), alpha=0.1, fit_intercept=False),
+}
+
+
+def without(model, rows, values, weight, keep):
+    """f and v at the new points, and the residuals of the rows left out, by fitting again."""
+    again = clone(model).fit(rows[keep], values[keep], None if weight is None else weight[keep])
+    mean, cov = again.predict(NEW, return_cov=True, of="posterior")
+    return mean, np.einsum("nqq->nq", cov), values[~keep] - again.predict(rows[~keep])
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
+@pytest.mark.parametrize("values", [Y, HOLES], ids=["complete", "gaps"])
+@pytest.mark.parametrize("name", MODELS)
+def test_left_out_functions_are_those_of_refits(name, values, weight):
+    model = MODELS[name].fit(X, values, weight)
+    for groups in (None, np.arange(24) // 3):
+        rows = model._rows_left_out(groups, None)
+        left_out, (cross, prior) = rows.left_out, rows.kernels(NEW)
+        block = left_out.block[4]
+        keep = left_out.block != block
+        mean, variance, residuals = without(model, X, values, weight, keep)
+        assert_allclose(left_out.predict_without(cross)[:, block], mean, rtol=0, atol=1e-8)
+        assert_allclose(left_out.variance_without(cross, prior)[:, block], variance, rtol=0, atol=1e-8)
+        assert_allclose(left_out.residuals[~keep], residuals, rtol=0, atol=1e-8)
+
+
+def test_long_form_is_the_wide_one_and_repeated_rows_are_left_out_together():
+    wide = OVKRidge(Gaussian(1.0) * COUPLED, alpha=0.1, fit_intercept=True).fit(X, HOLES)
+    points, task = np.nonzero(~np.isnan(HOLES))
+    long = OVKRidge(Gaussian(1.0) * COUPLED, alpha=0.1, fit_intercept=True)
+    long.fit(X[points], HOLES[points, task], task=task)
+    a, b = wide.predict_interval(NEW, 0.8), long.predict_interval(NEW, 0.8)
+    assert_allclose(a.predictions, b.predictions, rtol=0, atol=1e-9)
+    wide_rows, long_rows = (m._rows_left_out(None, None).left_out for m in (wide, long))
+    assert long_rows.n_blocks == wide_rows.n_blocks
+    assert_allclose(long_rows.residuals[np.arange(len(task)), task], wide_rows.residuals[points, task], atol=1e-8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    factor=st.sampled_from([1e-3, 100.0]),
+    shift=st.sampled_from([0.0, -50.0]),
+    how=st.sampled_from(
+        [
+            ("jackknife", "each"),
+            ("jackknife", "box"),
+            ("jackknife", "ellipsoid"),
+            ("jackknife+", "each"),
+            ("cv+", "each"),
+        ]
+    ),
+    name=st.sampled_from(["coupled", "an alpha each", "sum"]),
+)
+def test_outputs_in_other_units_have_intervals_in_those_units(factor, shift, how, name):
+    method, region = how
+    model = MODELS[name]
+    one, other = (clone(model).fit(X, values) for values in (Y, factor * Y + shift))
+    found, scaled = (m.predict_interval(NEW, 0.8, method=method, region=region, folds=4) for m in (one, other))
+    for ends in ("predictions", "lower", "upper"):
+        assert_allclose(getattr(scaled, ends), factor * getattr(found, ends) + shift, rtol=1e-6, atol=1e-7 * factor)
+    for of in ("observation", "function"):
+        (_, std), (_, wide) = (m.predict(NEW, return_std=True, of=of) for m in (one, other))
+        assert_allclose(wide, factor * std, rtol=1e-6)
+
+
+def test_permuted_outputs_have_permuted_intervals():
+    one = OVKRidge(Gaussian(1.0), alpha=0.1, fit_intercept=True).fit(X, Y).predict_interval(NEW)
+    other = OVKRidge(Gaussian(1.0), alpha=0.1, fit_intercept=True).fit(X, Y[:, ::-1]).predict_interval(NEW)
+    assert_allclose(other.upper, one.upper[:, ::-1], rtol=0, atol=1e-10)
+
+
+def generated(n, rng, d=2):
+    X = rng.uniform(-2, 2, (n, 1))
+    F = np.hstack([np.sin(2 * X), np.cos(X)])[:, :d]
+    return X, F + 0.3 * rng.standard_normal((n, d)) @ np.array([[1.0, 0.8], [0.0, 0.6]])[:d, :d]
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_coverage_is_what_was_asked_for(scale):
+    rng = np.random.default_rng(1)
+    X, Y = generated(300, rng)
+    new, observed = generated(3000, rng)
+    model = OVKRidgeCV(Gaussian(1.0), fit_intercept=True).fit(X, scale * Y)
+    for method in ("jackknife", "jackknife+", "cv+"):
+        inside = model.predict_interval(new, 0.9, method=method).contains(scale * observed).mean()
+        assert 0.86 < inside < 0.94, method
+    for region in ("box", "ellipsoid"):
+        assert 0.85 < model.predict_interval(new, 0.9, region=region).contains(scale * observed).mean() < 0.95
+    mean, std = model.predict(new, return_std=True)
+    assert 0.86 < (np.abs(scale * observed - mean) < 1.645 * std).mean() < 0.94
+    assert (model.predict(new, return_std=True, of="function")[1] < 0.5 * std).all()
+
+
+def test_groups_make_intervals_that_hold_rows_of_new_groups():
+    rng = np.random.default_rng(2)
+    groups = np.repeat(np.arange(40), 5)
+    offset = rng.standard_normal(60)
+    X = rng.uniform(-1, 1, (300, 1)) + 0.01 * np.repeat(np.arange(60), 5)[:, None]
+    y = X[:, 0] + offset[np.repeat(np.arange(60), 5)] + 0.1 * rng.standard_normal(300)
+    model = OVKRidge(Gaussian(0.3), alpha=1.0, fit_intercept=True).fit(X[:200], y[:200])
+    known = model.predict_interval(X[200:], groups=groups)
+    assert known.contains(y[200:, None]).mean() > 0.8
+    assert model._rows_left_out(groups, None).left_out.n_blocks == 40
+    with pytest.raises(ValueError, match="one entry for each of the 200 rows"):
+        model.predict_interval(X, groups=[1, 2])
+
+
+def test_curves_have_bands_in_their_own_units_and_a_box_is_wider_than_points():
+    rng = np.random.default_rng(0)
+    t = np.linspace(0, 1, 9)
+    X = rng.uniform(-1, 1, (40, 1))
+    Y = np.sin(4 * t + 2 * X) + 0.1 * rng.standard_normal((40, 9))
+    model = FunctionalRidge(Gaussian(1.0) * Integral(), alpha=1e-3, grid=t).fit(X[:30], Y[:30])
+    each, band = (model.predict_interval(X[30:], region=region) for region in ("each", "box"))
+    assert_allclose(each.predictions, model.predict(X[30:]), atol=1e-9)
+    assert (band.width > each.width).all()
+    assert each.contains(Y[30:]).mean() > 0.75
+    assert band.contains(Y[30:]).shape == (10, 1)
+
+
+@pytest.mark.parametrize(
+    "model", [MovKL(alpha=0.1), OutputKernelRidge(Gaussian(1.0), alphas=[0.1], max_iter=20), VectorField(alpha=0.05)]
+)
+def test_every_regressor_that_ends_in_an_expansion_has_intervals(model):
+    found = model.fit(X, Y).predict_interval(NEW, 0.8, region="ellipsoid")
+    assert_allclose(found.predictions, model.predict(NEW), atol=1e-6)
+    assert np.isfinite(found.width).all()
+
+
+def test_refusals_say_what_to_do():
+    model = OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="method must be 'jackknife', 'jackknife\\+', 'cv\\+', got 'split'"):
+        model.predict_interval(NEW, method="split")
+    with pytest.raises(ValueError, match="needs method='jackknife'"):
+        model.predict_interval(NEW, method="cv+", region="box")
+    with pytest.raises(ValueError, match="of must be"):
+        model.predict(NEW, return_std=True, of="noise")
+    with pytest.raises(ValueError, match="alpha > 0"):
+        OVKRidge(Gaussian(1.0), alpha=0.0).fit(X, Y).predict_interval(NEW)
+    with pytest.raises(ValueError, match="fit without landmarks"):
+        OVKRidge(Gaussian(1.0), landmarks=5).fit(X, Y).predict_interval(NEW)
+    with pytest.raises(ValueError, match="does not know k"):
+        OVKRidge("precomputed").fit(X @ X.T, Y).predict_interval(NEW @ X.T)
+
+
+def test_the_display_shows_coverage_and_width_over_the_rows_of_a_test_set():
+    rng = np.random.default_rng(1)
+    X, Y = generated(80, rng)
+    new, observed = generated(150, rng)
+    model = OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y)
+    display = IntervalDisplay.from_estimator(model, new, observed, 0.8, window=50, names=["a", "b"], plot=False)
+    inside = model.predict_interval(new, 0.8).contains(observed)
+    assert display.coverage.shape == display.width.shape == (101, 2)
+    assert_allclose(display.coverage[-1], inside[100:].mean(axis=0))
+    joint = IntervalDisplay.from_estimator(model, new, observed, region="ellipsoid", window=50, plot=False)
+    assert joint.coverage.shape == (101, 1)
+    assert "ellipsoid of all outputs" in joint.title

@@ -1,0 +1,126 @@
+"""Standard input: compressed by any program, and rows that come one by one, each of which is answered."""
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import os
+import select
+import subprocess
+import sys
+
+import pytest
+
+from household import series
+from ovk.streams import open_records
+from ovk.streams.text import part_read
+
+
+def zstandard(raw):
+    pyarrow = pytest.importorskip("pyarrow")
+    return pyarrow.compress(raw, codec="zstd", asbytes=True)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress, zstandard])
+@pytest.mark.parametrize("piped", [True, False])
+def test_compressed_text_is_told_by_its_first_bytes(tmp_path, monkeypatch, compress, piped):
+    raw = compress(("x,y\n" + "".join(f"{i},{i}\n" for i in range(20_000))).encode())
+    path = tmp_path / "table.csv"
+    path.write_bytes(raw)
+    if piped:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+    with open_records("-" if piped else path) as records:
+        assert sum(len(batch.rows) for batch in records.batches(4096)) == 20_000
+
+
+def test_what_is_cut_short_is_named(tmp_path):
+    path = tmp_path / "t.csv.zst"
+    path.write_bytes(zstandard(os.urandom(100_000).hex().encode())[:5000])
+    with pytest.raises(ValueError, match=r"t\.csv\.zst"), open_records(path) as records:
+        list(records.batches(100))
+
+
+def test_the_part_of_a_file_that_was_read(tmp_path):
+    text = "x,y\n" + "".join(f"{i},{i}\n" for i in range(50_000))
+    for name, raw in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(raw)
+        with open_records(tmp_path / name) as records:
+            parts = [records.part_read() for _ in records.batches(5000)]
+        assert parts == sorted(parts)
+        assert 0 < parts[0] < 0.6
+        assert parts[-1] == 1.0
+    (tmp_path / "t.csv.xz").write_bytes(lzma.compress(text.encode()))
+    with open_records(tmp_path / "t.csv.xz") as records:
+        assert part_read(records.file) is None
+
+
+class Conversation:
+    """A command to which lines are written, and which answers with lines."""
+
+    def __init__(self, *arguments):
+        command = [sys.executable, "-m", "ovk.cli", *map(str, arguments)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command, **pipes, bufsize=0)
+
+    def say(self, text):
+        self.process.stdin.write(text.encode())
+
+    def hear(self):
+        """The next line, or a failure instead of waiting for ever."""
+        line = b""
+        while not line.endswith(b"\n"):
+            assert select.select([self.process.stdout], [], [], 60)[0], "no answer"
+            letter = os.read(self.process.stdout.fileno(), 1)
+            assert letter, self.process.stderr.read().decode()
+            line += letter
+        return line.decode().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
+def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 200, missing=0.0), tmp_path / "m.ovk"
+    assert ovk("stream", path, "--targets", "a,b", "--time", "Date,Time", "--lags", 1, "--save", model)[0] == 0
+    lines = path.read_text(encoding="utf-8").splitlines()
+    expected = list(csv.reader(io.StringIO(ovk("predict", model, path)[1])))
+    with Conversation("predict", model, "-") as live:
+        live.say(lines[0] + "\n")
+        for k in (1, 2, 3):
+            live.say(lines[k] + "\n")
+            if k == 1:
+                assert live.hear().split(",") == expected[0]
+            row = live.hear().split(",")
+            assert row[:2] == expected[k][:2]
+            assert [float(cell) for cell in row[2:]] == pytest.approx([float(cell) for cell in expected[k][2:]])
+    with Conversation(
+        "stream", "-", "--targets", "a,b", "--features", "x", "--warm-up", 50, "--predictions", "-"
+    ) as live:
+        live.say("\n".join(lines[:52]) + "\n")
+        assert live.hear().startswith("row,a,b")
+        assert live.hear().startswith("51,")
+        for k in (52, 53):
+            live.say(lines[k] + "\n")
+            assert live.hear().startswith(f"{k},")
+        live.process.stdin.close()
+        assert b"53 rows read" in live.process.stderr.read()
+        assert live.process.wait(60) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
+def test_the_first_json_line_is_answered_before_the_second(ovk, tmp_path):
+    path, model = tmp_path / "t.jsonl", tmp_path / "m.ovk"
+    path.write_text("".join(f'{{"x": {i % 7}, "y": {i % 7}}}\n' for i in range(60)), encoding="utf-8")
+    assert ovk("fit", path, "--targets", "y", "--save", model)[0] == 0
+    with Conversation("predict", model, "-", "--json") as live:
+        for k in (1, 2):
+            live.say('{"x": 3}\n')
+            assert live.hear().startswith(f'{{"row": {k}, "y":')

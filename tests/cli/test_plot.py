@@ -1,0 +1,66 @@
+"""``ovk plot``, and what reports say of the inputs."""
+
+import numpy as np
+import pytest
+
+from household import series
+from ovk import OKVAR, OLOK, OVKRidgeCV, load, save
+from ovk.sessions import Settings, learn
+from ovk.sessions.relevance import relevance
+from ovk.streams import open_records
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A session in which x and the last output matter, and a number that nothing depends on."""
+    folder = tmp_path_factory.mktemp("learned")
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((2, 400))
+    lines = [f"{x[i]:.3f},{noise[i]:.3f},{3 * x[i] + 0.1 * noise[i - 1]:.3f}" for i in range(400)]
+    path = folder / "t.csv"
+    path.write_text("\n".join(["a very long name of an input that no axis has room for,nothing,y", *lines]))
+    with open_records(path) as records:
+        learn(records, Settings(["y"], warm_up=100), save_to=folder / "m.ovk")
+    return folder / "m.ovk"
+
+
+def test_relevance_finds_what_matters(learned):
+    session = load(learned)
+    found = relevance(session.predictor(), session.inputs)
+    assert list(found) == ["a very long name of an input that no axis has room for", "nothing"]
+    first, last = found.values()
+    # Exchanging the only input of y = 3 x moves predictions by sqrt(2) deviations.
+    assert first == pytest.approx(np.sqrt(2), rel=0.15)
+    assert last < 0.1 * first
+    assert relevance(session.predictor(), None) == {}
+
+
+def test_pictures_and_pages(ovk, learned, tmp_path):
+    for name in ("p.png", "p.svg", "p.html"):
+        code, out, _ = ovk("plot", learned, "--out", tmp_path / name)
+        assert (code, out) == (0, f"picture: {tmp_path / name}\n")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "the best baseline" in page
+    assert "Which inputs matter" in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_a_fitted_table_and_estimators(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 150, missing=0.0), tmp_path / "m.ovk"
+    assert ovk("fit", path, "--targets", "a,b", "--features", "x", "--lags", 1, "--save", model)[0] == 0
+    assert ovk("plot", model, "--out", tmp_path / "p.html")[0] == 0
+    assert "of the variance" in (tmp_path / "p.html").read_text(encoding="utf-8")
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    for estimator in (OVKRidgeCV().fit(X, X), OKVAR().fit(X)):
+        save(estimator, tmp_path / "e.ovk")
+        assert ovk("plot", tmp_path / "e.ovk", "--out", tmp_path / "e.png")[0] == 0
+
+
+def test_what_cannot_be_drawn(ovk, learned, tmp_path):
+    save(OLOK(), tmp_path / "o.ovk")
+    code, _, err = ovk("plot", tmp_path / "o.ovk", "--out", tmp_path / "o.png")
+    assert code == 4
+    assert "there is no picture of OLOK" in err
+    assert ovk("plot", learned, "--out", tmp_path / "p.docx")[0] == 2
+    assert ovk("plot", tmp_path / "nothing.ovk")[0] == 4

@@ -1,0 +1,246 @@
+"""What belongs to a model and what does not: its file, its predictions, its settings."""
+
+import json
+
+import pytest
+
+from household import series
+from ovk.sessions import Session, Settings
+from ovk.sessions.learn import load_session
+from ovk.streams import open_records
+
+ASK = [
+    *("--targets", "a,b", "--lags", "1,2,3", "--time", "Date,Time", "--model", "olok"),
+    *("--warm-up", "100", "--block", "50", "--checkpoint", "200"),
+]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def two(ovk, tmp_path):
+    """Two models of two files, each with its predictions."""
+    for name, seed in (("one", 0), ("two", 1)):
+        path = series(tmp_path / f"{name}.csv", 700, seed=seed)
+        model, parts = tmp_path / f"{name}.ovk", tmp_path / f"{name}-parts"
+        assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
+    return tmp_path
+
+
+def test_a_mistyped_model_leaves_the_predictions_of_another_alone(ovk, two):
+    before = contents(two / "one-parts"), (two / "two.ovk").read_bytes()
+    assert len(before[0]) == 5
+    for path, more in (
+        ("two.csv", ["--resume", two / "two.ovk"]),
+        ("one.csv", ["--resume", two / "two.ovk"]),
+        ("one.csv", ["--continue-with", two / "two.ovk"]),
+        ("one.csv", [*ASK, "--resume", two / "oen.ovk"]),
+        ("two.csv", [*ASK, "--resume", two / "oen.ovk"]),
+        ("one.csv", [*ASK, "--save", two / "new.ovk"]),
+    ):
+        code, _, err = ovk("stream", two / path, *more, "--predictions", two / "one-parts")
+        assert code == 2, (path, more)
+        assert "one-parts holds" in err
+        assert (contents(two / "one-parts"), (two / "two.ovk").read_bytes()) == before
+    assert not (two / "oen.ovk").exists()
+    assert not (two / "new.ovk").exists()
+
+
+def test_a_single_part_is_not_taken_for_a_leftover(ovk, tmp_path):
+    """A model with the same settings and rows has the same identity, but not the same name."""
+    path, parts = series(tmp_path / "t.csv", 250), tmp_path / "parts"
+    assert ovk("stream", path, *ASK, "--resume", tmp_path / "m.ovk", "--predictions", parts)[0] == 0
+    (parts / "part-000001.csv").unlink()
+    before = contents(parts)
+    code, _, err = ovk("stream", path, *ASK, "--resume", tmp_path / "n.ovk", "--predictions", parts)
+    assert code == 2
+    assert "holds predictions already" in err
+    assert str(tmp_path / "m.ovk") in err
+    assert contents(parts) == before
+
+
+def test_an_older_copy_of_a_model_does_not_remove_what_the_later_one_wrote(ovk, tmp_path):
+    path, model, parts = series(tmp_path / "t.csv", 900), tmp_path / "m.ovk", tmp_path / "parts"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:301]), encoding="utf-8")
+    assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
+    (tmp_path / "old.ovk").write_bytes(model.read_bytes())
+    path.write_text("".join(lines), encoding="utf-8")
+    assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
+    before = contents(parts)
+    code, _, err = ovk("stream", path, "--resume", tmp_path / "old.ovk", "--predictions", parts)
+    assert code == 2
+    assert "more than the model knows of" in err
+    assert contents(parts) == before
+    # A folder of its own is as good as ever.
+    assert ovk("stream", path, "--resume", tmp_path / "old.ovk", "--predictions", tmp_path / "new")[0] == 0
+    assert (tmp_path / "old.ovk").read_bytes() == model.read_bytes() or load_session(tmp_path / "old.ovk").lines == 0
+
+
+def test_an_unfinished_part_that_is_gone(ovk, tmp_path):
+    path, model, parts = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk", tmp_path / "parts"
+    assert ovk("stream", path, *ASK, "--resume", model, "--predictions", parts)[0] == 0
+    assert load_session(model).lines == 100
+    part = parts / "part-000002.csv"
+    text = part.read_text(encoding="utf-8")
+    part.write_text(text[: len(text) // 2], encoding="utf-8")
+    before = contents(parts)
+    code, _, err = ovk("stream", path, "--resume", model, "--predictions", parts)
+    assert code == 2
+    assert "does not hold the 100 predictions" in err
+    assert contents(parts) == before
+
+
+def test_the_digest_is_of_all_rows_and_of_the_header(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 500), tmp_path / "m.ovk"
+    assert ovk("stream", path, *ASK, "--save", model)[0] == 0
+    before, text = model.read_bytes(), path.read_bytes().decode()
+    lines = text.splitlines(keepends=True)
+    for name, changed in {
+        "first row": [lines[0], lines[1].replace("16/12", "17/12"), *lines[2:]],
+        "a row": [*lines[:250], lines[250].replace(",", ",9", 1), *lines[251:]],
+        "two rows in another order": [*lines[:100], lines[101], lines[100], *lines[102:]],
+        "the name of a column": [lines[0].replace("word", "Word"), *lines[1:]],
+    }.items():
+        path.write_bytes("".join(changed).encode())
+        code, _, err = ovk("stream", path, "--resume", model)
+        assert code == 3, name
+        assert "not the file" in err or "no column" in err
+        assert model.read_bytes() == before
+    # The end of the last line may come later, and the file may be packed meanwhile.
+    import gzip
+
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(text.rstrip("\r\n").encode()))
+    assert ovk("stream", packed, "--resume", model)[0] == 0
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_the_digest_does_not_depend_on_the_size_of_the_batches(tmp_path, form):
+    rows = [{"x": i / 7, "n": i, "w": "é" if i % 3 else None, "y": None if i % 5 == 0 else i} for i in range(100)]
+    path = tmp_path / f"t.{form}"
+    if form == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.Table.from_pylist(rows), path, row_group_size=17)
+    elif form == "jsonl":
+        path.write_text("\n" + "\n\n".join(map(json.dumps, rows)), encoding="utf-8")
+    else:
+        cells = [",".join('""' if v is None else f'"{v}\n"' for v in row.values()) for row in rows]
+        path.write_text("x,n,w,y\r\n" + "\r\n".join(cells), encoding="utf-8", newline="")
+
+    def digests(sizes):
+        with open_records(path) as records:
+            found = {records.offset: records.digest()}
+            for size in sizes:
+                next(records.batches(size))
+                found[records.offset] = records.digest()
+        return found
+
+    by_one = digests([1] * 60)
+    assert len(set(by_one.values())) == 61 if form != "jsonl" else 31
+    for sizes in ([60], [7, 13, 40], [50, 10]):
+        found = digests(sizes)
+        assert found == {offset: by_one[offset] for offset in found}
+
+
+def test_options_that_a_model_would_not_heed_are_refused_by_name(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
+    assert ovk("stream", path, *ASK, "--save", model)[0] == 0
+    before = model.read_bytes()
+    for option, value in (
+        ("--lags", "7"),
+        ("--features", "x"),
+        ("--time", "Date"),
+        ("--model", "pkawv"),
+        ("--kernel", "linear"),
+        ("--coupling", "0.5"),
+        ("--warm-up", "50"),
+        ("--block", "77"),
+        ("--checkpoint", "123"),
+        ("--targets", "a"),
+    ):
+        for how in ("--resume", "--continue-with"):
+            code, _, err = ovk("stream", path, how, model, option, value)
+            assert code == 2, option
+            assert f"leave out {option}" in err or option == "--targets"
+            assert option in err
+            assert model.read_bytes() == before
+    # What says the same does no harm.
+    assert ovk("stream", path, "--resume", model, "--lags", "1,2,3", "--model", "olok")[0] == 0
+    assert ovk("stream", path, "--resume", model, *ASK)[0] == 0
+
+
+def test_a_model_continues_with_another_file(ovk, tmp_path):
+    """A log that is rotated at a block's end is learned like the whole: lags are carried over, bit by bit."""
+    path = series(tmp_path / "t.csv", 900)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("".join(lines[:501]), encoding="utf-8")
+    new.write_text("".join([lines[0], *lines[501:]]), encoding="utf-8")
+    whole, model, parts = tmp_path / "whole.ovk", tmp_path / "m.ovk", tmp_path / "parts"
+    assert ovk("stream", path, *ASK, "--save", whole, "--predictions", tmp_path / "whole")[0] == 0
+    assert ovk("stream", old, *ASK, "--save", model, "--predictions", parts)[0] == 0
+    first = contents(parts)
+    code, out, _ = ovk("stream", new, "--continue-with", model, "--predictions", parts)
+    assert code == 0
+    assert "400 rows read after 500 of earlier files, 400 of them now" in out
+    session, undivided = load_session(model), load_session(whole)
+    assert (session.offset, session.earlier, session.evaluator.n_rows) == (400, 500, 900)
+    assert (session.result().mse == undivided.result().mse).all()
+    # The parts of the old file are as they were, and rows of the new one are counted from 1.
+    assert all((parts / name).read_bytes() == text for name, text in first.items())
+
+    def predicted(folder):
+        texts = [p.read_text(encoding="utf-8").splitlines()[1:] for p in sorted(folder.glob("part-*"))]
+        return [line.split(",", 1) for text in texts for line in text]
+
+    together, apart = predicted(tmp_path / "whole"), predicted(parts)
+    assert [row[1] for row in apart] == [row[1] for row in together]
+    assert [int(row[0]) for row in apart] == [*range(101, 501), *range(1, 401)]
+    # The same command once more learns nothing twice; nor does it when the file has grown.
+    before = model.read_bytes()
+    code, out, _ = ovk("stream", new, "--continue-with", model)
+    assert code == 0
+    assert "0 of them now" in out
+    assert model.read_bytes() == before
+    with new.open("a", encoding="utf-8") as file:
+        file.write(lines[-1])
+    assert ovk("stream", new, "--continue-with", model)[0] == 0
+    assert load_session(model).offset == 401
+    assert ovk("stream", new, "--resume", model)[0] == 0
+
+
+def test_what_a_model_cannot_continue_with(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk"
+    assert ovk("stream", path, *ASK, "--save", model)[0] == 0
+    before, other = model.read_bytes(), tmp_path / "other.csv"
+    other.write_text("Date,Time,x,b\n16/12/2006,17:24:00,1,2\n", encoding="utf-8")
+    code, _, err = ovk("stream", other, "--continue-with", model)
+    assert code == 3
+    assert "lacks the columns 'word', 'a'" in err
+    other.write_text("Date,Time,word,x,a,b\n", encoding="utf-8")
+    code, _, err = ovk("stream", other, "--continue-with", model)
+    assert code == 3
+    assert "no rows yet" in err
+    code, _, err = ovk("stream", path, "--continue-with", tmp_path / "none.ovk")
+    assert code == 2
+    assert "there is no model" in err
+    code, _, err = ovk("stream", path, "--continue-with", model, "--resume", model)
+    assert code == 2
+    assert model.read_bytes() == before
+
+
+def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
+    """Where the first file was shorter than a block, too."""
+    short, long = series(tmp_path / "short.csv", 60), series(tmp_path / "long.csv", 300, seed=1)
+    with open_records(short) as records:
+        session, learning = Session.start(records, Settings(["a", "b"], lags=[1], warm_up=20, block=100))
+        assert [len(found.rows) for found in learning] == [40]
+    with open_records(long) as records:
+        assert [len(found.rows) for found in session.continue_with(records)] == [100, 100, 100]
+    assert session.head[0] == 100

@@ -1,0 +1,286 @@
+"""Learning from parts: what one machine would have learned, with the same bits whoever read which part."""
+
+import os
+import signal
+import threading
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import ovk
+from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
+from ovk.distributed import FilePart, PartError, fit, predict, progressive, score
+from ovk.features import Fourier, Given, Nystrom
+from ovk.kernels import Gaussian
+from ovk.operators import MixedEffect
+from ovk.streams import split_files
+from ovk.structured import Jaccard
+
+N = 600
+
+
+def table(n=N):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (n, 2))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]]) + 0.1 * rng.standard_normal((n, 2))
+    return X, Y
+
+
+def rows(start, stop, holes=False):
+    X, Y = table()
+    if holes:
+        Y = np.where(np.random.default_rng(7).uniform(size=Y.shape) < 0.3, np.nan, Y)
+    return X[start:stop], Y[start:stop]
+
+
+def weighted(start, stop):
+    X, Y = rows(start, stop, holes=True)
+    return X, Y, np.linspace(0.5, 2.0, N)[start:stop]
+
+
+def cut(function, parts, **options):
+    ends = np.linspace(0, N, parts + 1).astype(int)
+    return [partial(function, int(a), int(b), **options) for a, b in pairwise(ends)]
+
+
+KERNEL = Gaussian(1.0) * MixedEffect(0.5)
+
+
+@pytest.mark.parametrize("parts", [2, 4, 7])
+@pytest.mark.parametrize(("function", "options"), [(rows, {}), (rows, {"holes": True}), (weighted, {})])
+def test_a_ridge_of_parts_is_that_of_one_machine(client, parts, function, options):
+    estimator = OVKRidge(KERNEL, 0.1, fit_intercept=True, landmarks=20)
+    pieces = cut(function, parts, **options)
+    far, near = fit(estimator, pieces, client), fit(estimator, pieces)
+    assert_array_equal(far.dual_coef_, near.dual_coef_)
+    assert_array_equal(far.intercept_, near.intercept_)
+    assert_array_equal(far.landmarks_.sums.S(), near.landmarks_.sums.S())
+    whole = OVKRidge(KERNEL, 0.1, fit_intercept=True, landmarks=far.X_fit_).fit(*function(0, N, **options))
+    X, _ = table()
+    assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-10)
+
+
+def test_the_landmarks_come_from_all_parts(client):
+    model = fit(OVKRidge(KERNEL, landmarks=30), cut(rows, 4), client)
+    X, _ = table()
+    where = [int(np.flatnonzero((point == X).all(axis=1))[0]) * 4 // N for point in model.X_fit_]
+    assert set(where) == {0, 1, 2, 3}
+
+
+def test_processes_without_a_cluster_give_the_same_bits():
+    estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
+    assert_array_equal(fit(estimator, cut(rows, 4), n_jobs=2).dual_coef_, fit(estimator, cut(rows, 4)).dual_coef_)
+
+
+def test_alphas_are_chosen_by_left_out_errors(client):
+    alphas = [1e-4, 1e-1, 1e2]
+    pieces = cut(weighted, 3)
+    model = fit(OVKRidge(KERNEL, landmarks=15), pieces, client, alphas=alphas)
+    # The slow twin, on a part of the rows: a fit without each of them.
+    X, Y, w = weighted(0, N)
+    some = np.arange(0, N, 60)
+    for alpha, error in zip(alphas, model.loo_errors_, strict=True):
+        whole = OVKRidge(KERNEL, alpha, landmarks=model.X_fit_).fit(X, Y, w)
+        E = whole.landmarks_.left_out(X, Y - whole.predict(X), w, alpha, intercept=whole.fit_intercept)
+        assert_allclose(error, np.nansum(w[:, None] * E**2) / (w[:, None] * ~np.isnan(E)).sum(), rtol=1e-9)
+        for i in some[:2]:
+            rest = np.arange(N) != i
+            without = OVKRidge(KERNEL, alpha, landmarks=model.X_fit_).fit(X[rest], Y[rest], w[rest])
+            assert_allclose(E[i], Y[i] - without.predict(X[i : i + 1])[0], rtol=0, atol=1e-7)
+    assert model.alpha_ == alphas[int(np.argmin(model.loo_errors_))] < 100
+
+
+def test_forecasters_of_parts(client, tmp_path):
+    X, Y = table()
+    for features in (Nystrom(Given(X[:20])), Fourier(15), None):
+        estimator = PKAWV(KERNEL, 0.1, features, random_state=1)
+        far, near = fit(estimator, cut(rows, 4), client), fit(estimator, cut(rows, 4))
+        assert_array_equal(far.predict(X), near.predict(X))
+        whole = PKAWV(KERNEL, 0.1, far.features, random_state=1).fit(X, Y)
+        assert_allclose(far.predict(X), whole.predict(X), rtol=0, atol=1e-9)
+        assert far.t_ == N
+    ovk.save(far, tmp_path / "model.ovk")
+    with pytest.raises(ValueError, match="learner that forgets"):
+        fit(PKAWV(KERNEL, discount=0.99), cut(rows, 2), client)
+
+
+def labelled(start, stop):
+    X, _ = rows(start, stop)
+    return X, np.where(X[:, 0] > 0, "up", "down")
+
+
+def test_classifiers_of_parts():
+    model = fit(PKAWVClassifier(Gaussian(1.0), 0.1), cut(labelled, 3), classes=["down", "up"])
+    assert model.score(*labelled(0, N)) > 0.95
+    with pytest.raises(ValueError, match="classes must name"):
+        fit(PKAWVClassifier(), cut(labelled, 3))
+
+
+def sets(start, stop):
+    X, _ = rows(start, stop)
+    return X, [{"a", "b"} if x > 0.5 else ({"b"} if x > -0.5 else {"c"}) for x in X[:, 0]]
+
+
+def test_structured_outputs_of_parts(client):
+    estimator = IOKR(Gaussian(1.0), Jaccard(), alpha=[0.01, 10.0], landmarks=20, output_landmarks=3)
+    far, near = fit(estimator, cut(sets, 4), client), fit(estimator, cut(sets, 4))
+    X, y = sets(0, N)
+    assert_array_equal(far.dual_coef_, near.dual_coef_)
+    assert far.candidates_ == near.candidates_
+    whole = IOKR(Gaussian(1.0), Jaccard(), alpha=[0.01, 10.0], landmarks=far.X_fit_, output_landmarks=far.anchors_)
+    whole.fit(X, y)
+    assert_allclose(far.weights(X), whole.weights(X), rtol=0, atol=1e-9)
+    assert_allclose(far.loo_errors_, whole.loo_errors_, rtol=1e-8)
+    assert far.alpha_ == whole.alpha_
+    assert far.score(X, y) > 0.9
+    vectors = fit(IOKR(Gaussian(1.0), alpha=0.1, landmarks=20), cut(rows, 4), client)
+    ridge = fit(OVKRidge(Gaussian(1.0), 0.1, fit_intercept=False, landmarks=vectors.X_fit_), cut(rows, 2))
+    assert_allclose(vectors.predict(X), ridge.predict(X))
+
+
+def slow_rows(start, stop, log):
+    """A part that says who reads it, and takes its time."""
+    name = f"{start}-{os.getpid()}-{time.monotonic_ns()}"
+    (Path(log) / name).write_text(str(os.getpid()))
+    time.sleep(0.15)
+    return rows(start, stop)
+
+
+def test_workers_that_are_killed_change_no_bit(client, tmp_path):
+    estimator = OVKRidge(KERNEL, 0.1, landmarks=np.array(table()[0][:20]))
+    expected = fit(estimator, cut(rows, 7), client)
+    victims = []
+
+    def kill():
+        deadline = time.monotonic() + 600
+        while len(victims) < 2 and time.monotonic() < deadline:
+            # A worker that is reading a part right now, and was not killed before.
+            reading = [int(path.read_text() or 0) for path in tmp_path.iterdir()]
+            own = {os.getpid(), 0, *victims}
+            alive = [pid for pid in reading if pid not in own]
+            if len(reading) >= 3 + 2 * len(victims) and alive:
+                victims.append(alive[-1])
+                os.kill(alive[-1], signal.SIGKILL)
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    found = fit(estimator, cut(slow_rows, 7, log=str(tmp_path)), client)
+    thread.join()
+    assert len(victims) == 2
+    assert_array_equal(found.dual_coef_, expected.dual_coef_)
+    client.wait_for_workers(2, timeout=600)
+
+
+def broken():
+    raise OSError("no such disk")
+
+
+def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
+    estimator = OVKRidge(KERNEL, landmarks=5)
+    for where in (client, None):
+        with pytest.raises(PartError, match=r"part 2 \(broken\) cannot be used: no such disk"):
+            fit(estimator, [*cut(rows, 2), broken], where)
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 50 + "x,3\n" + "1,2\n" * 9)
+    with pytest.raises(PartError, match=r"part \d \(t.csv, bytes .*column 'a' .* holds 'x'"):
+        fit(estimator, split_files(tmp_path / "t.csv", size=60), targets="b")
+    with pytest.raises(PartError, match=r"part 1 has .* of shape \(n,\), but part 0 has .* of shape \(n, 2\)"):
+        fit(OVKRidge(Gaussian(1.0), landmarks=table()[0][:5]), [cut(rows, 2)[0], lambda: (np.ones((3, 2)), np.ones(3))])
+    with pytest.raises(TypeError, match="put them behind a function"):
+        fit(estimator, [table()[0]])
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
+        fit(estimator, cut(rows, 2), "tcp://127.0.0.1:1")
+    with pytest.raises(TypeError, match="their sums add up, got OLOK"):
+        fit(OLOK(), cut(rows, 2))
+    with pytest.raises(ValueError, match="only with landmarks"):
+        fit(OVKRidge(), cut(rows, 2))
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        fit(estimator, str(tmp_path / "*.parquet"), targets="b")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder = tmp_path_factory.mktemp("files")
+    X, Y = table()
+    lines = ["u,v,a,b", *(",".join(map(repr, row)) for row in np.hstack([X, Y]).tolist())]
+    (folder / "t.csv").write_text("\n".join(lines))
+    for i in range(2):
+        some = slice(i * 300, (i + 1) * 300)
+        columns = dict(zip("uvab", np.hstack([X, Y])[some].T, strict=True))
+        parquet.write_table(pyarrow.table(columns), folder / f"{i}.parquet", row_group_size=80)
+    return folder
+
+
+def test_ranges_of_files_hold_every_row_once(files):
+    X, Y = table()
+    for size in (37, 1000, 10**6):
+        parts = split_files(files / "t.csv", size=size)
+        found = [chunk for part in parts for chunk in FilePart(part, ["a", "b"]).chunks()]
+        assert_array_equal(np.concatenate([x for x, _ in found]), X)
+        assert_array_equal(np.concatenate([y for _, y in found]), Y)
+    groups = split_files(str(files / "*.parquet"), size=1)
+    assert [part.label for part in groups][:2] == ["0.parquet, row groups 0 to 1", "0.parquet, row groups 1 to 2"]
+    assert len(groups) == 8
+    assert len(split_files(str(files / "*.parquet"))) == 2
+    found = [chunk for part in groups for chunk in FilePart(part, ["a", "b"], ["u", "v"]).chunks()]
+    assert_array_equal(np.concatenate([x for x, _ in found]), X)
+
+
+def test_a_sample_of_text_comes_from_the_whole_range(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i}\n" for i in range(200_000)))
+    [part] = split_files(tmp_path / "t.csv")
+    sample = FilePart(part, "y").sample(400, seed=0)
+    x = np.concatenate([X[:, 0] for X, _ in sample])
+    assert len(x) == 400
+    assert x.min() < 60_000
+    assert x.max() > 140_000
+
+
+def test_files_are_learned_predicted_and_scored(client, files, tmp_path):
+    X, Y = table()
+    pattern, options = str(files / "*.parquet"), {"targets": ["a", "b"], "features": ["u", "v"]}
+    model = fit(OVKRidge(KERNEL, 0.1, landmarks=20), split_files(pattern, size=1), client, **options)
+    whole = OVKRidge(KERNEL, 0.1, landmarks=model.X_fit_).fit(X, Y)
+    assert_allclose(model.predict(X), whole.predict(X), rtol=0, atol=1e-10)
+    assert_allclose(score(model, pattern, client, **options), whole.score(X, Y), rtol=1e-9)
+    for form in ("csv", "npy", "parquet"):
+        paths = predict(model, split_files(pattern, size=1), tmp_path / form, client, form=form, **options)
+        assert [path.name for path in paths][:2] == [f"part-000000.{form}", f"part-000001.{form}"]
+        if form == "csv":
+            found = np.concatenate([np.loadtxt(path, delimiter=",", skiprows=1) for path in paths])
+            assert paths[0].read_text().startswith("a,b\n")
+        elif form == "npy":
+            found = np.concatenate([np.load(path) for path in paths])
+        else:
+            from pyarrow import parquet
+
+            found = np.concatenate([np.column_stack(parquet.read_table(path).columns) for path in paths])
+        assert_allclose(found, model.predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="form must be one of"):
+        predict(model, pattern, tmp_path, form="xls")
+
+
+def test_futures_are_parts(client):
+    futures = [client.submit(rows, *ends, pure=False) for ends in ((0, 300), (300, N))]
+    estimator = OVKRidge(KERNEL, 0.1, landmarks=table()[0][:20])
+    assert_array_equal(fit(estimator, futures, client).dual_coef_, fit(estimator, cut(rows, 2)).dual_coef_)
+    with pytest.raises(TypeError, match="futures cannot be predicted"):
+        predict(fit(estimator, futures, client), futures, "nowhere", client)
+
+
+def test_a_learner_for_each_key(client):
+    streams = dict(zip("abc", cut(rows, 3), strict=True))
+    found = progressive(OLOK(Gaussian(1.0)), streams, client, scale="running")
+    for key, part in streams.items():
+        alone = OLOK(Gaussian(1.0))
+        expected = ovk.progressive(alone, *part(), scale="running", keep="none")
+        assert_array_equal(found[key].result.mse, expected.mse)
+        assert_array_equal(found[key].model.predict(table()[0]), alone.predict(table()[0]))

@@ -1,0 +1,70 @@
+"""An evaluator that is saved on its way goes on with the same bits."""
+
+import numpy as np
+import pytest
+
+from ovk import OLOK, load, progressive, save
+from ovk.evaluation import Evaluator, LastValue, RefittedRidge, RunningMean
+from ovk.evaluation.running import FARTHEST, Standardised
+from ovk.streams import chunks
+
+
+def stream(n=900, d=2):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (n, 2))
+    Y = np.sin(X @ rng.standard_normal((2, d))) + 0.1 * rng.standard_normal((n, d))
+    Y[rng.uniform(size=Y.shape) < 0.2] = np.nan
+    return X, Y
+
+
+def run(tmp_path, stops=()):
+    evaluator = None
+    for number, chunk in enumerate(chunks(*stream(), chunk_size=100)):
+        if evaluator is None:
+            beside = [LastValue(), RunningMean(), RefittedRidge(max_rows=150)]
+            evaluator = Evaluator.start(OLOK(truncation=200), beside, Standardised(running=True, robust=True), chunk)
+        evaluator.predict_then_learn(chunk, tested=number > 0)
+        if number in stops:
+            path = tmp_path / f"evaluator{number}.ovk"
+            evaluator.result() if number > 0 else None
+            save(evaluator, path)
+            evaluator = load(path)
+    return evaluator
+
+
+@pytest.mark.parametrize("stops", [(0,), (3,), (0, 1, 4, 7)])
+def test_saved_and_loaded_on_its_way(tmp_path, stops):
+    whole, parts = run(tmp_path), run(tmp_path, stops)
+    a, b = whole.result(), parts.result()
+    np.testing.assert_array_equal(a.rows, b.rows)
+    np.testing.assert_array_equal(a.support_sizes, b.support_sizes)
+    for one, other in zip((a.model, *a.baselines), (b.model, *b.baselines), strict=True):
+        np.testing.assert_array_equal(one.mse_curve, other.mse_curve)
+        np.testing.assert_array_equal(one.mae_curve, other.mae_curve)
+    save(whole, tmp_path / "whole.ovk")
+    save(parts, tmp_path / "parts.ovk")
+    assert (tmp_path / "whole.ovk").read_bytes() == (tmp_path / "parts.ovk").read_bytes()
+
+
+def test_it_is_what_progressive_does(tmp_path):
+    X, Y = stream()
+    found = progressive(OLOK(truncation=200), X, Y, scale="running", untested=100, chunk_size=100)
+    np.testing.assert_array_equal(run(tmp_path).result().model.mse_curve, found.model.mse_curve)
+
+
+def test_robust_scaling_fills_and_draws_in():
+    scaling = Standardised(running=False, robust=True)
+    rng = np.random.default_rng(0)
+    scaling.scale_warm_up(rng.standard_normal((50, 2)), rng.standard_normal((50, 1)))
+    X = np.array([[np.nan, 1e300], [-1e300, 0.0]])
+    scaled = scaling.scale(X, np.array([[1e300], [np.nan]]))
+    assert scaled.X[0, 0] == 0.0
+    assert scaled.X[0, 1] == FARTHEST
+    assert scaled.X[1, 0] == -FARTHEST
+    np.testing.assert_array_equal(scaled.Y[:, 0], [FARTHEST, np.nan])
+    np.testing.assert_array_equal(scaling.scale_inputs(X).X, scaled.X)
+
+
+def test_scaling_before_anything_was_seen():
+    with pytest.raises(ValueError, match="nothing was scaled yet"):
+        Standardised(running=True).scale_inputs(np.zeros((1, 2)))

@@ -1,0 +1,60 @@
+"""Interrupting a learner at any of its inner calls."""
+
+import sys
+from pathlib import Path
+
+import ovk
+
+HOME = str(Path(ovk.__file__).parent)
+
+
+def counts(frame, event):
+    """Whether a function of the library is entered, other than one that Python calls and whose errors it ignores."""
+    code = frame.f_code
+    return event == "call" and code.co_filename.startswith(HOME) and code.co_name != "__del__"
+
+
+class Interruption(KeyboardInterrupt):
+    """Ctrl-C, told apart from a real one."""
+
+
+def count_calls(action):
+    """How many functions of the library ``action()`` enters."""
+    seen = 0
+
+    def watch(frame, event, argument):
+        nonlocal seen
+        if counts(frame, event):
+            seen += 1
+
+    sys.setprofile(watch)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def interrupt(action, number, error=Interruption):
+    """Run ``action()`` and raise `error` when it enters the function of the library with this number.
+
+    Returns whether the error came out.
+    """
+    seen = 0
+
+    def watch(frame, event, argument):
+        nonlocal seen
+        if counts(frame, event):
+            seen += 1
+            if seen == number:
+                sys.setprofile(None)
+                raise error
+
+    sys.setprofile(watch)
+    try:
+        action()
+    except error:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False

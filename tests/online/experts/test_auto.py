@@ -1,0 +1,155 @@
+"""Learners without settings: rows equal chunks, prediction is pure, states resume, wild and missing labels."""
+
+from copy import deepcopy
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import ovk
+from ovk import AutoStream, AutoStreamClassifier
+
+
+def regression(n=700, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    return X, np.column_stack([50.0 + np.sin(2.0 * X[:, 0]), 1e6 + 1e3 * X[:, 1]]) + 0.1 * rng.standard_normal((n, 2))
+
+
+def portions(learner, X, Y, sizes, method="predict_then_learn"):
+    parts, start, k = [], 0, 0
+    while start < len(X):
+        stop = start + sizes[k % len(sizes)]
+        parts.append(getattr(learner, method)(X[start:stop], Y[start:stop]))
+        start, k = stop, k + 1
+    return parts
+
+
+@cache
+def whole_with_gaps():
+    """A stream with gaps, and its predictions when it comes at once."""
+    X, Y = regression(640)  # a little beyond the stage of 600 rows, the first to learn a metric
+    Y[::13, 0] = np.nan
+    return X, Y, AutoStream().predict_then_learn(X, Y)
+
+
+@pytest.mark.parametrize("sizes", [[1], [7], [300, 1, 45]])
+def test_rows_equal_chunks(sizes):
+    X, Y, whole = whole_with_gaps()
+    parts = np.concatenate(portions(AutoStream(), X, Y, sizes))
+    np.testing.assert_allclose(parts, whole, rtol=1e-8, atol=0)
+
+
+@pytest.mark.parametrize("labels", [2, 4])
+def test_rows_equal_chunks_for_classes(labels):
+    X, _ = regression()
+    y = (np.digitize(X[:, 0], [-0.5, 0.5]) + (X[:, 1] > 1.5)) % labels
+    whole = AutoStreamClassifier().predict_proba_then_learn(X, y)
+    parts = portions(AutoStreamClassifier(), X, y, [50, 3], "predict_proba_then_learn")
+    wide = np.vstack([np.pad(P, ((0, 0), (0, whole.shape[1] - P.shape[1]))) for P in parts])
+    np.testing.assert_allclose(wide, whole, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(whole.sum(axis=1), 1.0)
+
+
+def test_prediction_is_pure_and_states_resume():
+    X, Y = regression()
+    learner = AutoStream().fit(X[:650], Y[:650])
+    copy = AutoStream()
+    copy.load_state(deepcopy(learner.state()))
+    one = learner.predict(X[650:])
+    np.testing.assert_array_equal(one, learner.predict(X[650:]))
+    Z, other = learner.predict_then_learn(X[650:], Y[650:]), copy.predict_then_learn(X[650:], Y[650:])
+    np.testing.assert_allclose(Z, other, rtol=1e-12)
+    np.testing.assert_allclose(one[0], Z[0], rtol=1e-9)
+
+
+def test_outputs_far_from_zero_are_below_the_running_mean():
+    _, Y = regression()
+    Z = clean_predictions()
+    means = np.cumsum(Y, axis=0)[:-1] / np.arange(1, len(Y))[:, None]
+    assert (((Z - Y)[200:] ** 2).mean(axis=0) < 0.2 * ((means - Y[1:])[199:] ** 2).mean(axis=0)).all()
+
+
+@cache
+def clean_predictions():
+    return AutoStream().predict_then_learn(*regression())
+
+
+@pytest.mark.parametrize(("row", "label"), [(400, 1e9), (400, -1e30), (400, 1e300), (450, 1e9)])
+def test_one_wild_label_is_forgiven(row, label):
+    X, Y = regression()
+    wild = Y.copy()
+    wild[row] = label
+    found = clean_predictions(), AutoStream().predict_then_learn(X, wild)
+    errors = [np.mean((Z - Y)[501:, 0] ** 2) for Z in found]
+    assert errors[1] < 1.05 * errors[0]
+
+
+def test_strange_inputs():
+    X, Y = regression(300)
+    X[:, 2] = 5.0
+    X[40, 0], X[41, 1] = np.nan, np.inf
+    Z = AutoStream().predict_then_learn(X, Y)
+    assert np.isfinite(Z).all()
+
+
+def test_classes_that_appear_late():
+    X, _ = regression(900)
+    y = np.where(X[:, 0] > 0, "b", "a").astype(object)
+    y[600:][X[600:, 1] > 0] = "c"
+    model = AutoStreamClassifier()
+    guesses = model.predict_then_learn(X, y)
+    assert list(model.classes_) == list(dict.fromkeys(y))
+    assert np.mean(guesses[750:] != y[750:]) < 0.15
+    assert model.predict_proba(X[:5]).shape == (5, 3)
+
+
+def test_save_then_load_and_clone(tmp_path):
+    X, Y = regression(300)
+    y = np.where(X[:, 0] > 0, "b", "a")
+    for learner, labels in ((AutoStream(lag=False), Y), (AutoStreamClassifier(), y)):
+        learner.partial_fit(X[:250], labels[:250])
+        ovk.save(learner, tmp_path / "learner.ovk")
+        other = ovk.load(tmp_path / "learner.ovk")
+        one, two = (model.predict_then_learn(X[250:], labels[250:]) for model in (learner, other))
+        if labels is Y:
+            np.testing.assert_allclose(one, two, rtol=1e-9)
+        else:
+            np.testing.assert_array_equal(one, two)
+        assert clone(learner).get_params() == learner.get_params()
+        assert "mixture_" not in vars(clone(learner))
+
+
+def test_one_output_and_classes_known_at_the_start():
+    X, Y = regression(100)
+    assert AutoStream().partial_fit(X, Y[:, 0]).predict(X[:3]).shape == (3,)
+    model = AutoStreamClassifier().partial_fit(X[:1], ["a"], classes=["c", "a", "b"])
+    assert list(model.classes_) == ["a", "b", "c"]
+    np.testing.assert_allclose(model.predict_proba(X[:4]).sum(axis=1), 1.0)
+
+
+def test_bad_arguments_are_refused():
+    X, Y = regression(30)
+    with pytest.raises(ValueError, match="lag must be True or False"):
+        AutoStream(lag=3).fit(X, Y)
+    with pytest.raises(ValueError, match="outputs but the model has learned"):
+        AutoStream().fit(X, Y).partial_fit(X, Y[:, 0])
+
+
+def test_an_output_may_be_seen_late():
+    X, Y = regression(260)
+    Y[:150, 1] = np.nan
+    Z = AutoStream().predict_then_learn(X, Y)
+    assert np.isfinite(Z).all()
+    assert np.mean((Z - Y)[220:, 1] ** 2) < np.nanvar(Y[:, 1])
+
+
+@pytest.mark.parametrize("row", [0, 10, 25])
+@pytest.mark.parametrize("label", [1e9, -1e300])
+def test_a_wild_label_among_the_first_rows(row, label):
+    X, Y = regression(300)
+    wild = Y[:, 0].copy()
+    wild[row] = label
+    Z = AutoStream().predict_then_learn(X, wild)
+    assert np.mean((Z - Y[:, 0])[200:] ** 2) < 0.2 * np.var(Y[:, 0])

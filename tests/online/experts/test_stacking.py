@@ -1,0 +1,90 @@
+"""Logistic regressions along a stream, alone and on top of experts."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+
+from ovk.online import MLPoly
+from ovk.online.experts.logistic import OnlineLogistic, logit, sigmoid
+from ovk.online.experts.stacking import LogisticStacking
+
+
+def labelled(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    p = sigmoid(X @ [[1.0, 0.0], [-2.0, 0.5], [0.5, 1.0]])
+    return X, (rng.uniform(size=p.shape) < p).astype(float), p
+
+
+def slow_logistic(X, y, alpha, g):
+    """The definition: the inverse of the sum is formed for each row."""
+    A, w, Z = alpha * np.eye(X.shape[1]), np.zeros(X.shape[1]), []
+    for x, label in zip(X, y, strict=True):
+        p = 1.0 / (1.0 + np.exp(-(x @ w)))
+        Z.append(p)
+        A = A + p * (1.0 - p) * np.outer(x, x)
+        w = w + np.linalg.solve(A, x) * (label - p)
+        A = g * A
+    return np.array(Z)
+
+
+@pytest.mark.parametrize("g", [1.0, 0.99])
+def test_logistic_is_its_definition(g):
+    X, Y, _ = labelled(300)
+    Z = OnlineLogistic(np.zeros((3, 2)), 0.1, discount=g).predict_and_update(X, Y)
+    for j in range(2):
+        np.testing.assert_allclose(Z[:, j], slow_logistic(X, Y[:, j], 0.1, g), rtol=1e-8)
+
+
+def test_logistic_finds_the_probabilities():
+    X, Y, p = labelled()
+    Z = OnlineLogistic(np.zeros((3, 2)), 0.1).predict_and_update(X, Y)
+    assert np.mean((Z - p)[500:] ** 2) < 0.002
+
+
+def test_replay_is_the_penalised_maximum_likelihood():
+    X, Y, _ = labelled(400)
+    model = OnlineLogistic(np.zeros((3, 2)), 0.5)
+    model.replay(X, Y)
+    gradient = X.T @ (Y - sigmoid(X @ model.weights)) - 0.5 * model.weights
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+
+
+def test_logit_inverts_sigmoid():
+    x = np.linspace(-6.0, 6.0, 13)
+    np.testing.assert_allclose(logit(sigmoid(x)), x)
+
+
+def voters(n=1500, k=5):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, (n, 1)).astype(float)
+    votes = np.where(rng.uniform(size=(n, k, 1)) < 0.7, y[:, None], 1.0 - y[:, None])
+    return 0.2 + 0.6 * votes, y
+
+
+def run(F, y, sizes):
+    rule, stacking, parts, start, k = MLPoly(0.999), LogisticStacking(F.shape[1], 1), [], 0, 0
+    while start < len(y):
+        rows = slice(start, start + sizes[k % len(sizes)])
+        mixed = rule.predict_then_learn(F[rows], y[rows])
+        stacking = LogisticStacking.from_state(deepcopy(stacking.state()))
+        pure = stacking.predict(F[rows][:1], mixed[:1])
+        parts.append(stacking.predict_and_update(F[rows], mixed, y[rows]))
+        np.testing.assert_allclose(pure, parts[-1][:1], rtol=1e-12)
+        start, k = rows.stop, k + 1
+    return np.concatenate(parts)
+
+
+def test_stacking_is_better_than_the_best_voter():
+    F, y = voters()
+    P = run(F, y, [len(y)])
+    assert np.mean((P[300:] > 0.5) != y[300:]) < 0.2
+    assert np.mean((P - y)[300:] ** 2) < 0.8 * np.mean((F[300:].mean(axis=1) - y[300:]) ** 2)
+
+
+def test_stacking_in_chunks_and_with_gaps():
+    F, y = voters(400)
+    F[50:90, 2] = np.nan
+    y[::9] = np.nan
+    np.testing.assert_allclose(run(F, y, [1, 7, 40]), run(F, y, [400]), rtol=1e-10)

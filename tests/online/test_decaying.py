@@ -1,0 +1,146 @@
+"""Ridge regression that forgets: equal to its definition, to no forgetting at discount 1, and rows equal chunks."""
+
+import numpy as np
+import pytest
+
+from ovk.online.second_order.decaying import DecayingRidge, block_length
+
+
+def slow(Phi, Y, alpha, g, b, shrink):
+    """The definition, one system for each row."""
+    m, d = Phi.shape[1], Y.shape[1]
+    S, B, Z = np.zeros((m, m)), np.zeros((m, d)), []
+    for start in range(0, len(Phi), b):
+        A, V = S + alpha * g ** (-(b + 1) / 2) * np.eye(m), B.copy()
+        for phi, y in zip(Phi[start : start + b], Y[start : start + b], strict=True):
+            ridge = phi @ np.linalg.solve(A, V)
+            # A before the row in units of the row's own weight.
+            h = phi @ np.linalg.solve(g * A, phi)
+            Z.append(ridge / (1 + h) if shrink else ridge)
+            A, V = g * A + np.outer(phi, phi), g * V + np.outer(phi, y)
+            S, B = g * S + np.outer(phi, phi), g * B + np.outer(phi, y)
+    return np.array(Z)
+
+
+@pytest.fixture
+def stream():
+    rng = np.random.default_rng(0)
+    Phi = rng.standard_normal((300, 7))
+    return Phi, Phi @ rng.standard_normal((7, 2)) + 0.3 * rng.standard_normal((300, 2))
+
+
+@pytest.mark.parametrize("shrink", [False, True])
+@pytest.mark.parametrize(("g", "b"), [(1.0, 64), (0.999, 128), (0.99, 64), (0.9, 6)])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_equals_its_definition(stream, g, b, alpha, shrink):
+    Phi, Y = stream
+    learner = DecayingRidge(7, 2, alpha, discount=g, block=b, shrink=shrink)
+    Z = learner.predict_and_update(Phi, Y)
+    np.testing.assert_allclose(Z, slow(Phi, Y, alpha, g, b, shrink), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("robust", [np.inf, 4.0])
+@pytest.mark.parametrize("shrink", [False, True])
+@pytest.mark.parametrize("g", [1.0, 0.98])
+def test_rows_equal_chunks_and_states_resume(stream, g, shrink, robust):
+    Phi, Y = stream
+    Y = Y.copy()
+    Y[::11, 0] = np.nan
+    Y[50] = 1e6
+    make = {"discount": g, "shrink": shrink, "limit": 3.0, "robust": robust}
+    whole = DecayingRidge(7, 2, 0.1, **make).predict_and_update(Phi, Y)
+    learner, parts, start = DecayingRidge(7, 2, 0.1, **make), [], 0
+    rng = np.random.default_rng(1)
+    while start < len(Phi):
+        stop = start + rng.integers(1, 20)
+        learner = DecayingRidge.from_state(learner.state())
+        pure = learner.predict(Phi[start : start + 1])
+        parts.append(learner.predict_and_update(Phi[start:stop], Y[start:stop]))
+        np.testing.assert_allclose(pure, parts[-1][:1], rtol=1e-10, atol=1e-10)
+        start = stop
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-10, atol=1e-10)
+
+
+def test_replayed_rows_leave_the_same_sums(stream):
+    Phi, Y = stream
+    one, other = (DecayingRidge(7, 2, 0.1, discount=0.99, block=60) for _ in range(2))
+    one.predict_and_update(Phi, Y)
+    other.replay(Phi, Y)
+    np.testing.assert_allclose(one.S, other.S, rtol=1e-10)
+    np.testing.assert_allclose(one.B, other.B, rtol=1e-10)
+
+
+def test_a_limited_label_changes_nothing_more(stream):
+    Phi, Y = stream
+    wild = Y.copy()
+    wild[100, 0] = 1e9
+    Z = [DecayingRidge(7, 2, 0.1, limit=3.0).predict_and_update(Phi, labels) for labels in (Y, wild)]
+    errors = [np.mean((z - Y)[101:, 0] ** 2) for z in Z]
+    assert errors[1] < 1.2 * errors[0]
+
+
+def test_a_missing_label_counts_as_predicted(stream):
+    Phi, Y = stream
+    gaps = Y.copy()
+    gaps[100, 1] = np.nan
+    Z = DecayingRidge(7, 2, 0.1).predict_and_update(Phi, gaps)
+    filled = gaps.copy()
+    filled[100, 1] = Z[100, 1]
+    np.testing.assert_allclose(DecayingRidge(7, 2, 0.1).predict_and_update(Phi, filled), Z, rtol=1e-10, atol=1e-10)
+
+
+def test_blocks_halve_the_sums_at_most():
+    for g in (0.5, 0.9, 0.99, 0.999, 1.0):
+        assert 1 <= block_length(g) <= 128
+        assert g ** block_length(g) >= 0.5
+
+
+def test_leading_features_are_a_learner_of_their_own(stream):
+    Phi, Y = stream
+    one, other = DecayingRidge(7, 2, 0.1, block=50), DecayingRidge(4, 2, 0.1, block=50)
+    one.predict_and_update(Phi[:200], Y[:200])
+    other.predict_and_update(Phi[:200, :4], Y[:200])
+    Z = one.leading(4).predict_and_update(Phi[200:, :4], Y[200:])
+    np.testing.assert_allclose(Z, other.predict_and_update(Phi[200:, :4], Y[200:]), rtol=1e-9, atol=1e-9)
+
+
+def test_replayed_rows_with_gaps_leave_what_learning_them_does(stream):
+    Phi, Y = stream
+    gaps = Y.copy()
+    gaps[::2, 0] = np.nan
+    one, other = (DecayingRidge(7, 2, 0.1, block=60) for _ in range(2))
+    one.predict_and_update(Phi, gaps)
+    other.replay(Phi, gaps)
+    np.testing.assert_allclose(one.predict(Phi), other.predict(Phi), rtol=1e-10, atol=1e-10)
+    assert np.mean((other.predict(Phi) - Y)[:, 0] ** 2) < 0.12
+
+
+@pytest.mark.parametrize("level", [1e-4, 1.0])
+def test_the_limit_follows_the_residuals(stream, level):
+    Phi, _ = stream
+    rng = np.random.default_rng(2)
+    Y = Phi @ rng.standard_normal((7, 2)) + level * rng.standard_normal((300, 2))
+    wild = Y.copy()
+    wild[200] = 1e9
+    Z = [DecayingRidge(7, 2, 1e-6, robust=2.0).predict_and_update(Phi, labels) for labels in (Y, wild)]
+    errors = [np.mean((z - Y)[201:] ** 2, axis=0) for z in Z]
+    assert (errors[1] < 1.2 * errors[0]).all()
+
+
+def test_replayed_rows_say_what_is_wild(stream):
+    Phi, Y = stream
+    learner = DecayingRidge(7, 2, 0.1, robust=2.0)
+    learner.replay(Phi[:200], Y[:200])
+    assert ((learner.reach > 0.9) & (learner.reach < 2.5)).all()
+
+
+def test_a_change_of_level_is_followed(stream):
+    Phi, Y = stream
+    R = np.hstack([Phi, np.ones((300, 1))])
+    Y = Y + np.where(np.arange(300) < 150, 0.0, 1e4)[:, None]
+    errors = {}
+    for robust in (2.0, np.inf):
+        Z = DecayingRidge(8, 2, 1e-6, discount=0.95, robust=robust).predict_and_update(R, Y)
+        errors[robust] = (Z - Y) ** 2
+    # The limit doubles some 13 times; so many rows later the error is what it would have been.
+    assert np.mean(errors[2.0][265:]) < np.mean(errors[np.inf][250:285])

@@ -1,0 +1,139 @@
+"""Bounds and windows of first-order learners that must hold on any stream: starts, kinks, and windows without end."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+
+from ovk import OLOK, OVKRidge
+from ovk.kernels import Gaussian
+from ovk.losses import EpsilonInsensitive
+from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
+from ovk.schedules import InverseSqrt
+
+RNG = np.random.default_rng(0)
+
+
+def stationary(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 2))
+    f = np.sin(X[:, 0]) * np.cos(X[:, 1])
+    return X, f, f + 0.2 * rng.standard_normal(n)
+
+
+# The bound of the paper, from a function that is not zero -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("loss", "alpha"), [("epsilon-insensitive", 0.5), ("hinge", 0.5), ("squared", 2.5)])
+@pytest.mark.parametrize("size", [0.0, 0.1, 50.0])
+def test_the_bound_holds_from_any_start(loss, alpha, size):
+    X, f, Y = stationary(400)
+    Y = np.sign(f) if loss == "hinge" else np.clip(Y, -1, 1)
+    start = OVKRidge(Gaussian(1.0), alpha=0.1, fit_intercept=False).fit(X[:100], size * f[:100])
+    model = OLOK(Gaussian(1.0), alpha=alpha, schedule=0.3, loss=loss, init=start)
+    model.fit(X, Y)
+    bound = error_bound(model, 1.0)
+    assert bound.failed == ""
+    assert start.expansion_.norm() - 1e-9 <= bound.U
+    # The best regularised risk is at most that of zero.
+    at_zero = {"epsilon-insensitive": np.maximum(np.abs(Y) - EpsilonInsensitive().epsilon, 0), "hinge": np.ones(400)}
+    best = at_zero.get(loss, 0.5 * Y**2).mean()
+    assert model.cumulative_risk_ / 400 <= best + bound.excess
+
+
+def test_the_bound_of_the_window_is_not_for_another_start():
+    X, f, _ = stationary(60)
+    start = OVKRidge(Gaussian(1.0), alpha=0.1, fit_intercept=False).fit(X, 50 * f)
+    model = OLOK(Gaussian(1.0), alpha=0.5, schedule=1.0, loss="hinge", init=start, truncation=PaperWindow(0.3))
+    found = error_bound(model.fit(X, np.sign(f)))
+    assert found.excess is None
+    assert "init" in found.failed
+
+
+# Certified truncation with kinks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["epsilon-insensitive", "pinball"])
+def test_certified_truncation_goes_on_dropping_with_kinks(loss):
+    X, _, Y = stationary(6000)
+    model = OLOK(Gaussian(1.0), alpha=0.3, loss=loss, truncation=Tolerance(1e-3))
+    whole = OLOK(Gaussian(1.0), alpha=0.3, loss=loss)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncationWarning)
+        model.fit(X, Y)
+    whole.fit(X, Y)
+    smooth = OLOK(Gaussian(1.0), alpha=0.3, truncation=Tolerance(1e-5)).fit(X, Y)
+    assert len(model.support_) <= 1.2 * len(smooth.support_) < len(whole.support_)
+    assert model.truncation_error_ <= 1e-3
+    assert np.abs(model.predict(X[:200]) - whole.predict(X[:200])).max() <= model.truncation_error_ + 1e-12
+
+
+def test_a_tolerance_that_cannot_be_kept_is_told_and_memory_stays_bounded(monkeypatch):
+    # Dropping that spends the whole tolerance meets a kink soon.
+    monkeypatch.setattr("ovk.online.first_order.truncation.KINK_SHARE", 1.0)
+    X, _, Y = stationary(8000)
+    model = OLOK(Gaussian(1.0), alpha=0.3, loss="epsilon-insensitive", truncation=Tolerance(1e-3))
+    with pytest.warns(TruncationWarning, match="above truncation=Tolerance"):
+        model.fit(X[:4000], Y[:4000])
+    size = len(model.support_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncationWarning)
+        model.partial_fit(X[4000:], Y[4000:])
+    assert model.truncation_error_ > 1e-3
+    # Points that matter grow like sqrt(t).
+    assert len(model.support_) < 1.7 * size
+
+
+def test_the_budget_does_not_depend_on_chunks():
+    X, _, Y = stationary(1500)
+    make = lambda: OLOK(Gaussian(1.0), alpha=0.8, loss="epsilon-insensitive", truncation=Tolerance(1e-2))  # noqa: E731
+    at_once, in_pieces = make().fit(X, Y), make()
+    for start in range(0, len(X), 7):
+        in_pieces.partial_fit(X[start : start + 7], Y[start : start + 7])
+    assert 0 < len(at_once.support_) < len(X) * 0.9
+    assert len(at_once.support_) == len(in_pieces.support_)
+    np.testing.assert_allclose(at_once.truncation_error_, in_pieces.truncation_error_, rtol=1e-8)
+
+
+# A fixed window on a stream without end -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", [1.0, "auto", "inverse"])
+def test_a_window_holds_its_error(schedule):
+    X, f, Y = stationary(40_000)
+    model = OLOK(Gaussian(1.0), schedule=schedule, truncation=200)
+    errors = (model.predict_then_learn(X, Y) - f) ** 2
+    early, late = errors[2000:6000].mean(), errors[-4000:].mean()
+    assert late <= 1.1 * early
+    if schedule != "inverse":
+        assert late < 0.5 * f.var()
+
+
+def test_a_window_whose_steps_go_on_shrinking_forgets():
+    X, f, Y = stationary(40_000)
+    model = OLOK(Gaussian(1.0), truncation=Window(200, hold_steps=False))
+    errors = (model.predict_then_learn(X, Y) - f) ** 2
+    assert errors[-4000:].mean() > 1.15 * errors[2000:6000].mean()
+
+
+def test_held_steps_are_those_of_the_last_step_of_the_window():
+    X, _, Y = stationary(300)
+    held = OLOK(Gaussian(1.0), alpha=0.1, truncation=50).fit(X, Y)
+    by_hand = OLOK(Gaussian(1.0), alpha=0.1, truncation=Window(50, hold_steps=False))
+    for t in range(300):
+        by_hand.set_params(schedule=InverseSqrt(np.sqrt((t + 1) / min(t + 1, 50))))
+        by_hand.partial_fit(X[t : t + 1], Y[t : t + 1])
+    np.testing.assert_allclose(held.predict(X), by_hand.predict(X), atol=1e-10)
+    assert np.all(held.support_.time > 250)
+
+
+def test_a_held_window_goes_on_after_saving(tmp_path):
+    import ovk
+
+    X, _, Y = stationary(500)
+    model = OLOK(Gaussian(1.0), schedule="auto", truncation=60).partial_fit(X[:250], Y[:250])
+    ovk.save(model, tmp_path / "m.ovk")
+    again = ovk.load(tmp_path / "m.ovk").partial_fit(X[250:], Y[250:])
+    expected = copy.deepcopy(model).partial_fit(X[250:], Y[250:])
+    np.testing.assert_array_equal(again.predict(X), expected.predict(X))

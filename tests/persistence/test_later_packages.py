@@ -1,0 +1,32 @@
+"""Classes of packages that ``import ovk`` leaves out are found by themselves; what a file names is not imported."""
+
+import subprocess
+import sys
+
+import pytest
+
+import ovk
+from ovk.persistence import UnknownClass
+from ovk.sessions import Settings
+
+
+def test_a_session_loads_in_a_process_that_imported_ovk_alone(tmp_path):
+    ovk.save(Settings(["y"], lags=[1]), tmp_path / "settings.ovk")
+    code = "import sys, ovk; assert 'ovk.sessions' not in sys.modules; print(ovk.load(sys.argv[1]).lags)"
+    command = [sys.executable, "-c", code, str(tmp_path / "settings.ovk")]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout == "[1]\n"
+
+
+def test_a_name_that_nobody_registered_is_not_imported(tmp_path, monkeypatch):
+    ovk.save(Settings(["y"]), tmp_path / "settings.ovk")
+    import importlib
+
+    from ovk import _registry
+
+    asked = []
+    real = importlib.import_module
+    monkeypatch.setattr(importlib, "import_module", lambda name, *rest: asked.append(name) or real(name, *rest))
+    monkeypatch.setattr(_registry, "_CLASSES", {})
+    with pytest.raises(UnknownClass, match=r"sessions\.Settings"):
+        ovk.load(tmp_path / "settings.ovk")
+    assert asked == ["ovk.sessions", "ovk.serving"]

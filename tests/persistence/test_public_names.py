@@ -1,0 +1,32 @@
+"""Files name public classes only: a private class can be renamed without a change of the format."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import ovk
+from ovk._registry import registered
+
+
+def public_modules():
+    """`ovk` and the packages and modules right below it, after everything that can be imported was."""
+    for module in pkgutil.walk_packages(ovk.__path__, "ovk."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    return [ovk, *(importlib.import_module(m.name) for m in pkgutil.iter_modules(ovk.__path__, "ovk.")
+                   if not m.name.startswith("ovk._"))]  # fmt: skip
+
+
+def test_registered_classes_are_public():
+    public = {id(getattr(module, name)) for module in public_modules() for name in getattr(module, "__all__", ())}
+    private = [f"{cls.__module__}.{cls.__qualname__}" for cls in registered() if id(cls) not in public]
+    assert [name for name in private if name.startswith("ovk.")] == []
+
+
+def test_a_class_is_found_under_the_name_in_the_file():
+    public_modules()
+    for cls in registered():
+        if cls.__module__.startswith("ovk."):
+            package = importlib.import_module(".".join(cls.__module__.split(".")[:2]))
+            assert getattr(package, cls.__name__) is cls

@@ -1,0 +1,59 @@
+"""Pictures of drift and of classes, and the reports that hold them."""
+
+import numpy as np
+import pytest
+
+from ovk import OLOK, AutoStream, progressive
+from ovk.evaluation import progressive_classes
+from ovk.kernels import Gaussian
+from ovk.online import PKAWVClassifier
+from ovk.plotting import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay, report
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 1))
+    y = np.where(np.arange(900) < 600, 1.0, -1.0) * X[:, 0] + 0.3 * rng.standard_normal(900)
+    return progressive(AutoStream(), X, y, progress=False)
+
+
+@pytest.fixture(scope="module")
+def classes():
+    X = np.random.default_rng(0).standard_normal((1500, 2))
+    y = np.where((X[:, 0] > 0) == (np.arange(1500) < 900), "<b>yes", "no")
+    return progressive_classes(PKAWVClassifier(Gaussian(1.0)), X, y)
+
+
+def test_windows_and_weights_follow_a_drift(numbers):
+    drift = numbers.drift
+    assert drift.expert_rows[0] == drift.rows[0] == 64
+    np.testing.assert_allclose(drift.weights.sum(axis=1), 1.0)
+    assert drift.windows.shape == (len(drift.expert_rows), 1)
+    assert drift.windows[-1, 0] < drift.windows[8, 0], drift.windows
+    display = DriftDisplay.from_result(numbers)
+    assert len(display.axes_) == 3
+    assert len(display.axes_[0].lines) == 1 + len(drift.alarms)
+
+
+def test_alarms_are_marked(classes):
+    assert len(classes.drift.alarms) == 1
+    assert 900 < classes.drift.alarms[0] < 1000
+    assert len(ClassAccuracyDisplay.from_result(classes).ax_.lines) == 4
+    assert len(DriftDisplay.from_result(classes).axes_) == 1
+    assert ConfusionDisplay.from_result(classes).confusion.sum() == 1500
+
+
+def test_reports(numbers, classes, tmp_path):
+    page = report(numbers, tmp_path / "n.html").read_text(encoding="utf-8")
+    assert 'id="drift"' in page
+    page = report(classes, tmp_path / "c.html", notes=["A note."]).read_text(encoding="utf-8")
+    for part in ('id="drift"', 'id="classes"', "&lt;b&gt;yes", "kappa", "no change", "A note."):
+        assert part in page
+    assert "<b>yes" not in page
+
+
+def test_a_short_stream_has_no_drift_to_show():
+    X = np.arange(10.0)[:, None]
+    with pytest.raises(ValueError, match="too few rows"):
+        DriftDisplay.from_result(progressive(OLOK(Gaussian(1.0)), X, X[:, 0], progress=False))

@@ -1,0 +1,79 @@
+"""Models to serve, and clients to ask with."""
+
+import warnings
+
+import numpy as np
+import pytest
+from benchmarks.service_process import ServerProcess
+
+import ovk
+from ovk import PKAWV, OLOKClassifier, OVKRidge
+from ovk.kernels import Gaussian
+from ovk.serving import Limits, create_app
+from ovk.sessions import Settings, learn
+from ovk.streams import open_records
+from serving_rows import rows, table
+
+with warnings.catch_warnings():
+    # It would rather have a successor of httpx.
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """A folder with point.ovk (PKAWV), table.ovk (session), labels.ovk (classifier), ridge.ovk (batch)."""
+    folder = tmp_path_factory.mktemp("models")
+    X, Y = rows(150)
+    ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), folder / "point.ovk")
+    ovk.save(PKAWV(Gaussian(2.0), alpha=10.0).fit(X, Y), folder / "wide.ovk")
+    ovk.save(OVKRidge(Gaussian(1.0), alpha=0.1).fit(X, Y), folder / "ridge.ovk")
+    labels = np.where(X[:, 0] > 0, "up", "down")
+    ovk.save(OLOKClassifier(Gaussian(1.0)).fit(X, labels), folder / "labels.ovk")
+    path = folder / "table.csv"
+    lines = [f"{word},{x!r},{a!r},{b!r}" for word, x, a, b in table(200)]
+    path.write_text("word,x,a,b\n" + "\n".join(lines) + "\n")
+    with open_records(path) as records:
+        learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=folder / "table.ovk")
+    return folder
+
+
+class Clients:
+    """Makes clients of applications in this process."""
+
+    def __init__(self, models):
+        self.models, self.opened = models, []
+
+    def __call__(self, *names, address="127.0.0.1", base="http://localhost", limits=None, **options):
+        app = create_app([self.models / f"{name}.ovk" for name in names], limits=Limits(**limits or {}), **options)
+        client = TestClient(app, base_url=base, client=(address, 50000), raise_server_exceptions=False)
+        client.__enter__()
+        self.opened.append(client)
+        return client
+
+    def close(self, client):
+        """End the application as SIGTERM would."""
+        self.opened.remove(client)
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def client_of(models):
+    """Makes clients; all of them are closed at the end."""
+    clients = Clients(models)
+    yield clients
+    for client in list(clients.opened):
+        clients.close(client)
+
+
+@pytest.fixture(scope="session")
+def server(models, tmp_path_factory):
+    """The real process, with two models and a shadow; at the end it is asked to end, and does so in order."""
+    data = tmp_path_factory.mktemp("data")
+    arguments = [models / "point.ovk", models / "table.ovk", "--data", data, "--shadow", f"point={models / 'wide.ovk'}"]
+    with ServerProcess(arguments) as running:
+        yield running
+        assert running.terminate() == 0
+        assert [line["event"] for line in running.lines][-1] == "stopped"
+        assert not running.other
+        assert ovk.load(data / "table" / "checkpoint.ovk").sequence == 0

@@ -1,0 +1,46 @@
+"""The commands of the how-to page "In service", one after the other, as a reader would type them."""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "in-service.md"
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_commands_of_the_page_run(tmp_path):
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 9
+    shims = tmp_path / "bin"
+    shims.mkdir()
+    for name, words in {"ovk": f"exec {sys.executable} -m ovk.cli", "python": f"exec {sys.executable}"}.items():
+        (shims / name).write_text(f'#!/bin/sh\n{words} "$@"\n')
+        (shims / name).chmod(0o755)
+    script = "\n".join(f"echo '== {k}'\n{block}" for k, block in enumerate(blocks)).replace("8080", str(free_port()))
+    # Whatever fails, no server is left behind.
+    script = f"set -eu\nexport PATH={shims}:$PATH\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
+    found = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    parts = dict(re.findall(r"(?s)== (\d+)\n(.*?)(?=== \d|\Z)", found.stdout))
+    assert '"ready":true' in parts["1"]
+    assert '"name":"lower"' in parts["2"]
+    assert '"kitchen lower"' in parts["3"]
+    assert parts["4"].count('{"id":"monday 7:00","sequence":1,"rows":1}') == 2
+    assert '"sequence":2' in parts["5"]
+    assert 'ovk_sequence{model="rooms"} 2.0' in parts["6"]
+    assert '"event": "log replayed"' in found.stderr
+    assert '"event": "stopped"' in found.stderr
+    assert (tmp_path / "tokens").read_text().startswith("predict ")

@@ -1,0 +1,109 @@
+"""The page of a service in a browser: its numbers are those of the metrics, and they move while rows are learned."""
+
+import re
+
+import httpx
+import pytest
+
+from headless import BROWSER, Headless
+from serving_rows import rows
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
+
+
+@pytest.fixture
+def browser(tmp_path):
+    one = Headless(tmp_path / "profile")
+    yield one
+    one.close()
+
+
+def learn(server, start, count, size=20):
+    X, Y = rows(2000, seed=30)
+    with httpx.Client(base_url=server.url) as client:
+        for k in range(start, start + count):
+            part = slice(size * k, size * k + size)
+            body = {"id": f"page {k}", "rows": X[part].tolist(), "targets": Y[part].tolist()}
+            assert client.post("/v2/models/point/learn", json=body).status_code == 202
+
+
+def tile(name):
+    return f"document.querySelector('#tiles dd[data-name=\"{name}\"]')?.textContent"
+
+
+def test_the_page_shows_the_metrics_and_follows_them(server, browser):
+    learn(server, 0, 20)
+    browser.open(server.url, 1280)
+    browser.wait(f"{tile('rows learned')} >= '400'")
+    before = int(browser.ask(tile("rows learned")))
+    learn(server, 20, 10)
+    browser.wait(f"{tile('rows learned')} === '{before + 200}'")
+    browser.wait("document.getElementById('state').textContent === 'live'")
+    metrics = httpx.get(f"{server.url}/metrics").text
+    for learner in ("point", "wide", "last value", "running mean"):
+        for output in ("y0", "y1"):
+            value = float(
+                re.search(rf'ovk_rolling_error{{learner="{learner}",model="point",output="{output}"}} (.*)', metrics)[1]
+            )
+            cell = (
+                f'document.querySelector(\'#errors td[data-learner="{learner}"][data-output="{output}"]\').textContent'
+            )
+            assert float(browser.ask(cell)) == pytest.approx(value, rel=1e-3)
+    coverage = float(re.search(r'ovk_interval_coverage{model="point",output="y0"} (.*)', metrics)[1])
+    shown = browser.ask("document.querySelector('#coverage td[data-output=\"y0\"]').textContent")
+    assert float(shown.rstrip("%")) == pytest.approx(100 * coverage, abs=0.06)
+    assert browser.ask("document.querySelectorAll('#chart path').length") == 4
+    assert browser.ask("document.querySelectorAll('#intervals circle').length") == 30
+    assert not browser.complaints
+    assert {url.split("?")[0].removeprefix(server.url) for url in browser.requested if not url.startswith("data:")} <= {
+        "/",
+        "/v2/models/point/events",
+        "about:blank",
+    }
+
+
+def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
+    learn(server, 30, 5)
+    browser.open(server.url, 390)
+    browser.wait(f"{tile('rows learned')} !== undefined")
+    assert browser.ask("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.ask("document.documentElement.lang") == "en"
+    # Every figure has words, every field a label, every table head cells.
+    assert browser.ask("[...document.querySelectorAll('svg[role=img]')].every(s => s.getAttribute('aria-labelledby'))")
+    assert browser.ask("[...document.querySelectorAll('select, input')].every(f => f.labels.length > 0)")
+    assert browser.ask("[...document.querySelectorAll('table')].every(t => t.querySelector('th'))")
+    assert "point" in browser.ask("document.getElementById('chart-text').textContent")
+    # The tabulator reaches the link that skips, then the two choices.
+    reached = []
+    for _ in range(3):
+        browser.press("Tab", 9)
+        reached.append(browser.ask("document.activeElement.id || document.activeElement.className"))
+    assert reached == ["skip", "model", "output"]
+    before = browser.ask("document.getElementById('chart-text').textContent")
+    browser.ask(
+        "const choice = document.getElementById('output'); choice.value = 'y1'; "
+        "choice.dispatchEvent(new Event('change'))"
+    )
+    assert browser.ask("document.getElementById('chart-text').textContent") != before
+    # Text stands out from its ground: 4.5 to 1 at least.
+    contrast = """(() => {
+      const part = v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+      const light = c => { const [r, g, b] = c.match(/[0-9.]+/g).map(v => part(v / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+      const ground = getComputedStyle(document.body).backgroundColor;
+      return Math.min(...[...document.querySelectorAll('label, dt, th, p.note, #state')].map(e => {
+        const [a, b] = [light(getComputedStyle(e).color), light(ground)].sort((x, y) => y - x);
+        return (a + 0.05) / (b + 0.05); }));
+    })()"""
+    assert browser.ask(contrast) >= 4.5
+    assert not browser.complaints
+
+
+def test_a_complaint_would_be_noticed(server, browser):
+    browser.open(server.url, 800)
+    browser.wait(f"{tile('rows learned')} !== undefined")
+    browser.ask(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=\"http://127.0.0.1:9/x.png\" style=\"color: red\">')"
+    )
+    browser.ask("new Promise(done => setTimeout(done, 200))")
+    assert any("Content Security Policy" in complaint for complaint in browser.complaints)

@@ -1,0 +1,141 @@
+"""The real server process, asked by real clients, killed, starved of disk, and ended."""
+
+import json
+import warnings
+
+import httpx
+import numpy as np
+import pytest
+from benchmarks.service_process import ServerProcess
+from benchmarks.service_trials import kill_trial
+
+import ovk
+from ovk.serving import create_app
+from serving_rows import rows, table
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    tritonclient = pytest.importorskip("tritonclient.http")
+    scoring = pytest.importorskip("mlflow.pyfunc.scoring_server.client")
+
+
+def test_httpx(server, models):
+    X, Y = rows(20, seed=11)
+    with httpx.Client(base_url=server.url) as client:
+        assert client.get("/v2/health/ready").status_code == 200
+        body = {"id": "httpx", "rows": X.tolist(), "targets": Y.tolist()}
+        assert client.post("/v2/models/point/learn", json=body).status_code == 202
+        with client.stream("GET", "/v2/models/point/events") as events:
+            first = next(line for line in events.iter_lines() if line)
+        shown = json.loads(first.removeprefix("data: "))
+        assert set(shown["errors"]) <= {"point", "wide", "last value", "running mean"}
+        reply = client.post("/v2/models/point/infer", content=b"{", headers={"Content-Type": "application/json"})
+        assert reply.status_code == 400
+
+
+def test_tritons_client_with_binary_tensors(server, models):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = tritonclient.InferenceServerClient(f"127.0.0.1:{server.port}")
+        assert client.is_server_live()
+        assert client.is_server_ready()
+        assert client.is_model_ready("table")
+        assert client.get_server_metadata()["name"] == "ovk"
+        metadata = client.get_model_metadata("table")
+        lines = table(3, seed=12)
+        words = tritonclient.InferInput("word", [3], "BYTES")
+        words.set_data_from_numpy(np.array([line[0] for line in lines], dtype=object))
+        x = tritonclient.InferInput("x", [3], "FP64")
+        x.set_data_from_numpy(np.array([line[1] for line in lines]))
+        plain = tritonclient.InferRequestedOutput("mean", binary_data=False)
+        binary = client.infer("table", [words, x]).as_numpy("mean")
+        text = client.infer("table", [words, x], outputs=[plain]).as_numpy("mean")
+        client.close()
+    assert [one["name"] for one in metadata["inputs"]] == ["word", "x"]
+    session = ovk.load(models / "table.ovk")
+    from ovk.streams import Batch
+
+    session.preparation.bind(["word", "x"], predict=True)
+    batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3], [])
+    np.testing.assert_array_equal(binary, session.predict(batch).F)
+    np.testing.assert_array_equal(text, binary)
+
+
+def test_mlflows_client(server, models):
+    import pandas as pd
+
+    client = scoring.ScoringServerClient("127.0.0.1", server.port)
+    client.wait_server_ready(timeout=600)
+    assert client.get_version() == ovk.__version__
+    X, _ = rows(3, seed=13)
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    found = client.invoke(frame).get_predictions()
+    assert list(found.columns) == ["y0", "y1"]
+    assert len(found) == 3
+
+
+def test_a_folder_is_served_by_one_process(models, tmp_path):
+    first, second = (create_app([models / "point.ovk"], data=tmp_path).state.server for _ in range(2))
+    first.open()
+    with pytest.raises(ValueError, match="another process serves"):
+        second.open()
+    first.close()
+    second.open()
+    second.close()
+
+
+def test_an_address_that_others_reach_needs_tokens(models, capsys):
+    from ovk.cli import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["serve", str(models / "point.ovk"), "--host", "0.0.0.0"])
+    assert end.value.code == 2
+    assert "--tokens" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_said_so(server):
+    from ovk.serving.run import _listening
+
+    with pytest.raises(OSError, match="cannot listen at 127"), _listening("127.0.0.1", server.port):
+        pass
+
+
+def test_kills_lose_nothing_and_learn_nothing_twice(tmp_path):
+    found = kill_trial(tmp_path, rows=400, kills=2, checkpoint=100, forked=True)
+    assert found["every_request_once"]
+    assert found["rows"] == found["acknowledged_rows"] == 400
+    assert found["learner_equal"]
+    assert found["checkpoint_equal"]
+    assert found["log_equal"]
+    assert found["exit_code"] == 0
+
+
+def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
+    X, Y = rows(400, seed=14)
+    with (
+        ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+
+        def learn(k):
+            part = slice(20 * k, 20 * k + 20)
+            body = {"id": str(k), "rows": X[part].tolist(), "targets": Y[part].tolist()}
+            return client.post("/v2/models/point/learn", json=body).status_code
+
+        server.limit_files(3000)
+        codes = [learn(k) for k in range(6)]
+        assert codes[0] == 202
+        assert codes[-1] == 507
+        inputs = [{"name": "X", "shape": [1, 3], "datatype": "FP64", "data": X[0].tolist()}]
+        assert client.post("/v2/models/point/infer", json={"inputs": inputs}).status_code == 200
+        server.limit_files(None)
+        assert [learn(k) for k in range(6)] == [202] * 6
+        assert server.terminate() == 0
+    found = ovk.load(tmp_path / "point" / "checkpoint.ovk")
+    ids = [identifier for identifier, _, _ in found.known]
+    assert (found.rows, sorted(ids)) == (120, list("012345"))
+    twin = ovk.load(models / "point.ovk")
+    for number in ids:
+        part = slice(20 * int(number), 20 * int(number) + 20)
+        twin.predict_then_learn(X[part], Y[part])
+    np.testing.assert_array_equal(found.model.predict(X), twin.predict(X))

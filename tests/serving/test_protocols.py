@@ -1,0 +1,262 @@
+"""What the addresses answer, in this process: tensors, frames, learning, labels that come late, champions."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+import ovk
+from ovk.serving import Checkpoint, learn_log
+from serving_rows import rows, table
+
+
+def tensor(name, values, datatype="FP64"):
+    values = np.asarray(values)
+    return {"name": name, "shape": list(values.shape), "datatype": datatype, "data": values.tolist()}
+
+
+def outputs(reply):
+    assert reply.status_code == 200, reply.text
+    return {one["name"]: np.array(one["data"], dtype=float).reshape(one["shape"]) for one in reply.json()["outputs"]}
+
+
+def learn_all(client, model, X, Y, size=10, prefix="request"):
+    for k, start in enumerate(range(0, len(X), size)):
+        part = slice(start, start + size)
+        body = {"id": f"{prefix} {k}", "rows": X[part].tolist(), "targets": Y[part].tolist()}
+        reply = client.post(f"/v2/models/{model}/learn", json=body)
+        assert reply.status_code == 202, reply.text
+    return reply.json()
+
+
+def wait_until_learned(client, model, sequence):
+    until = time.monotonic() + 600
+    while f'ovk_sequence{{model="{model}"}} {float(sequence)}' not in client.get("/metrics").text:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_health_and_metadata(client_of):
+    client = client_of("table", "point")
+    for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/point/ready", "/ping"):
+        assert client.get(path).status_code == 200
+    assert client.get("/version").text == ovk.__version__
+    assert client.get("/v2").json()["extensions"][0] == "binary_tensor_data"
+    found = client.get("/v2/models/table").json()
+    assert [(one["name"], one["datatype"]) for one in found["inputs"]] == [("word", "BYTES"), ("x", "FP64")]
+    assert [one["name"] for one in found["outputs"]] == ["mean", "lower", "upper"]
+    assert [one["name"] for one in client.get("/v2/models/point").json()["outputs"]] == [
+        "mean",
+        "std",
+        "lower",
+        "upper",
+    ]
+    assert client.get("/v2/models/nobody").status_code == 404
+    assert client.get("/v2/models/point/infer").status_code == 405
+
+
+def test_predictions_of_a_learner_in_tensors(client_of, models):
+    client, model = client_of("point"), ovk.load(models / "point.ovk")
+    X, _ = rows(7, seed=1)
+    body = {"id": "q", "inputs": [tensor("X", X)], "outputs": [{"name": "std"}, {"name": "mean"}]}
+    reply = client.post("/v2/models/point/infer", json=body)
+    mean, std = model.predict(X, return_std=True)
+    found = outputs(reply)
+    np.testing.assert_array_equal(found["mean"], mean)
+    np.testing.assert_array_equal(found["std"], std)
+    assert reply.json()["id"] == "q"
+    # The same as bytes, both ways, in single precision.
+    content = X.astype("<f4").tobytes()
+    described = {
+        "name": "X",
+        "shape": list(X.shape),
+        "datatype": "FP32",
+        "parameters": {"binary_data_size": len(content)},
+    }
+    head = json.dumps({"inputs": [described], "parameters": {"binary_data_output": True}}).encode()
+    headers = {"Inference-Header-Content-Length": str(len(head)), "Content-Type": "application/octet-stream"}
+    reply = client.post("/v2/models/point/infer", content=head + content, headers=headers)
+    size = int(reply.headers["inference-header-content-length"])
+    given = json.loads(reply.content[:size])["outputs"][0]
+    assert given["parameters"]["binary_data_size"] == len(reply.content) - size
+    values = np.frombuffer(reply.content[size:], "<f8").reshape(given["shape"])
+    np.testing.assert_array_equal(values, model.predict(X.astype(np.float32)))
+
+
+def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, models):
+    client, session = client_of("table"), ovk.load(models / "table.ovk")
+    lines = table(4, seed=3)
+    inputs = [tensor("word", [line[0] for line in lines], "BYTES"), tensor("x", [line[1] for line in lines])]
+    found = outputs(client.post("/v2/models/table/infer", json={"inputs": inputs, "parameters": {"level": 0.8}}))
+    from ovk.streams import Batch
+
+    session.preparation.bind(["word", "x"], predict=True)
+    batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3, 4], [])
+    twin = session.predict(batch, 0.8)
+    np.testing.assert_array_equal(found["mean"], twin.F)
+    np.testing.assert_allclose(found["upper"] - found["mean"], np.broadcast_to(twin.widths, twin.F.shape))
+    # A missing number is null, a word that was never seen has no level.
+    inputs = [tensor("word", ["green"], "BYTES"), {"name": "x", "shape": [1], "datatype": "FP64", "data": [None]}]
+    assert np.isfinite(outputs(client.post("/v2/models/table/infer", json={"inputs": inputs}))["mean"]).all()
+
+
+def test_labels_and_batch_estimators(client_of, models):
+    client = client_of("labels", "ridge")
+    X, _ = rows(5, seed=2)
+    reply = client.post("/v2/models/labels/infer", json={"inputs": [tensor("X", X)]})
+    assert reply.json()["outputs"][0]["datatype"] == "BYTES"
+    assert reply.json()["outputs"][0]["data"] == ovk.load(models / "labels.ovk").predict(X).tolist()
+    ridge = outputs(client.post("/v2/models/ridge/infer", json={"inputs": [tensor("X", X)]}))
+    np.testing.assert_array_equal(ridge["mean"], ovk.load(models / "ridge.ovk").predict(X))
+    refusal = client.post("/v2/models/labels/infer", json={"inputs": [tensor("X", X)], "outputs": [{"name": "mean"}]})
+    assert refusal.status_code == 400
+    assert "among label" in refusal.json()["error"]
+
+
+def test_mlflows_four_forms(client_of, models):
+    client, model = client_of("point"), ovk.load(models / "point.ovk")
+    X, _ = rows(3, seed=4)
+    names = ["x0", "x1", "x2"]
+    records = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    wanted = [dict(zip(["y0", "y1"], row, strict=True)) for row in model.predict(X).tolist()]
+    forms = [
+        {"dataframe_split": {"columns": names, "data": X.tolist()}},
+        {"dataframe_records": records},
+        {"instances": X.tolist()},
+        {"inputs": X.tolist()},
+        {"inputs": dict(zip(names, X.T.tolist(), strict=True))},
+    ]
+    for form in forms:
+        reply = client.post("/invocations", json=form)
+        assert reply.json() == {"predictions": wanted}, form
+    # Columns are found by their names.
+    turned = {"dataframe_split": {"columns": names[::-1], "data": X[:, ::-1].tolist()}, "params": {"level": 0.9}}
+    assert client.post("/invocations", json=turned).json()["predictions"][0]["y0"] == wanted[0]["y0"]
+    assert client.post("/invocations", json={}).json()["error_code"] == "BAD_REQUEST"
+
+
+@pytest.mark.parametrize("name", ["point", "table", "labels"])
+def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name):
+    """The checkpoint at the end equals, byte for byte, one that learned the log from its files."""
+    client = client_of(name, data=tmp_path, keep_log=True, limits={"checkpoint_rows": 40})
+    if name == "table":
+        lines = table(100, seed=5)
+        for k in range(10):
+            part = lines[10 * k : 10 * k + 10]
+            body = {
+                "id": str(k),
+                "rows": [{"word": word, "x": x} for word, x, _, _ in part],
+                "targets": [{"a": a, "b": None} for _, _, a, _ in part],
+            }
+            assert client.post("/v2/models/table/learn", json=body).status_code == 202
+    else:
+        X, Y = rows(100, seed=5)
+        targets = np.where(X[:, 0] > 0, "up", "down") if name == "labels" else Y
+        learn_all(client, name, X, targets)
+    client_of.close(client)
+    found = ovk.load(tmp_path / name / "checkpoint.ovk")
+    assert (found.sequence, found.rows) == (10, 100)
+    again = learn_log(Checkpoint.start({name: ovk.load(models / f"{name}.ovk")}, found.origin), tmp_path / name)
+    ovk.save(again, tmp_path / "again.ovk")
+    assert (tmp_path / "again.ovk").read_bytes() == (tmp_path / name / "checkpoint.ovk").read_bytes()
+    if name == "point":  # and the learner itself is the one that would have learned these rows without any service
+        twin = ovk.load(models / "point.ovk")
+        for start in range(0, 100, 10):
+            twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
+        np.testing.assert_array_equal(found.model.predict(X), twin.predict(X))
+        errors = np.sqrt(np.mean((_progressive(models, X, Y) - Y) ** 2, axis=0))
+        np.testing.assert_allclose(found.scores.error("point"), errors)
+
+
+def _progressive(models, X, Y):
+    twin = ovk.load(models / "point.ovk")
+    parts = range(0, len(X), 10)
+    return np.vstack([twin.predict_then_learn(X[s : s + 10], Y[s : s + 10]) for s in parts])
+
+
+def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_path):
+    client = client_of("point", data=tmp_path)
+    X, Y = rows(10, seed=6)
+    body = {"id": "once", "rows": X.tolist(), "targets": Y.tolist()}
+    first = client.post("/v2/models/point/learn", json=body)
+    again = client.post("/v2/models/point/learn", json={**body, "rows": X[:3].tolist(), "targets": Y[:3].tolist()})
+    assert first.json() == again.json() == {"id": "once", "sequence": 1, "rows": 10}
+    wait_until_learned(client, "point", 1)
+    assert 'ovk_rows_learned_total{model="point"} 10.0' in client.get("/metrics").text
+
+
+def test_labels_that_come_later(client_of, tmp_path):
+    client = client_of("point", data=tmp_path / "patient")
+    X, Y = rows(4, seed=7)
+    body = {"inputs": [tensor("X", X)], "parameters": {"await_label": True}}
+    identifier = client.post("/v2/models/point/infer", json=body).json()["id"]
+    label = {"infer_id": identifier, "targets": Y.tolist()}
+    assert client.post("/v2/models/point/learn", json={**label, "targets": Y[:2].tolist()}).status_code == 400
+    reply = client.post("/v2/models/point/learn", json=label)
+    assert reply.json()["rows"] == 4
+    assert client.post("/v2/models/point/learn", json=label).json() == reply.json()
+    client = client_of("point", data=tmp_path / "impatient", limits={"label_seconds": 0.05})
+    late = client.post("/v2/models/point/infer", json=body).json()["id"]
+    time.sleep(0.1)
+    assert client.post("/v2/models/point/learn", json={"infer_id": late, "targets": Y.tolist()}).status_code == 404
+
+
+def test_a_challenger_learns_the_same_rows_and_is_promoted(client_of, models, tmp_path):
+    client = client_of("point", data=tmp_path, shadows={"point": [models / "wide.ovk", models / "ridge.ovk"]})
+    X, Y = rows(60, seed=8)
+    learn_all(client, "point", X, Y)
+    reply = client.post("/v2/models/point/promote", json={"name": "wide"})
+    assert reply.status_code == 202
+    assert client.post("/v2/models/point/promote", json={"name": "nobody"}).status_code == 400
+    wait_until_learned(client, "point", reply.json()["sequence"])
+    answer = client.post("/v2/models/point/infer", json={"inputs": [tensor("X", X[:5])]})
+    twin = ovk.load(models / "wide.ovk")
+    for start in range(0, 60, 10):
+        twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
+    np.testing.assert_array_equal(outputs(answer)["mean"], twin.predict(X[:5]))
+    assert answer.json()["parameters"]["champion"] == "wide"
+    metrics = client.get("/metrics").text
+    assert 'ovk_champion{learner="wide",model="point"} 1.0' in metrics
+    assert 'learner="ridge",model="point",output="y0"' in metrics
+    # The promotion is in the log: a new start knows of it.
+    client_of.close(client)
+    assert ovk.load(tmp_path / "point" / "checkpoint.ovk").leader.name == "wide"
+
+
+def test_a_reader_sees_whole_blocks(client_of, models, tmp_path):
+    """Each prediction says after which record it was made, and equals that of a learner which is there."""
+    client = client_of("point", data=tmp_path)
+    X, Y = rows(200, seed=9)
+    probe, twin = X[:1], ovk.load(models / "point.ovk")
+    at = {0: twin.predict(probe)}
+    for k in range(20):
+        twin.predict_then_learn(X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10])
+        at[k + 1] = twin.predict(probe)
+    seen = set()
+    for k in range(20):
+        learn_all(client, "point", X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10], prefix=f"block {k}")
+        reply = client.post("/v2/models/point/infer", json={"inputs": [tensor("X", probe)]})
+        sequence = reply.json()["parameters"]["sequence"]
+        np.testing.assert_array_equal(outputs(reply)["mean"], at[sequence])
+        seen.add(sequence)
+    assert len(seen) > 1
+
+
+def test_without_a_folder_nothing_is_learned(client_of):
+    X, Y = rows(2)
+    body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
+    reply = client_of("point").post("/v2/models/point/learn", json=body)
+    assert reply.status_code == 409
+    assert "--data" in reply.json()["error"]
+
+
+def test_another_model_does_not_take_over_a_folder(client_of, models, tmp_path):
+    client_of.close(client_of("point", data=tmp_path))
+    other = tmp_path / "other" / "point.ovk"
+    other.parent.mkdir()
+    other.write_bytes((models / "wide.ovk").read_bytes())
+    from ovk.serving import create_app
+
+    with pytest.raises(ValueError, match="made from another file"):
+        create_app([other], data=tmp_path).state.server.open()

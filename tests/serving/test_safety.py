@@ -1,0 +1,161 @@
+"""Who may ask, how much, and what comes back to those who may not."""
+
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from ovk.serving import Tokens
+from ovk.serving.page import page_and_policy
+from serving_rows import rows
+
+SECRETS = {"predict": "p" * 20, "learn": "l" * 20, "admin": "a" * 20}
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text("# who\n\n" + "".join(f"{scope} {secret}\n" for scope, secret in SECRETS.items()))
+    return path
+
+
+def bearer(scope):
+    return {"Authorization": f"Bearer {SECRETS[scope]}"}
+
+
+def infer(client, X, **options):
+    body = {"inputs": [{"name": "X", "shape": list(X.shape), "datatype": "FP64", "data": X.tolist()}]}
+    return client.post("/v2/models/point/infer", json=body, **options)
+
+
+def test_tokens_have_scopes(client_of, tokens, tmp_path):
+    client = client_of("point", tokens=tokens, data=tmp_path / "data", address="10.1.2.3", base="http://models.example")
+    X, Y = rows(3)
+    body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
+    assert infer(client, X).status_code == 401
+    assert infer(client, X, headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert infer(client, X, headers={"Authorization": f"Basic {SECRETS['predict']}"}).status_code == 401
+    assert infer(client, X, headers=bearer("predict")).status_code == 200
+    learn, promote = "/v2/models/point/learn", "/v2/models/point/promote"
+    assert client.post(learn, json=body, headers=bearer("predict")).status_code == 403
+    assert client.post(learn, json=body, headers=bearer("learn")).status_code == 202
+    assert infer(client, X, headers=bearer("learn")).status_code == 403
+    assert client.post(promote, json={}, headers=bearer("learn")).status_code == 403
+    assert client.post(promote, json={"name": "point"}, headers=bearer("admin")).status_code == 202
+    for path in ("/metrics", "/v2/models/point", "/v2", "/v2/models/point/events"):
+        assert client.get(path).status_code == 401, path
+    for path in ("/", "/v2/health/live", "/v2/health/ready", "/ping", "/version"):
+        assert client.get(path).status_code == 200, path
+
+
+@pytest.mark.parametrize("line", ["predict", "predict short", "everything " + "x" * 20, "# nothing"])
+def test_a_file_of_tokens_that_makes_no_sense_is_refused(tmp_path, line):
+    (tmp_path / "tokens").write_text(line + "\n")
+    with pytest.raises(ValueError, match="token"):
+        Tokens.read(tmp_path / "tokens")
+
+
+def test_without_tokens_only_this_machine_is_served(client_of):
+    X, _ = rows(1)
+    assert infer(client_of("point"), X).status_code == 200
+    assert infer(client_of("point", address="192.168.1.7"), X).status_code == 403
+    # A page elsewhere, which a browser on this machine shows.
+    assert infer(client_of("point"), X, headers={"Origin": "http://evil.example"}).status_code == 403
+    assert infer(client_of("point"), X, headers={"Origin": "http://localhost"}).status_code == 200
+    # A page elsewhere whose name was made to lead to this machine.
+    assert infer(client_of("point", base="http://rebound.example"), X).status_code == 403
+
+
+def test_limits(client_of, tmp_path):
+    client = client_of("point", data=tmp_path, limits={"body": 4000, "rows": 20})
+    X, _ = rows(30)
+    assert infer(client, X).status_code == 413
+    assert infer(client, X[:5]).status_code == 200
+    assert infer(client, np.empty((0, 3))).status_code == 400
+    assert (
+        client.post("/invocations", content=b" " * 5000, headers={"Content-Type": "application/json"}).status_code
+        == 413
+    )
+    small = {"rows": [[0, 0, 0]] * 21, "targets": [[0, 0]] * 21}
+    assert client.post("/v2/models/point/learn", json=small).status_code == 413
+
+    def endless():
+        for _ in range(100):
+            yield b" " * 1000
+
+    chunked = client.post("/invocations", content=endless(), headers={"Content-Type": "application/json"})
+    assert chunked.status_code == 413
+
+
+def test_a_full_queue_asks_to_come_again(client_of, tmp_path, monkeypatch):
+    client = client_of("point", data=tmp_path, limits={"queue": 2, "seconds": 0.3})
+    X, Y = rows(2)
+    from ovk.serving.log import Log
+
+    real, free = Log.append, threading.Event()
+
+    def slow(self, records):
+        assert free.wait(600)
+        return real(self, records)
+
+    monkeypatch.setattr(Log, "append", slow)
+    body = {"rows": X.tolist(), "targets": Y.tolist()}
+    codes = [client.post("/v2/models/point/learn", json=body).status_code for _ in range(3)]
+    assert codes == [503, 503, 429]
+    again = client.post("/v2/models/point/learn", json=body)
+    free.set()
+    assert again.headers["retry-after"] == "1"
+
+
+def test_content_types_are_checked(client_of):
+    client = client_of("point")
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/octet-stream"):
+        reply = client.post("/invocations", content=b'{"instances": [[0, 0, 0]]}', headers={"Content-Type": kind})
+        assert reply.status_code == 415, kind
+    gzip = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert client.post("/invocations", content=b"x", headers=gzip).status_code == 415
+
+
+def test_every_reply_has_security_headers(client_of):
+    client = client_of("point")
+    for path in (
+        "/",
+        "/metrics",
+        "/nowhere",
+        "/v2/models/x",
+        "/v2/models/../../etc/passwd",
+        "/v2/models/%2e%2e%2fpoint",
+    ):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-frame-options"] == "DENY"
+    policy = client.get("/").headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "connect-src 'self'" in policy
+
+
+def test_the_page_loads_nothing():
+    html, policy = page_and_policy()
+    text = html.decode()
+    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", text)
+    assert not re.findall(r"https?://(?!www\\.w3\\.org/2000/svg)", text.replace("http://www.w3.org/2000/svg", ""))
+    assert " style=" not in text
+    assert " onclick" not in text
+    assert policy.count("sha256-") == 2
+
+
+def test_no_trace_of_the_stack_leaves_the_process(client_of, monkeypatch, caplog):
+    from ovk.serving.estimator_contenders import RegressorContender
+
+    def broken(self, *arguments):
+        raise ZeroDivisionError("a secret of /etc/somewhere")
+
+    client = client_of("point")
+    monkeypatch.setattr(RegressorContender, "predict", broken)
+    reply = infer(client, rows(1)[0])
+    assert reply.status_code == 500
+    assert "secret" not in reply.text
+    assert "Traceback" not in reply.text
+    assert "a secret" in caplog.text

@@ -1,0 +1,115 @@
+"""Files beyond memory, learned in parts from the command line and from Python."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from brokers import free_port
+from ovk import load
+from ovk.cli import main
+from ovk.sessions import Settings, fit_files
+from ovk.streams import split_files
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three files with a word, a gap and a cell that cannot be read."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    for i in range(3):
+        lines = ["place,u,a,b"]
+        for _ in range(150):
+            u, north = rng.uniform(-2, 2), rng.uniform() < 0.5
+            a = np.sin(u) + north + 0.1 * rng.standard_normal()
+            b = "" if rng.uniform() < 0.2 else repr(float(u * u + 0.1 * rng.standard_normal()))
+            lines.append(f"{'north' if north else 'south'},{u!r},{float(a)!r},{b}")
+        lines[5] = lines[5].replace(",", ",x", 1) if i == 1 else lines[5]
+        (folder / f"{i}.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_files_are_learned_in_parts(folder):
+    ranges = split_files(str(folder / "*.csv"), size=3000)
+    assert len(ranges) > 4
+    fitted = fit_files(ranges, Settings(["a", "b"]), landmarks=40)
+    assert (fitted.n_rows, fitted.n_bad) == (450, 1)
+    # The noise has a variance of 0.01.
+    assert (fitted.errors[0] < 0.02).all()
+    assert (fitted.errors[1] > 0.5).all()
+    coverage = fitted.recent.coverage[2]
+    assert (np.abs(coverage - 0.9) < 0.05).all()
+    with pytest.raises(ValueError, match="leave lags out"):
+        fit_files(ranges, Settings(["a"], lags=[1]))
+    (folder / "other.txt").write_text("u,a\n1,2\n")
+    with pytest.raises(ValueError, match="has other columns"):
+        fit_files([*ranges, *split_files(folder / "other.txt")], Settings(["a"]))
+
+
+def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path, capsys):
+    pytest.importorskip("distributed")
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    common = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    one = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+    processes = [subprocess.Popen([*common, "--dashboard-address", "127.0.0.1:0"], **quiet)]
+    try:
+        processes += [subprocess.Popen([*one, "--no-nanny", "--host", "127.0.0.1"], **quiet) for _ in range(2)]
+        until = time.monotonic() + 600
+        import distributed
+
+        with distributed.Client(address, timeout=600) as client:
+            client.wait_for_workers(2, timeout=until - time.monotonic())
+        model = tmp_path / "m.ovk"
+        pattern = str(folder / "*.csv")
+        main_done(
+            [
+                "fit",
+                pattern,
+                "--targets",
+                "a,b",
+                "--landmarks",
+                "30",
+                "--save",
+                str(model),
+                "--scheduler",
+                address,
+                "--json",
+            ]
+        )
+    finally:
+        # A worker whose scheduler left first can wait for it for minutes when asked to leave: it is not asked.
+        for process in processes:
+            process.kill()
+            process.wait()
+    found = json.loads(capsys.readouterr().out)
+    assert max(found["left_out_mse"]) < 0.02
+    alone = fit_files(split_files(pattern), Settings(["a", "b"], kernel="auto"), landmarks=30)
+    np.testing.assert_array_equal(load(model).estimator.dual_coef_, alone.estimator.dual_coef_)
+    main_done(["predict", str(model), str(folder / "0.csv"), "--out", str(tmp_path / "p.csv")])
+    assert (tmp_path / "p.csv").read_text().count("\n") == 151
+
+
+def main_done(arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code in (0, None)
+
+
+def test_wrong_calls(folder, tmp_path, capsys):
+    pytest.importorskip("distributed")
+    asked = ["fit", str(folder / "*.csv"), "--targets", "a", "--save", str(tmp_path / "m.ovk")]
+    for more, text in [
+        (["--scheduler", "tcp://127.0.0.1:1", "--workers", "2"], "exclude each other"),
+        (["--scheduler", "nonsense://x"], "no Dask scheduler at"),
+    ]:
+        with pytest.raises(SystemExit) as ended:
+            main([*asked, *more])
+        assert ended.value.code == 2
+        assert text in capsys.readouterr().err

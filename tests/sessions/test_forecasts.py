@@ -1,0 +1,221 @@
+"""Forecasts several rows ahead: the recursion, what their intervals hold, dates, and inputs of the future."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ovk.persistence import load, save
+from ovk.sessions import Session, Settings, fit_table, learn
+from ovk.sessions.horizons import horizon_errors, quantiles, roll_forward
+from ovk.streams import open_records
+from ovk.streams.steps import as_dates, following
+from reference import forecast_row_by_row
+
+
+def autoregression(n, seed):
+    """y_t = 1.2 y_{t-1} - 0.4 y_{t-2} + noise."""
+    rng = np.random.default_rng(seed)
+    y = np.zeros(n)
+    for t in range(2, n):
+        y[t] = 1.2 * y[t - 1] - 0.4 * y[t - 2] + rng.standard_normal()
+    return y
+
+
+def table(path, y, start="2024-01-01", extra=None):
+    days = np.datetime64(start) + np.arange(len(y))
+    cells = [f"{day},{value:.5f}" for day, value in zip(days, y, strict=True)]
+    head = "day,y"
+    if extra is not None:
+        head, cells = "day,y,x", [f"{cell},{x:.5f}" for cell, x in zip(cells, extra, strict=True)]
+    path.write_text("\n".join([head, *cells]) + "\n", encoding="utf-8")
+    return path
+
+
+def learned(path, **chosen):
+    with open_records(path) as records:
+        return learn(records, Settings(["y"], **{"time": ["day"], "lags": [1, 2], "warm_up": 100, **chosen}))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(1, 7), st.sampled_from([(1,), (1, 2), (3,), (2, 5)]))
+def test_the_recursion_is_that_of_single_rows(seed, d, steps, lags):
+    rng = np.random.default_rng(seed)
+    k, u, longest = 3, 2, max(lags)
+    W = rng.standard_normal((u + d * len(lags), d)) * 0.3
+    past = rng.standard_normal((k, longest, d))
+    X = np.concatenate([rng.standard_normal((k, steps, u)), np.full((k, steps, d * len(lags)), np.nan)], axis=2)
+    found = roll_forward(lambda x: np.tanh(x @ W), lags, past, X)
+    for one in range(k):
+        slow = forecast_row_by_row(lambda x: np.tanh(x @ W), lags, past[one], X[one, :, :u])
+        np.testing.assert_allclose(found[one], slow, rtol=1e-12)
+
+
+def test_errors_are_those_of_forecasts_from_every_origin():
+    rng = np.random.default_rng(0)
+    Y, past, steps = rng.standard_normal((10, 1)), rng.standard_normal((2, 1)), 4
+    Y[3] = np.nan
+    errors = horizon_errors(lambda x: x @ [[0.5], [0.3]], [1, 2], past, np.empty((10, 2)), Y, steps, 100)
+    known = [*past, *Y]
+    for t, row in enumerate(known):
+        known[t] = known[t - 1] if np.isnan(row).any() else row
+    for origin in range(10):
+        slow = forecast_row_by_row(
+            lambda x: x @ [[0.5], [0.3]], [1, 2], known[: 2 + origin], np.empty((min(steps, 10 - origin), 0))
+        )
+        np.testing.assert_allclose(errors[origin, : len(slow)], Y[origin : origin + steps] - slow, rtol=1e-12)
+        assert np.isnan(errors[origin, len(slow) :]).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_quantiles_of_few_and_many_errors(level):
+    errors = np.random.default_rng(0).standard_normal((50, 3, 2))
+    errors[5:, 2] = np.nan
+    found = quantiles(errors, level)
+    for h, q in np.ndindex(3, 2):
+        sizes = sorted(abs(e) for e in errors[:, h, q] if np.isfinite(e))
+        k = int(np.ceil((len(sizes) + 1) * level - 1e-9))
+        assert found[h, q] == (sizes[k - 1] if k <= len(sizes) else np.inf)
+
+
+def test_intervals_hold_what_they_promise(tmp_path):
+    """Of 16 series, 90% of the outcomes of all steps; and they are as wide as the process is uncertain."""
+    inside, widths = [], []
+    for seed in range(16):
+        y = autoregression(412, seed)
+        found = learned(table(tmp_path / "t.csv", y[:400]), time=(), features=["day"], horizon=12).forecast(12)
+        inside.append(np.abs(found.F[:, 0] - y[400:]) <= found.widths[:, 0])
+        widths.append(found.widths[:, 0])
+    # 16 series with about 4 independent errors each: 0.9 with a deviation of 0.04.
+    assert 0.8 <= np.mean(inside) <= 0.99
+    # Deviations of the errors of the process itself: sums of the squares of its impulse response.
+    response = np.zeros(12)
+    response[:2] = 1.0, 1.2
+    for h in range(2, 12):
+        response[h] = 1.2 * response[h - 1] - 0.4 * response[h - 2]
+    ratio = np.mean(widths, axis=0) / (1.645 * np.sqrt(np.cumsum(response**2)))
+    assert (ratio > 0.85).all()
+    assert (ratio < 1.5).all()
+
+
+def test_blocks_and_files_make_no_difference(tmp_path):
+    path = table(tmp_path / "t.csv", autoregression(700, 1))
+    whole = learned(path, block=4096)
+    parts = learned(path, block=37)
+    save(parts, tmp_path / "m.ovk")
+    again = load(tmp_path / "m.ovk")
+    for found in (parts, again):
+        for one, other in zip(found.forecast(5, 0.8)[1:], whole.forecast(5, 0.8)[1:], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_session_goes_on_as_if_it_had_not_stopped(tmp_path):
+    y = autoregression(900, 2)
+    path = table(tmp_path / "t.csv", y[:500])
+    with open_records(path) as records:
+        learn(records, Settings(["y"], time=["day"], lags=[1, 2], warm_up=100), save_to=tmp_path / "m.ovk")
+    table(path, y)
+    with open_records(path) as records:
+        resumed = learn(records, None, resume=tmp_path / "m.ovk")
+    once = learned(path)
+    assert resumed.horizons.learned == once.horizons.learned
+    np.testing.assert_allclose(resumed.forecast(24).widths, once.forecast(24).widths, rtol=1e-6)
+
+
+def test_nothing_is_tested_on_rows_that_were_learned(tmp_path):
+    """A row's outputs change no forecast that was made before it: the model kept is older than the rows at hand."""
+    session = learned(table(tmp_path / "t.csv", autoregression(1000, 3)), horizon=6)
+    kept = session.horizons
+    assert kept.learned + len(kept.Y) == 1000
+    assert kept.model.n_seen_ == kept.learned if hasattr(kept.model, "n_seen_") else True
+    assert not np.allclose(kept.model.predict(np.zeros((1, 16))), session.evaluator.model.predict(np.zeros((1, 16))))
+
+
+def test_long_streams_test_some_rows_only(tmp_path):
+    session = learned(table(tmp_path / "t.csv", autoregression(8000, 4), "1990-01-01"), horizon=2)
+    assert session.horizons.errors.shape == (500, 2, 1)
+    assert session.horizons.pause > 0
+    assert len(session.horizons.Y) == 0
+    assert session.horizons.learned == 8000
+
+
+@pytest.mark.parametrize(
+    ("instants", "expected"),
+    [
+        (["2024-01-31", "2024-02-29", "2024-03-31"], ["2024-04-30", "2024-05-31"]),
+        (["2023-01-15", "2023-02-15", "2023-03-15"], ["2023-04-15", "2023-05-15"]),
+        (["2021-10-01", "2022-01-01", "2022-04-01"], ["2022-07-01", "2022-10-01"]),
+        (["2020-02-29", "2021-02-28", "2022-02-28"], ["2023-02-28", "2024-02-29"]),
+        (["2024-03-04", "2024-03-11", "NaT", "2024-03-25", "2024-04-01"], ["2024-04-08", "2024-04-15"]),
+        (["2024-03-01T22", "2024-03-01T23", "2024-03-02T00"], ["2024-03-02T01", "2024-03-02T02"]),
+    ],
+)
+def test_dates_that_follow(instants, expected):
+    dates = np.array(instants, dtype="datetime64[s]")
+    seconds = np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(float))
+    np.testing.assert_array_equal(as_dates(following(seconds, 2)), np.array(expected, dtype="datetime64[s]"))
+
+
+def test_dates_that_cannot_follow():
+    with pytest.raises(ValueError, match="fewer than two of the last rows"):
+        following(np.array([1.0, np.nan]), 3)
+    with pytest.raises(ValueError, match="do not increase"):
+        following(np.array([3.0, 3.0, 3.0]), 3)
+
+
+def test_unix_times_and_their_units(tmp_path):
+    for unit in (1, 1000, 1_000_000, 1_000_000_000):
+        path = tmp_path / "t.csv"
+        start = 1_700_000_000
+        rows = [f"{(start + 3600 * i) * unit},{np.sin(i / 4):.4f}" for i in range(120)]
+        path.write_text("\n".join(["day,y", *rows]), encoding="utf-8")
+        found = learned(path, horizon=3).forecast(2)
+        assert str(found.dates[0]) == str(np.datetime64(start + 3600 * 120, "s"))
+
+
+def test_the_calendar_alone_leads_on(tmp_path):
+    """Without lags every step is a first one: its interval is that of the next row."""
+    y = np.tile([0.0, 1.0, 2.0, 3.0, 4.0, 9.0, 9.0], 60)
+    session = learned(table(tmp_path / "t.csv", y), lags=())
+    found = session.forecast(7)
+    np.testing.assert_allclose(found.F[:, 0], y[:7], atol=1.5)
+    np.testing.assert_array_equal(found.widths, np.tile(session.recent.widths(0.9), (7, 1)))
+
+
+@pytest.mark.parametrize("start", [learned, None])
+def test_inputs_of_the_future(tmp_path, start):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(420)
+    y = 3 * x + np.sin(np.arange(420))
+    path = table(tmp_path / "t.csv", y[:400], extra=x[:400])
+    if start is None:
+        with open_records(path) as records:
+            model = fit_table(records, Settings(["y"], time=["day"], lags=[1, 2], horizon=20))
+    else:
+        model = start(path)
+    with pytest.raises(ValueError, match=r"'x', whose future is not known: give a table .*--inputs"):
+        model.forecast(20)
+    rest = tmp_path / "future.csv"
+    rest.write_text("\n".join(["x", *map(str, x[400:])]), encoding="utf-8")
+    with open_records(rest) as records:
+        found = model.forecast(20, future=records)
+    assert np.mean((found.F[:, 0] - y[400:]) ** 2) < 0.2 * y.var()
+    assert np.mean((found.low[:, 0] <= y[400:]) & (y[400:] <= found.high[:, 0])) > 0.6
+    assert str(found.dates[0]).startswith(str(np.datetime64("2024-01-01") + 400))
+    with open_records(rest) as records, pytest.raises(ValueError, match="has 20 rows that can be read"):
+        model.forecast(21, future=records)
+
+
+def test_a_model_that_nothing_leads_on(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(100)), encoding="utf-8")
+    with open_records(path) as records:
+        session, rows = Session.start(records, Settings(["y"], features=["x"]))
+        for _ in rows:
+            pass
+    with pytest.raises(ValueError, match="future is not known"):
+        session.forecast(3)
+    with pytest.raises(ValueError, match="steps must"):
+        session.forecast(0)
+    with pytest.raises(ValueError, match="level must"):
+        session.forecast(1, level=1.5)

@@ -1,0 +1,385 @@
+"""Streams of a real NATS server: what a file of the same rows would have taught, whatever dies on the way."""
+
+import json
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import ovk as library
+from brokers import NATSServer, csv_file, csv_messages, json_messages, ovk, table, written_again
+from ovk.cli import main
+from ovk.sessions import Settings, learn
+from ovk.streams import BrokerError, Gap, open_broker, open_records
+from ovk.streams.credentials import credentials
+
+SETTINGS = {"warm_up": 100, "block": 64, "every": 256, "max_bad": 1.0}
+ROWS = table(1000)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing behind it runs."""
+
+
+def settings(**changes):
+    return Settings(["a", "b"], **{**SETTINGS, **changes})
+
+
+def parts(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".csv"}
+
+
+def model_bytes(session, folder):
+    library.save(session.evaluator.model, folder / "alone.ovk")
+    return (folder / "alone.ovk").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a file gives: bytes of the model and of the predictions, and the number of rows."""
+    folder = tmp_path_factory.mktemp("whole")
+    with open_records(csv_file(folder / "t.csv", ROWS)) as records:
+        session = learn(records, settings(), predictions=folder / "parts")
+    return model_bytes(session, folder), parts(folder / "parts"), session.offset
+
+
+@pytest.fixture(scope="module")
+def stream(server):
+    """A stream of the same rows, 70 in a message."""
+    server.publish("ROWS", json_messages(ROWS, 70))
+    return f"{server.url}/ROWS"
+
+
+def learned(address, folder, *, killed_at=None, resume=True, **options):
+    """Learn a stream; killed after so many blocks."""
+    blocks = iter(range(10**6))
+
+    def watch(progress):
+        if next(blocks) == killed_at:
+            raise Killed
+
+    with open_broker(address, **options) as records:
+        place = folder / "m.ovk"
+        return learn(
+            records,
+            settings(),
+            save_to=place,
+            resume=place if resume else None,
+            predictions=folder / "parts",
+            watch=watch,
+        )
+
+
+@pytest.mark.parametrize("form", ["json", "lines", "csv", "one"])
+def test_a_stream_teaches_what_a_file_does(server, whole, form, tmp_path):
+    if form == "csv":
+        messages = csv_messages(ROWS, 90)
+    elif form == "lines":
+        messages = [
+            b"\n".join(json_messages(ROWS[i : i + 50], 1)).replace(b"[", b"").replace(b"]", b"")
+            for i in range(0, 1000, 50)
+        ]
+    else:
+        messages = json_messages(ROWS, 333 if form == "json" else 10)
+    server.publish(f"FORM-{form}", messages)
+    session = learned(f"{server.url}/FORM-{form}", tmp_path)
+    assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
+
+
+def test_a_checkpoint_inside_a_message_loses_nothing(stream, whole, tmp_path):
+    undisturbed = tmp_path / "undisturbed"
+    undisturbed.mkdir()
+    learned(stream, undisturbed)
+    for killed_at in (0, 3, 5, 9, 12):
+        folder = tmp_path / str(killed_at)
+        folder.mkdir()
+        with pytest.raises(Killed):
+            learned(stream, folder, killed_at=killed_at)
+        with pytest.raises(Killed):
+            learned(stream, folder, killed_at=2)
+        session = learned(stream, folder)
+        assert (folder / "m.ovk").read_bytes() == (undisturbed / "m.ovk").read_bytes()
+        assert (model_bytes(session, folder), parts(folder / "parts"), session.offset) == whole
+
+
+def test_killed_processes_and_a_killed_server_change_no_byte(server, tmp_path, capsys):
+    rows = table(3000, seed=1)
+    own = NATSServer(tmp_path / "server")
+    messages = json_messages(rows, 50)
+    ids = [str(i) for i in range(len(messages))]
+    # Some are published twice; the server knows them by their ids.
+    twice = [i for i in range(len(messages)) for _ in range(1 + (i % 20 == 7))]
+    try:
+        own.publish("ROWS", [messages[i] for i in twice], ids=[ids[i] for i in twice])
+        common = ["--targets", "a,b", "--warm-up", "200", "--block", "64", "--checkpoint", "256", "--json"]
+        with open_records(csv_file(tmp_path / "t.csv", rows)) as records:
+            whole = learn(records, settings(warm_up=200, every=256), predictions=tmp_path / "file")
+        model = tmp_path / "m.ovk"
+        stream = [f"{own.url}/ROWS", *common, "--resume", model, "--predictions", tmp_path / "parts"]
+        for kill in range(2):
+            process = ovk("stream", *stream)
+            written_again(model, process)
+            if kill == 0:
+                own.kill()
+                time.sleep(0.1)
+                own.start()
+                written_again(model, process)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+        with pytest.raises(SystemExit) as ended:
+            main(["stream", *map(str, stream)])
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+    finally:
+        own.kill()
+    assert json.loads(out)["rows"] == 3000
+    assert parts(tmp_path / "parts") == parts(tmp_path / "file")
+    assert model_bytes(library.load(model), tmp_path) == model_bytes(whole, tmp_path)
+
+
+def test_a_server_that_goes_away_in_the_midst_is_waited_for(tmp_path, whole):
+    own = NATSServer(tmp_path / "server")
+    try:
+        own.publish("ROWS", json_messages(ROWS, 10))
+        blocks = iter(range(100))
+
+        def watch(progress):
+            if next(blocks) in (3, 8):
+                own.kill()
+                own.start()
+
+        with open_broker(f"{own.url}/ROWS", patience=30) as records:
+            session = learn(records, settings(), predictions=tmp_path / "parts", watch=watch)
+        assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
+        # One that does not come back is an error, with everything safe that was learned.
+        with open_broker(f"{own.url}/ROWS", patience=0.5) as records:
+            own.kill()
+            with pytest.raises(BrokerError, match="has been away"):
+                learn(records, settings(), save_to=tmp_path / "m.ovk")
+    finally:
+        own.kill()
+
+
+def test_rows_that_come_again_under_other_numbers_are_told_by_an_id(server, whole, tmp_path):
+    listed = [{"id": f"r{i}", **json.loads(message)[0]} for i, message in enumerate(json_messages(ROWS, 1))]
+    order = [j for i in range(0, 1000, 40) for j in [*range(i, i + 40), *range(i, i + 40, 9)]]
+    messages = [json.dumps([listed[j] for j in order[i : i + 33]]).encode() for i in range(0, len(order), 33)]
+    server.publish("IDS", messages)
+    for killed_at in (None, 4):
+        folder = tmp_path / str(killed_at)
+        folder.mkdir()
+        if killed_at:
+            with pytest.raises(Killed):
+                learned(f"{server.url}/IDS", folder, killed_at=killed_at, id_column="id", id_memory=50)
+        session = learned(f"{server.url}/IDS", folder, id_column="id", id_memory=50)
+        assert (model_bytes(session, folder), parts(folder / "parts"), session.offset) == whole
+        assert session.position["repeated"] == len(order) - 1000
+    with pytest.raises(ValueError, match="tells rows apart by the id column 'id'"):
+        learned(f"{server.url}/IDS", folder)
+    with pytest.raises(BrokerError, match="no column 'nix'"):
+        learned(f"{server.url}/IDS", tmp_path, id_column="nix")
+
+
+def test_a_gap_is_named(server, tmp_path):
+    server.publish("GAP", json_messages(ROWS[:500], 20))
+    with pytest.raises(Killed):
+        learned(f"{server.url}/GAP", tmp_path, killed_at=4)
+    server.publish("GAP", json_messages(ROWS[500:], 20))
+
+    async def purge(context):
+        await context.purge_stream("GAP", seq=31)
+
+    server.run(purge)
+    session = library.load(tmp_path / "m.ovk")
+    first, kept = session.position["message"], session.offset
+    with pytest.raises(Gap, match=f"messages {first} to 30 of .* are gone"):
+        learned(f"{server.url}/GAP", tmp_path)
+    session = learned(f"{server.url}/GAP", tmp_path, accept_gap=True)
+    assert session.position["lost"] == 31 - first
+    # What was read of the message at the gap stays read; 20 messages of 20 rows are behind it.
+    assert session.offset == kept + 400
+
+    async def remove(context):
+        await context.delete_msg("GAP", 35)
+
+    server.run(remove)
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    with pytest.raises(Gap, match=r"message 35 of .* is gone"):
+        learned(f"{server.url}/GAP", fresh)
+
+    async def anew(context):
+        await context.delete_stream("GAP")
+
+    server.run(anew)
+    server.publish("GAP", json_messages(ROWS, 20))
+    with pytest.raises(ValueError, match="made anew"):
+        learned(f"{server.url}/GAP", tmp_path)
+
+
+def test_bad_messages_are_counted_and_named(server, tmp_path):
+    good = json_messages(ROWS, 100)
+    garbage = np.random.default_rng(0).integers(0, 256, 10_000_000, dtype=np.uint8).tobytes()
+    deep = b"[" * 100_000
+    bad = [b"hello", b"[1, 2]", b'{"x": 1}', garbage, deep, b'[{"u": "word", "v": 1, "a": {}, "b": 2}]']
+    server.publish("BAD", [good[0], *bad, *good[1:]])
+    session = learned(f"{server.url}/BAD", tmp_path)
+    faults = dict(session.faults)
+    assert session.offset == 1000 + 7
+    assert session.n_bad == 7
+    assert "message 2, row 1: 'hello' is not JSON" in faults[101]
+    assert "message 3, row 2: '2' is not a JSON object" in faults[103]
+    assert "has none of the columns" in faults[104]
+    assert "(10000000 bytes) is not JSON" in faults[105]
+    assert "is not JSON" in faults[106]
+    assert "'word' in column 'u' cannot be read" in faults[107]
+
+
+def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatch, capsys):
+    def refused(*arguments, env=()):
+        with monkeypatch.context() as patch:
+            for name, value in dict(env).items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main(["stream", *map(str, arguments)])
+        err = capsys.readouterr().err
+        assert ended.value.code == 2
+        assert len(err.strip().splitlines()) == 1
+        return err
+
+    assert "no stream 'NIX'" in refused(f"{server.url}/NIX", "--targets", "a")
+    assert "no NATS server at 127.0.0.1:1" in refused("nats://127.0.0.1:1/ROWS", "--targets", "a")
+    assert "must not hold a password" in refused("nats://me:secret@127.0.0.1/ROWS", "--targets", "a")
+    assert "is for streams of brokers" in refused(tmp_path / "t.csv", "--targets", "a", "--follow")
+    closed = NATSServer(tmp_path / "closed", config="authorization { user: me, password: secret }\n")
+    try:
+        wrong = {"OVK_BROKER_USER": "me", "OVK_BROKER_PASSWORD": "wrong"}
+        assert "refuses us" in refused(f"{closed.url}/ROWS", "--targets", "a", env=wrong)
+        (tmp_path / "who").write_text("# of the test\nuser = me\npassword = secret\n")
+        assert "no stream 'ROWS'" in refused(
+            f"{closed.url}/ROWS", "--targets", "a", env={"OVK_BROKER_FILE": str(tmp_path / "who")}
+        )
+    finally:
+        closed.kill()
+    (tmp_path / "who").write_text("name = me\n")
+    with pytest.raises(BrokerError, match=r"line 1 of .* must read NAME = VALUE"):
+        credentials({"OVK_BROKER_FILE": str(tmp_path / "who")})
+
+
+def certificates(folder):
+    """A certificate for 127.0.0.1 that vouches for itself."""
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    try:
+        subprocess.run([*command, *files], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no certificate could be made: {error}")
+
+
+def test_tls(tmp_path, monkeypatch):
+    certificates(tmp_path)
+    config = f'tls {{ cert_file: "{tmp_path}/cert.pem", key_file: "{tmp_path}/key.pem" }}\n'
+    own = NATSServer(tmp_path / "server", config=config)
+    try:
+        monkeypatch.setenv("OVK_BROKER_CA", str(tmp_path / "cert.pem"))
+        with pytest.raises(BrokerError, match="no stream 'ROWS'"):
+            open_broker(f"{own.url}/ROWS")
+        monkeypatch.setenv("OVK_BROKER_CA", str(tmp_path / "key.pem"))
+        with pytest.raises(BrokerError, match="certificates for TLS cannot be used"):
+            open_broker(f"{own.url}/ROWS")
+        monkeypatch.delenv("OVK_BROKER_CA")
+        monkeypatch.setenv("OVK_BROKER_TLS", "1")
+        with pytest.raises(BrokerError, match="do not agree on TLS"):
+            open_broker(f"{own.url}/ROWS")
+    finally:
+        own.kill()
+
+
+def test_predictions_are_published_once(server, stream, tmp_path):
+    async def keep(context):
+        await context.add_stream(name="PREDICTED", subjects=["predicted"])
+
+    server.run(keep)
+
+    def publish(killed_at=None):
+        blocks = iter(range(1000))
+
+        def watch(progress):
+            if next(blocks) == killed_at:
+                raise Killed
+
+        with open_broker(stream) as records:
+            place = tmp_path / "m.ovk"
+            return learn(
+                records, settings(), save_to=place, resume=place, predictions=f"{server.url}/predicted", watch=watch
+            )
+
+    for killed_at in (2, 3):
+        with pytest.raises(Killed):
+            publish(killed_at)
+    session = publish()
+    rows = [row for message in server.messages("PREDICTED") for row in json.loads(message)]
+    assert [row["row"] for row in rows] == list(range(101, 1001))
+    with open_broker(stream) as records:
+        alone = learn(records, settings(), save_to=tmp_path / "n.ovk", predictions=tmp_path / "parts")
+    table = np.concatenate(
+        [np.genfromtxt(path, delimiter=",", skip_header=1) for path in sorted((tmp_path / "parts").glob("*.csv"))]
+    )
+    assert session.offset == alone.offset
+    np.testing.assert_allclose([row["a"] for row in rows], table[:, 1], rtol=1e-8)
+    with pytest.raises(BrokerError, match="no stream keeps the subject"), open_broker(stream) as records:
+        learn(records, settings(), predictions=f"{server.url}/nobody")
+    with pytest.raises(BrokerError, match="nats:// only"), open_broker(stream) as records:
+        learn(records, settings(), predictions="kafka://127.0.0.1/nobody")
+
+
+def test_a_stream_is_followed_until_a_signal(server, tmp_path):
+    server.publish("LIVE", json_messages(ROWS[:300], 10))
+    place = tmp_path / "m.ovk"
+    arguments = ["--targets", "a,b", "--warm-up", "100", "--block", "64", "--save", place, "--follow"]
+    process = ovk("stream", f"{server.url}/LIVE", *arguments)
+    try:
+        until = time.monotonic() + 600
+        # A pause is a checkpoint, although there were too few rows for one.
+        while not place.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert library.load(place).offset == 300
+        server.publish("LIVE", json_messages(ROWS[300:420], 10))
+        while library.load(place).offset < 420 and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=600)
+    finally:
+        process.kill()
+    assert process.returncode == 143, err
+    assert library.load(place).offset == 420
+    with open_broker(f"{server.url}/LIVE") as records:
+        assert learn(records, None, resume=place).offset == 420
+
+
+def test_a_subject_of_a_stream(server, tmp_path):
+    for i, message in enumerate(json_messages(ROWS, 50)):
+        server.publish("MIXED", [message], subject="MIXED.rows")
+        if i % 3 == 0:
+            server.publish("MIXED", [b"noise"], subject="MIXED.noise")
+    session = learned(f"{server.url}/MIXED?subject=MIXED.rows", tmp_path)
+    assert (session.offset, session.n_bad) == (1000, 0)
+
+
+def test_another_stream_can_be_gone_on_with(server, stream, tmp_path):
+    server.publish("MORE", json_messages(ROWS[:200], 30))
+    learned(stream, tmp_path)
+    with open_broker(f"{server.url}/MORE") as records, pytest.raises(ValueError, match="is not the stream"):
+        learn(records, None, resume=tmp_path / "m.ovk")
+    for _ in range(2):
+        with open_broker(f"{server.url}/MORE") as records:
+            session = learn(records, None, continue_with=tmp_path / "m.ovk")
+        assert (session.earlier, session.offset) == (1000, 200)
+    with open_records(csv_file(tmp_path / "t.csv", ROWS)) as file:
+        learn(file, settings(), save_to=tmp_path / "f.ovk")
+    with open_broker(stream) as records, pytest.raises(ValueError, match="from a file"):
+        learn(records, None, resume=tmp_path / "f.ovk")

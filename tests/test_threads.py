@@ -1,0 +1,141 @@
+"""The number of threads of BLAS is what it was when the last caller has left, however calls overlap."""
+
+import os
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from interruptions import count_calls, interrupt
+from ovk import OLOK, OVKRidge, _threads
+from ovk._threads import one_blas_thread, tile_threads
+from ovk.kernels import Gaussian
+from ovk.operators import Identity
+from ovk.sessions import Settings, learn
+from ovk.streams import open_records
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        if _threads._blas_threads() != 2:
+            pytest.skip("BLAS cannot use two threads here")
+        yield
+        assert _threads._blas_threads() == 2
+        assert not _threads._inside
+
+
+@pytest.mark.parametrize("we_first", [True, False])
+def test_calls_that_overlap_in_two_threads(we_first):
+    inside, leave = threading.Barrier(2), threading.Event()
+
+    def first():
+        with one_blas_thread():
+            inside.wait(600)
+            leave.wait(600)
+
+    other = threading.Thread(target=first)
+    if not we_first:
+        other.start()
+        while not _threads._inside:
+            pass
+    with one_blas_thread():
+        if we_first:
+            other.start()
+        inside.wait(600)
+        # The other thread entered while we were inside, and leaves before us.
+        leave.set()
+        other.join(10)
+        assert _threads._blas_threads() == 1
+        assert tile_threads() == 2
+    assert _threads._blas_threads() == 2
+
+
+def test_the_thread_that_set_the_limit_may_leave_first():
+    inside, leave = threading.Event(), threading.Event()
+
+    def second():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(600)
+
+    other = threading.Thread(target=second)
+    with one_blas_thread():
+        other.start()
+        inside.wait(600)
+    assert _threads._blas_threads() == 1
+    leave.set()
+    other.join(10)
+    assert _threads._blas_threads() == 2
+
+
+def interrupted():
+    with one_blas_thread(), one_blas_thread(tiles=1):
+        assert tile_threads() == 1
+        raise KeyboardInterrupt
+
+
+def test_nested_calls_and_errors():
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert tile_threads() == 2
+
+
+def test_fits_in_eight_threads():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((700, 3)), rng.standard_normal((700, 2))
+    model = OVKRidge(Gaussian(1.0) * Identity(), alpha=0.1)
+    alone = model.fit(X, Y).predict(X[:5])
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: clone(model).fit(X, Y).predict(X[:5]), range(16)):
+            np.testing.assert_allclose(found, alone, rtol=1e-9)
+
+
+def test_two_sessions_at_a_time(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(1200)))
+
+    def run(_):
+        with open_records(path) as records:
+            return learn(records, Settings(["y"])).result().mse[0]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert len(set(pool.map(run, range(4)))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_another_thread_is_inside_has_all_threads():
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(600)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    inside.wait(600)
+    with warnings.catch_warnings():
+        # Python 3.12 warns of forking a process with several threads, which is the point here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if _threads._blas_threads() == 2 and not _threads._inside else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    leave.set()
+    other.join(10)
+
+
+def test_an_interruption_at_any_call_takes_the_limit_back():
+    """Even in the line that takes it back."""
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = OLOK(Gaussian(1.0)).fit(X, X)
+    calls = count_calls(lambda: model.partial_fit(X, X))
+    for number in range(1, calls + 1):
+        assert interrupt(lambda: model.partial_fit(X, X), number)
+        assert _threads._blas_threads() == 2, number
+        assert not _threads._inside, number
