@@ -82,7 +82,7 @@ def sketched(settings: Settings) -> Case:
             Contender(SKETCHED, ours),
             Contender(
                 READY,
-                lambda Psi: OVKRidge(kernel, 0.1, landmarks=m, random_state=0).fit(X, Psi),
+                lambda Psi: OVKRidge(kernel, 0.1, landmarks=m, fit_intercept=False, random_state=0).fit(X, Psi),
                 lambda: (features.transform(Y),),
             ),
         ],

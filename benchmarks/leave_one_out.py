@@ -36,7 +36,7 @@ def cases(settings: Settings) -> Iterator[Case]:
 
 
 def _ours(scale: float) -> OVKRidgeCV:
-    return OVKRidgeCV(Gaussian(scale), alphas=ALPHAS)
+    return OVKRidgeCV(Gaussian(scale), alphas=ALPHAS, fit_intercept=False)
 
 
 def _grid(scale: float, alphas: Array = ALPHAS) -> GridSearchCV:

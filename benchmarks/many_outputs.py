@@ -36,8 +36,8 @@ def cases(settings: Settings) -> Iterator[Case]:
         f"d={d}",
         {"n": n, "d": d, "p": p, "alpha": 0.1},
         [
-            Contender(DENSE, lambda: OVKRidge(kernel * operator, alpha=0.1).fit(X, Y)),
-            Contender(IDENTITY, lambda: OVKRidge(kernel * Identity(), alpha=0.1).fit(X, Y)),
+            Contender(DENSE, lambda: OVKRidge(kernel * operator, alpha=0.1, fit_intercept=False).fit(X, Y)),
+            Contender(IDENTITY, lambda: OVKRidge(kernel * Identity(), alpha=0.1, fit_intercept=False).fit(X, Y)),
             Contender(EIGH, np.linalg.eigh, lambda: (kernel(X),)),
         ],
         settings.pick(toy=1, quick=7, default=9, long=20),

@@ -41,7 +41,7 @@ def _learned(settings: Settings) -> Case:
         ]
 
     def scores() -> tuple[dict[str, Any], list[Check]]:
-        model = OutputKernelRidge(kernel, alpha).fit(X, Y)
+        model = OutputKernelRidge(kernel, alpha, fit_intercept=False).fit(X, Y)
         rank = int(np.linalg.matrix_rank(model.T_, tol=1e-6 * float(np.trace(model.T_))))
         return {"rank of T": rank, "steps": model.n_iter_, "converged": model.converged_}, []
 
@@ -49,9 +49,9 @@ def _learned(settings: Settings) -> Case:
         f"n={n} d={d}",
         {"n": n, "d": d, "alpha": alpha, "penalty": "trace"},
         [
-            Contender(OURS, lambda: OutputKernelRidge(kernel, alpha).fit(X, Y)),
+            Contender(OURS, lambda: OutputKernelRidge(kernel, alpha, fit_intercept=False).fit(X, Y)),
             Contender(EIGH, np.linalg.eigh, lambda: (kernel(X),)),
-            Contender(PATH, lambda: OutputKernelRidge(kernel).fit(X, Y)),
+            Contender(PATH, lambda: OutputKernelRidge(kernel, fit_intercept=False).fit(X, Y)),
         ],
         settings.pick(toy=1, quick=3, default=3, long=9),
         checks,
@@ -69,7 +69,7 @@ def _long(settings: Settings) -> Case:
     truth = np.sin(new[:, 0]) + 0.3 * np.einsum("ij,ij->i", own[which], np.cos(new))
 
     def fit(operator: Any) -> OVKRidge:
-        model = OVKRidge(Gaussian(2.0) * operator, alpha=0.3, landmarks=m, random_state=0)
+        model = OVKRidge(Gaussian(2.0) * operator, alpha=0.3, landmarks=m, fit_intercept=False, random_state=0)
         return model.fit(X, y, task=task)
 
     def checks(seconds: Seconds) -> list[Check]:

@@ -28,7 +28,7 @@ def cases(settings: Settings) -> Iterator[Case]:
 
 
 def _ours(operator: Any, scale: float) -> OVKRidge:
-    return OVKRidge(Gaussian(scale) * operator, alpha=ALPHA)
+    return OVKRidge(Gaussian(scale) * operator, alpha=ALPHA, fit_intercept=False)
 
 
 def _peer(scale: float) -> KernelRidge:

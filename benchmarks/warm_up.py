@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
 
         def error(shape: tuple[float, float]) -> float:
             V = metric(*shape).fit(U[:half], y[:half]).transform(U)
-            ridge = OVKRidge(Gaussian(shape[0]), shape[1], landmarks=landmarks, random_state=0)
+            ridge = OVKRidge(Gaussian(shape[0]), shape[1], landmarks=landmarks, fit_intercept=False, random_state=0)
             residual = ridge.fit(V[:half], y[:half]).predict(V[half:]) - y[half:]
             return float(residual @ residual)
 

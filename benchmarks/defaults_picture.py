@@ -1,0 +1,57 @@
+"""Errors with no arguments as a picture: a row for each set, a mark for each regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+#: Marks that can be told apart without colour; the first is ours.
+MARKS = ("o", "*", "^", "s", "D", "v", "P", "X")
+
+
+def draw(
+    errors: Mapping[str, Mapping[str, float]],
+    seen: set[str],
+    path: Path,
+    base: str,
+    ticks: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0),
+) -> None:
+    """Draw errors[set][regressor] over the error of the regressor `base`, sets by how well the first one does.
+
+    Parameters
+    ----------
+    errors : aRRMSE for each set, regressors in the order of the legend
+    seen : sets that were looked at while the choice was settled, marked with a star
+    path : PNG file
+    ticks : numbers on the axis
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    names = list(dict.fromkeys(name for each in errors.values() for name in each))
+    order = sorted(errors, key=lambda table: errors[table][names[0]] / errors[table][base], reverse=True)
+    figure, axes = plt.subplots(figsize=(9, 0.34 * len(order) + 1.6), layout="constrained")
+    colours = plt.colormaps["viridis"](np.linspace(0.15, 0.9, max(len(names) - 1, 1)))
+    for number, name in enumerate(names):
+        rows = [row for row, table in enumerate(order) if name in errors[table]]
+        ratios = [errors[order[row]][name] / errors[order[row]][base] for row in rows]
+        colour = "#c0182b" if number == 0 else colours[number - 1]
+        axes.scatter(
+            ratios, rows, s=90 if number == 0 else 38, marker=MARKS[number % len(MARKS)], color=colour, label=name,
+            zorder=3 if number == 0 else 2,
+        )  # fmt: skip
+    axes.axvline(1.0, color="grey", linewidth=0.8, zorder=1)
+    axes.set_yticks(range(len(order)), [f"{table} *" if table in seen else table for table in order])
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel(f"error over that of {base} (* looked at while the choice was settled)")
+    axes.grid(axis="y", linewidth=0.3)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

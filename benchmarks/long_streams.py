@@ -1,0 +1,146 @@
+"""Streams of ten million rows: whether memory, time a row, errors and rounding stay what they were at the start.
+
+``python -m benchmarks.long_streams`` prints a line for each learner; the tests run it short. The stream is stationary
+and made up chunk by chunk. Time is processor time, for each tenth of the stream that of its fastest parts. Drift is the
+largest difference of predictions to those of a recomputation from nothing in 64 bits, over the largest prediction: for
+sums over all rows, the normal equations added up anew (in a wider type); for learners that forget, a new learner of the
+last rows alone, so many that the rows before have no weight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve
+from sklearn.base import clone
+
+from ovk import OLOK, PKAWV
+from ovk._threads import one_blas_thread
+from ovk.features import Fourier
+from ovk.kernels import Gaussian
+from ovk.schedules import Constant
+
+Array = npt.NDArray[np.float64]
+
+#: Rows of a chunk: a multiple of the blocks in which all learners work, so that a new learner can start with any chunk.
+CHUNK = 3072
+
+ALPHA = 0.1
+
+
+def chunks(start: int, stop: int) -> Iterator[tuple[Array, Array]]:
+    """Chunks of a stationary stream, (n, 3) inputs and (n, 2) outputs, each from a seed of its own."""
+    for k in range(start, stop):
+        rng = np.random.default_rng([15, k])
+        X = rng.uniform(-2, 2, (CHUNK, 3))
+        F = np.stack([np.sin(2 * X[:, 0]) + 0.5 * X[:, 1], X[:, 2] * np.cos(X[:, 1])], axis=1)
+        yield X, F + 0.1 * rng.standard_normal(F.shape)
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """A learner and the number of rows it learns; `memory`: rows behind which it has forgotten all, None for never."""
+
+    model: Any
+    rows: int
+    memory: int | None
+
+
+def _ridge(**forgetting: Any) -> PKAWV:
+    features = Fourier(64)
+    return PKAWV(Gaussian(1.5), ALPHA, features, forecaster="ridge", random_state=0, **forgetting)
+
+
+RUNS = {
+    "PKAWV": LongRun(_ridge(), 10_000_000, None),
+    "OLOK, window": LongRun(OLOK(Gaussian(1.5), 1e-3, Constant(0.2), truncation=200), 10_000_000, 100_000),
+    "PKAWV, discount": LongRun(_ridge(discount=0.999), 1_000_000, 60_000),
+    "PKAWV, window": LongRun(_ridge(window=2048), 1_000_000, 10_000),
+    "OLOK, discount": LongRun(
+        OLOK(Gaussian(1.5), 1e-3, Constant(0.2), truncation=400, discount=0.98), 1_000_000, 20_000
+    ),
+}
+
+
+def long_run(run: LongRun, rows: int | None = None) -> dict[str, float]:
+    """Learn the stream and measure: growth of memory, change of the time a row and of the error, and drift."""
+    model, count = clone(run.model), max((rows or run.rows) // CHUNK, 20)
+    seconds, errors, memory = np.empty(count), np.empty(count), np.empty(count)
+    with one_blas_thread():
+        for k, (X, Y) in enumerate(chunks(0, count)):
+            begun = time.process_time()
+            Z = model.predict_then_learn(X, Y)
+            seconds[k] = time.process_time() - begun
+            errors[k], memory[k] = np.mean((Z - Y) ** 2), resident_mb()
+        drift = _drift(model, run, count)
+    tenths = np.array_split(np.arange(count)[count // 10 :], 9)
+    times = np.array([np.quantile(seconds[part], 0.05) for part in tenths]) / CHUNK
+    means = np.array([errors[part].mean() for part in tenths])
+    return {
+        "rows": count * CHUNK,
+        "grown_mb": float(memory[-1] - memory[count // 10]),
+        "microseconds_a_row": float(1e6 * np.median(times)),
+        "slowest_over_fastest_tenth": float(times.max() / times.min()),
+        "last_over_first_tenth": float(times[-1] / times[0]),
+        "error_first": float(means[0]),
+        "error_last": float(means[-1]),
+        "drift": drift,
+    }
+
+
+def _drift(model: Any, run: LongRun, count: int) -> float:
+    X = next(chunks(count, count + 1))[0]
+    if run.memory is None:
+        found = _batch_predictions(model, count, X)
+    else:
+        fresh = clone(run.model)
+        for rows, Y in islice(chunks(max(0, count - 1 - run.memory // CHUNK), count), count):
+            fresh.partial_fit(rows, Y)
+        found = fresh.predict(X)
+    return float(np.abs(model.predict(X) - found).max() / np.abs(found).max())
+
+
+def _batch_predictions(model: Any, count: int, X: Array) -> Array:
+    """phi(x)' (S + alpha I)^-1 B with the sums S and B over all rows."""
+    m, transform = model.features_.m, model.features_.transform
+    S, B = np.zeros((m, m), np.longdouble), np.zeros((m, 2), np.longdouble)
+    for rows, Y in chunks(0, count):
+        Phi = transform(rows)
+        S += Phi.T @ Phi
+        B += Phi.T @ Y
+    weights = solve(np.asarray(S, float) + ALPHA * np.eye(m), np.asarray(B, float), assume_a="pos")
+    return np.asarray(transform(X) @ weights)
+
+
+def resident_mb() -> float:
+    """Memory of this process now; its peak where the system does not tell."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmRSS")) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def main() -> None:
+    """Run all of them at full length."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.long_streams", description=__doc__)
+    parser.add_argument("--only", choices=list(RUNS), nargs="+", help="these alone")
+    parser.add_argument("--rows", type=int, help="for all of them, instead of ten and one million")
+    options = parser.parse_args()
+    for name, run in RUNS.items():
+        if options.only is None or name in options.only:
+            print(name, json.dumps(long_run(run, options.rows)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

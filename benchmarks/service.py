@@ -1,0 +1,159 @@
+"""A model behind an address: what the way over HTTP costs, in processor time of the server, beside the bare learner."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ovk
+from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
+from benchmarks.service_client import ServiceClient
+from benchmarks.service_process import ServerProcess
+from benchmarks.service_trials import make_model, make_rows, readers_trial
+from ovk.serving import Checkpoint
+from ovk.serving.checkpoint import Entry
+from ovk.serving.rows import RequestRows
+
+#: Rows of a request to learn.
+ROWS = 100
+
+
+def cases(settings: Settings) -> Iterator[Case]:
+    """Throughput of learning, cost of a prediction, latency beside a writer."""
+    rounds = settings.pick(toy=1, quick=2, default=4)
+    requests = settings.pick(toy=5, quick=100, default=200)
+    seconds = settings.pick(toy=0.3, quick=10.0, default=20.0, long=60.0)
+    with tempfile.TemporaryDirectory() as folder:
+        model = make_model(Path(folder))
+        X, Y = make_rows(ROWS)
+        learner = ovk.load(model)
+
+        def learn() -> None:
+            for _ in range(requests):
+                learner.predict_then_learn(X, Y)
+
+        states = [Checkpoint.start({"point": ovk.load(model)})]
+        entry = Entry(None, RequestRows.of_matrix(X), RequestRows.of_matrix(Y))
+
+        def learn_states() -> None:
+            for number in range(requests):
+                states[0] = states[0].after(number, entry)
+
+        def scores() -> tuple[dict[str, Any], list[Check]]:
+            found = service_costs(Path(folder), model, requests, rounds)
+            readers = Path(folder) / "readers"
+            readers.mkdir()
+            trial = readers_trial(readers, seconds)
+            checks = [
+                Check("rows/s learned from JSON, of those in process", found["learn_ratio"], 0.3, at_least=True),
+                Check(
+                    "rows/s learned from tensors, of those in process", found["learn_tensors_ratio"], 0.3, at_least=True
+                ),
+                Check("a prediction, over starlette's empty JSON route", found["infer_ratio"], 3.0),
+                Check("p99 of a prediction beside a writer, over that alone", trial["p99_ratio"], 5.0),
+                Check("predictions of no block boundary", trial["not_of_a_boundary"], 0),
+            ]
+            return {**found, **trial}, checks
+
+        name = f"PKAWV, 100 points, p = 10, d = 3, {ROWS} rows a request"
+        described = {"requests": requests, "seconds_of_readers": seconds}
+        contenders = [
+            Contender("states of a service, without HTTP and log", learn_states),
+            Contender("predict_then_learn in process", learn),
+        ]
+        yield Case(name, described, contenders, rounds, scores=scores, threads=1)
+
+
+def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict[str, float]:
+    """Milliseconds of processor time: a request to learn, the same in process, a prediction, an empty route.
+
+    All take turns, and the best round of each counts. The client is another process: its time does not count.
+    """
+    X, Y = make_rows(ROWS)
+    bodies = [
+        json.dumps({"id": f"b{k}", "rows": X.tolist(), "targets": Y.tolist()}).encode()
+        for k in range(rounds * requests)
+    ]
+    binary = [_as_tensors(f"t{k}", X, Y) for k in range(rounds * requests)]
+    tensor = {"name": "X", "shape": [1, 10], "datatype": "FP64", "data": X[0].tolist()}
+    one = json.dumps({"inputs": [tensor]}).encode()
+    learner = ovk.load(model)
+    learner.predict_then_learn(X, Y)
+    best: dict[str, float] = {}
+    arguments = [model, "--data", folder / "data", "--checkpoint", 10**9, "--checkpoint-seconds", 10**6]
+    with ServerProcess(arguments) as server, ServerProcess([], module="benchmarks.empty_service") as empty:
+        ours, bare = ServiceClient(server.port), ServiceClient(empty.port)
+        for k in range(rounds):
+            part = slice(k * requests, (k + 1) * requests)
+
+            def learn(part: slice = part) -> None:
+                for body in bodies[part]:
+                    _until_taken(ours, body, None)
+                _until_learned(ours)
+
+            def learn_tensors(part: slice = part) -> None:
+                for body, headers in binary[part]:
+                    _until_taken(ours, body, headers)
+                _until_learned(ours)
+
+            def infer() -> None:
+                for _ in range(requests):
+                    assert ours.request("POST", "/v2/models/point/infer", one)[0] == 200
+
+            def nothing() -> None:
+                for _ in range(requests):
+                    assert bare.request("GET", "/")[0] == 200
+
+            everything = [("learn", server, learn), ("learn_tensors", server, learn_tensors), ("infer", server, infer)]
+            for name, process, work in [*everything, ("empty", empty, nothing)]:
+                before, wall = process.processor_seconds(), time.perf_counter()
+                work()
+                used = 1e3 * (process.processor_seconds() - before) / requests
+                best[name] = min(best.get(name, 1e9), used)
+                best[f"{name}_wall"] = min(best.get(f"{name}_wall", 1e9), 1e3 * (time.perf_counter() - wall) / requests)
+            start = time.process_time()
+            for _ in range(requests):
+                learner.predict_then_learn(X, Y)
+            best["in_process"] = min(best.get("in_process", 1e9), 1e3 * (time.process_time() - start) / requests)
+        ours.close()
+        bare.close()
+    found = {f"{name}_ms": value for name, value in best.items()}
+    found["learn_ratio"] = best["in_process"] / best["learn"]
+    found["learn_tensors_ratio"] = best["in_process"] / best["learn_tensors"]
+    found["infer_ratio"] = best["infer"] / best["empty"]
+    return found
+
+
+def _as_tensors(identifier: str, X: Any, Y: Any) -> tuple[bytes, dict[str, str]]:
+    """A request to learn whose numbers are bytes behind the JSON, as clients of the protocol send them."""
+    described = {
+        name: [{"name": name, "shape": list(A.shape), "datatype": "FP64", "parameters": {"binary_data_size": A.nbytes}}]
+        for name, A in (("inputs", X), ("targets", Y))
+    }
+    head = json.dumps({"id": identifier, **described}).encode()
+    headers = {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(head))}
+    return head + X.tobytes() + Y.tobytes(), headers
+
+
+def _until_taken(client: ServiceClient, body: bytes, headers: dict[str, str] | None) -> None:
+    """Send a request, again after a moment where the queue is full."""
+    for _ in range(10_000):
+        status, reply = client.request("POST", "/v2/models/point/learn", body, headers)
+        if status == 202:
+            return
+        assert status == 429, reply
+        time.sleep(0.01)
+
+
+def _until_learned(client: ServiceClient) -> None:
+    for _ in range(10_000):
+        if client.metric("ovk_queue_requests") == 0:
+            return
+        time.sleep(0.01)
+
+
+BENCHMARK = Benchmark("service", "ovk serve beside the bare learner and an empty route", cases)

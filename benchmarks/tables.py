@@ -1,0 +1,140 @@
+"""Tables with several outputs, in random splits: what regressors are compared on when they are told nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_diabetes, load_linnerud, make_friedman1, make_friedman2, make_friedman3
+
+from ovk.datasets import load_canadian_weather, load_jura, load_mtr, load_parkinsons, load_wine
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+#: Rows to learn from and rows to be tested on, at most.
+MOST_TRAINING, MOST_TEST = 1000, 1000
+#: Of the 42 patients, those whom a grouped split holds out.
+HELD_OUT = 8
+#: Days in one mean of the weather curves.
+PENTAD = 5
+
+
+class Table(NamedTuple):
+    """A data set: rows of one group are never on both sides of a split."""
+
+    name: str
+    X: Array
+    Y: Array
+    groups: Indices | None = None
+
+
+class Part(NamedTuple):
+    """One split."""
+
+    X: Array
+    Y: Array
+    X_test: Array
+    Y_test: Array
+    groups: Indices | None
+
+    def arrmse(self, predicted: Array) -> float:
+        """Mean over outputs of the error's root mean square, that of the training mean being 1.
+
+        Outputs that are all the mean in the test part say nothing and are left out.
+        """
+        spread = np.mean((self.Y_test - self.Y.mean(axis=0)) ** 2, axis=0)
+        error = np.mean((self.Y_test - predicted) ** 2, axis=0)
+        known = spread > 1e-12 * np.maximum(self.Y.var(axis=0), 1e-300)
+        return float(np.mean(np.sqrt(error[known] / spread[known])))
+
+
+def splits(table: Table, count: int) -> list[Part]:
+    """Two thirds of the rows to learn from, the rest to be tested on, within `MOST_TRAINING` and `MOST_TEST`."""
+    return [_split(table, np.random.default_rng(seed)) for seed in range(count)]
+
+
+def _split(table: Table, rng: np.random.Generator) -> Part:
+    n = len(table.X)
+    if table.groups is None:
+        order = rng.permutation(n)
+        size = min(MOST_TRAINING, round(2 * n / 3))
+        train, test = order[:size], order[size : size + MOST_TEST]
+    else:
+        out = np.isin(table.groups, rng.permutation(np.unique(table.groups))[:HELD_OUT])
+        train = rng.permutation(np.flatnonzero(~out))[:MOST_TRAINING]
+        test = rng.permutation(np.flatnonzero(out))[:MOST_TEST]
+    groups = None if table.groups is None else table.groups[train]
+    return Part(table.X[train], table.Y[train], table.X[test], table.Y[test], groups)
+
+
+def _mtr(name: str) -> Callable[[], Table]:
+    def load() -> Table:
+        return Table(name, *load_mtr(name, return_X_y=True))
+
+    return load
+
+
+def _wine() -> Table:
+    X, y = load_wine(return_X_y=True)
+    return Table("wine", X, y.reshape(len(X), -1))
+
+
+def _parkinsons(grouped: bool) -> Callable[[], Table]:
+    def load() -> Table:
+        voices = load_parkinsons()
+        name = "parkinsons, new patients" if grouped else "parkinsons, shuffled"
+        return Table(name, voices.data, voices.target, voices.groups if grouped else None)
+
+    return load
+
+
+def _jura() -> Table:
+    """Seven metals from the place, the land use and the rock; sampling and validation places together."""
+    soil = load_jura()
+    places = np.concatenate([soil.data, soil.data_validation])
+    kinds = [np.concatenate([soil[key], soil[f"{key}_validation"]]) for key in ("landuse", "rock")]
+    indicators = [(kind[:, None] == np.unique(kind)).astype(np.float64) for kind in kinds]
+    return Table(
+        "Jura, 7 metals", np.hstack([places, *indicators]), np.concatenate([soil.target, soil.target_validation])
+    )
+
+
+def _weather() -> Table:
+    """Precipitation from temperature over the year, both in means of five days."""
+    weather = load_canadian_weather()
+    X, Y = (curves.reshape(len(curves), -1, PENTAD).mean(axis=2) for curves in (weather.data, weather.target))
+    return Table("weather", X, Y)
+
+
+#: Loaders of all sets.
+TABLES: dict[str, Callable[[], Table]] = {
+    **{name: _mtr(name) for name in ("andro", "atp1d", "edm", "enb", "jura", "sf1", "slump", "wq")},
+    "wine": _wine,
+    "parkinsons, shuffled": _parkinsons(False),
+    "parkinsons, new patients": _parkinsons(True),
+    "Jura, 7 metals": _jura,
+    "weather": _weather,
+}
+
+
+def unseen_tables() -> Iterator[Table]:
+    """Sets of scikit-learn that were looked at when everything was settled."""
+    X, y = load_diabetes(return_X_y=True)
+    yield Table("diabetes", X, y[:, None])
+    yield Table("linnerud", *load_linnerud(return_X_y=True))
+    for number, make in enumerate((make_friedman1, make_friedman2, make_friedman3), start=1):
+        # Noise of a tenth to a third of the signal.
+        X, y = make(n_samples=450, noise=(1.0, 100.0, 0.1)[number - 1], random_state=0)
+        yield Table(f"Friedman {number}", X, y[:, None])
+
+
+def made_up() -> Iterator[Table]:
+    """Two small sets that need no files."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (90, 3))
+    Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 0.1 * rng.standard_normal((90, 2))
+    yield Table("smooth", X, Y)
+    yield Table("linear", X, X @ rng.standard_normal((3, 4)) + 0.3 * rng.standard_normal((90, 4)))

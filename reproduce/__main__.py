@@ -1,0 +1,46 @@
+"""``python -m reproduce NAME|all [--data DIR] [--out DIR] [--json]``"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import reproduce
+from ovk.datasets import DatasetNotFound
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run reproductions and print their tables; 0 when all ran, 1 when data were missing, 2 for a wrong call."""
+    parser = argparse.ArgumentParser(prog="python -m reproduce", description="Re-run published results.")
+    parser.add_argument("name", nargs="?", help=f"all, or one of {', '.join(reproduce.names())}; without it, a list")
+    parser.add_argument("--data", metavar="DIR", help="folder of the data sets (default: the variable OVK_DATA)")
+    parser.add_argument("--out", metavar="DIR", help="also write Markdown, JSON and figures into this folder")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        for name in reproduce.names():
+            print(f"{name:15} {reproduce.entry(name).paper}")
+        return 0
+    if options.name != "all" and options.name not in reproduce.names():
+        print(
+            f"there is no reproduction named {options.name!r}; there are {', '.join(reproduce.names())}",
+            file=sys.stderr,
+        )
+        return 2
+    status = 0
+    for name in reproduce.names() if options.name == "all" else [options.name]:
+        try:
+            result = reproduce.run(name, options.data)
+        except DatasetNotFound as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            status = 1
+            continue
+        print(result.to_json() if options.json else result.to_markdown() + "\n")
+        if options.out:
+            result.save(Path(options.out), name)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

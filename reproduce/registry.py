@@ -1,0 +1,155 @@
+"""Reproductions of published results: what was published, what we get, on which data, in which setting."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of a table.
+
+    Attributes
+    ----------
+    name : what was measured
+    ours : the number we get, None where another's stands alone
+    published : the number that was published, None where there is none
+    setting : under which conditions ours holds
+    """
+
+    name: str
+    ours: float | None
+    published: float | None = None
+    setting: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A reproduced table or figure.
+
+    Attributes
+    ----------
+    title : what it is
+    measure : what the numbers are, and whether small or large is good
+    data : the data used
+    rows : the table
+    remarks : how it was done, and the honest differences
+    seconds : how long it took
+    figures : matplotlib figures by name
+    """
+
+    title: str
+    measure: str
+    data: str
+    rows: list[Row]
+    remarks: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        """Our number for the row of that name."""
+        for row in self.rows:
+            if row.name == name and row.ours is not None:
+                return row.ours
+        raise KeyError(name)
+
+    def to_markdown(self) -> str:
+        """The table for people.
+
+        >>> print(Result("A table", "error, small is good", "made up", [Row("ours", 0.25, 0.3)]).to_markdown())
+        ## A table
+        <BLANKLINE>
+        error, small is good; data: made up; 0.0 s
+        <BLANKLINE>
+        | | published | ours | setting |
+        |---|---:|---:|---|
+        | ours | 0.3 | 0.25 | |
+        """
+        lines = [f"## {self.title}", "", f"{self.measure}; data: {self.data}; {self.seconds:.1f} s", ""]
+        lines += ["| | published | ours | setting |", "|---|---:|---:|---|"]
+        for row in self.rows:
+            numbers = ["" if number is None else f"{number:.4g}" for number in (row.published, row.ours)]
+            lines.append("| " + " | ".join([row.name, *numbers, row.setting]).rstrip() + " |")
+        if self.remarks:
+            lines += ["", *(f"- {remark}" for remark in self.remarks)]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The table for machines."""
+        content = {key: value for key, value in asdict(self).items() if key != "figures"}
+        return json.dumps(content, indent=2)
+
+    def save(self, folder: Path, name: str) -> list[Path]:
+        """Write the table as Markdown and JSON, and the figures as PNG."""
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [folder / f"{name}.md", folder / f"{name}.json"]
+        written[0].write_text(self.to_markdown() + "\n", encoding="utf-8")
+        written[1].write_text(self.to_json() + "\n", encoding="utf-8")
+        for label, figure in self.figures.items():
+            path = folder / f"{name}-{label}.png"
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+            written.append(path)
+        return written
+
+
+Reproduction = Callable[..., Result]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered reproduction."""
+
+    name: str
+    paper: str
+    run: Reproduction
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def reproduction(name: str, paper: str) -> Callable[[Reproduction], Reproduction]:
+    """Register a function ``run(data_home=None) -> Result`` under a name."""
+
+    def register(function: Reproduction) -> Reproduction:
+        if name in _ENTRIES:
+            raise ValueError(f"there is a reproduction named {name!r} already")
+        _ENTRIES[name] = Entry(name, paper, function)
+        return function
+
+    return register
+
+
+def names() -> list[str]:
+    """Names of all reproductions.
+
+    >>> import reproduce
+    >>> "jura" in reproduce.names()
+    True
+    """
+    return sorted(_ENTRIES)
+
+
+def entry(name: str) -> Entry:
+    """The reproduction of that name."""
+    if name not in _ENTRIES:
+        raise ValueError(f"there is no reproduction named {name!r}; there are {', '.join(names())}")
+    return _ENTRIES[name]
+
+
+def run(name: str, data_home: str | Path | None = None, **options: Any) -> Result:
+    """Run a reproduction and time it.
+
+    Parameters
+    ----------
+    name : one of `names()`
+    data_home : folder of the data sets; the variable ``OVK_DATA`` by default
+    """
+    found = entry(name)
+    start = time.perf_counter()
+    result = found.run(data_home=data_home, **options)
+    return Result(**{**vars(result), "seconds": time.perf_counter() - start})

@@ -1,0 +1,56 @@
+"""What several reproductions share besides the library: names of types, progress on a terminal, the data folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+Item = TypeVar("Item")
+
+
+def ticker(label: str, total: int) -> Callable[[], None]:
+    """A function to call after each of `total` pieces of work: it shows how many are done, on a terminal.
+
+    >>> tick = ticker("folds", 2)
+    >>> tick()
+    """
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[2K{label}: {done} of {total}" + "\n" * (done == total))
+            sys.stderr.flush()
+
+    return tick
+
+
+def track(items: Sequence[Item], label: str) -> Iterator[Item]:
+    """Go through `items`, showing how many are done on a terminal.
+
+    >>> list(track([1, 2, 3], "counting"))
+    [1, 2, 3]
+    """
+    tick = ticker(label, len(items))
+    for item in items:
+        yield item
+        tick()
+
+
+def data_folder(data_home: str | os.PathLike[str] | None) -> Path:
+    """The folder given, or the one named by the variable ``OVK_DATA``, or the current one.
+
+    >>> data_folder("somewhere").name
+    'somewhere'
+    """
+    return Path(data_home or os.environ.get("OVK_DATA") or ".").expanduser()
