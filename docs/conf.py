@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+# The pages about reproductions import the folder `reproduce`, which is not part of the package.
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 # Figures are drawn, not shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from generate import api_pages, benchmark_page, reproduction_page  # noqa: E402
-from plain_docstrings import as_restructured_text  # noqa: E402
+from plain_docstrings import as_restructured_text, without_false_links  # noqa: E402
 
 from ovk import __version__  # noqa: E402
 
@@ -27,12 +28,14 @@ extensions = [
     "offline",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/**/*.zip"]
 exclude_patterns += ["sg_execution_times.rst", "**/sg_execution_times.rst"]  # of an earlier build
 # Headings in pages of their own are linked as page.md#heading.
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 # Docstrings are written to be read where they stand; napoleon finds their sections.
@@ -49,12 +52,17 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"ovk {release}"
 html_theme_options = {
     "show_prev_next": True,
+    "header_links_before_dropdown": 4,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
 }
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+# Copied code has no prompts and no output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 # Wide tables need the room of the sidebars.
 html_sidebars = {"api/generated/reproductions": []}
 
@@ -86,4 +94,5 @@ def setup(app: object) -> None:
     benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
     reproduction_page(HERE / "results", HERE / "api" / "generated" / "reproductions.md")
     app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]
+    app.connect("doctree-read", without_false_links)  # type: ignore[attr-defined]
     app.connect("autodoc-skip-member", skip)  # type: ignore[attr-defined]

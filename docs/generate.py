@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headlines import HEADLINES, Headline
+from plain_docstrings import escaped
 
-#: Rooms in the order of the reference.
-ROOMS = {
+#: Packages in the order of the reference.
+PACKAGES = {
     "ovk": "Estimators",
     "ovk.curves": "Curves",
     "ovk.kernels": "Scalar kernels",
@@ -30,9 +31,12 @@ ROOMS = {
     "ovk.evaluation": "Evaluation",
     "ovk.persistence": "Saving and loading",
     "ovk.sessions": "Sessions",
+    "ovk.distributed": "More than one machine",
+    "ovk.serving": "In service",
+    "ovk.mlflow": "MLflow",
     "ovk.datasets": "Data sets",
     "ovk.plotting": "Plots and the report",
-    "ovk.reproduce": "Reproductions",
+    "reproduce": "Reproductions",
     "ovk.cli": "The command line",
 }
 
@@ -44,42 +48,57 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def names(room: str) -> list[str]:
-    """Public names of a room that have a description of their own."""
-    module = importlib.import_module(room)
+def names(package: str) -> list[str]:
+    """Public names of a package that have a description of their own."""
+    module = importlib.import_module(package)
     listed = getattr(module, "__all__", None) or [
-        name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == room and name[0] != "_"
+        name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == package and name[0] != "_"
     ]
     things = {name: getattr(module, name) for name in listed}
     return [name for name, thing in things.items() if inspect.isclass(thing) or inspect.isfunction(thing)]
 
 
+def _first_line(thing: object) -> str:
+    """The first sentence of a docstring, for a table."""
+    return (inspect.getdoc(thing) or "").strip().partition("\n")[0]
+
+
 def api_pages(folder: Path) -> None:
-    """A page for each room; what the top level offers is described there and nowhere else."""
+    """A page for each package, and one for each of its names; what the top level offers is described there alone."""
     top = {id(getattr(importlib.import_module("ovk"), name)) for name in names("ovk")}
     pages = []
-    for room, title in ROOMS.items():
+    for package, title in PACKAGES.items():
         try:
-            module = importlib.import_module(room)
+            module = importlib.import_module(package)
         except ModuleNotFoundError:
             continue
-        lines = [title, "=" * len(title), "", f".. py:currentmodule:: {room}", ""]
-        if room != "ovk":
-            lines += [f".. automodule:: {room}", "   :no-members:", ""]
-        for name in names(room):
-            thing = getattr(module, name)
-            if room != "ovk" and id(thing) in top:
-                continue
-            kind = "autoclass" if inspect.isclass(thing) else "autofunction"
-            lines += [f".. {kind}:: {room}.{name}"]
-            if inspect.isclass(thing) and not issubclass(thing, tuple):
-                lines += ["   :members:"]
-            lines += [""]
-        page = room.replace(".", "-")
+        page = package.replace(".", "-")
         pages.append(page)
-        _write(folder / f"{page}.rst", "\n".join(lines))
-    listing = ["Reference", "=========", "", "Every public name, by room.", "", ".. toctree::", "   :maxdepth: 1", ""]
+        lines = [title, "=" * len(title), ""]
+        if package != "ovk":
+            lines += [f".. automodule:: {package}", "   :no-members:", ""]
+        things = {name: getattr(module, name) for name in names(package)}
+        own = {name: thing for name, thing in things.items() if package == "ovk" or id(thing) not in top}
+        if own:
+            lines += [".. list-table::", "   :widths: 30 70", ""]
+        for name, thing in own.items():
+            lines += [f"   * - :doc:`{name} <{page}/{name}>`", f"     - {escaped(_first_line(thing))}"]
+            _write(folder / page / f"{name}.rst", _api_page(package, name, thing))
+        if own:
+            lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {page}/{name}" for name in own)]
+        _write(folder / f"{page}.rst", "\n".join([*lines, ""]))
+    heading = ["Reference", "=========", "", "Every public name, by package.", ""]
+    listing = [*heading, ".. toctree::", "   :maxdepth: 1", ""]
     _write(folder / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
+
+
+def _api_page(package: str, name: str, thing: object) -> str:
+    """The page of one class or function."""
+    kind = "autoclass" if inspect.isclass(thing) else "autofunction"
+    lines = [name, "=" * len(name), "", f".. py:currentmodule:: {package}", "", f".. {kind}:: {package}.{name}"]
+    if inspect.isclass(thing) and not issubclass(thing, tuple):
+        lines += ["   :members:"]
+    return "\n".join([*lines, ""])
 
 
 def benchmark_page(results: Path, page: Path) -> None:
@@ -128,8 +147,8 @@ def _plain(value: Any) -> str:
 
 
 def reproduction_page(results: Path, page: Path) -> None:
-    """What was published and what we get, from the JSON files that ``ovk reproduce all --out docs/results`` wrote."""
-    from ovk import reproduce
+    """What was published and what we get, from the JSON files in ``docs/results``."""
+    import reproduce
 
     if strangers := set(reproduce.names()) ^ set(HEADLINES):
         raise ValueError(f"headlines.py and the reproductions differ: {', '.join(sorted(strangers))}")
@@ -142,8 +161,10 @@ def reproduction_page(results: Path, page: Path) -> None:
     lines += [
         "# Reproductions",
         "",
-        "Published results run again, each by `ovk reproduce NAME`. First all of them in one table, then each in full. "
-        "Seconds are of one busy machine. `ovk reproduce all --out docs/results` and `make docs` renew this page.",
+        "Published results that we ran again, each with `python -m reproduce NAME`: first all of them in one table, "
+        "with what agrees and what does not in the last column, then each in full. A dash means that the paper gives "
+        "no such number, or that there is nothing of ours to compare with it. Times were measured on one busy machine. "
+        "`python -m reproduce all --out docs/results` followed by `make docs` renews the page.",
         "",
         "| paper, command and data | what | published | ours | difference |",
         "|---|---|---:|---:|---|",
@@ -156,7 +177,7 @@ def reproduction_page(results: Path, page: Path) -> None:
         lines += [f"| {reproduce.entry(name).paper}, `{name}` | {HEADLINES[name].verdict} |" for name in others]
         lines += [""]
     for name, result in found.items():
-        lines += [f"## {result['title']}", "", f"`ovk reproduce {name}` ({result['seconds']:.0f} s)", ""]
+        lines += [f"## {result['title']}", "", f"`python -m reproduce {name}` ({result['seconds']:.0f} s)", ""]
         lines += [f"{result['measure']}. Data: {result['data']}.", "", "| | published | ours | setting |"]
         lines += ["|---|---:|---:|---|"]
         for row in result["rows"]:
@@ -179,4 +200,4 @@ def _glance(name: str, paper: str, headline: Headline, result: Any) -> list[str]
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "–" if value is None else f"{value:.4g}"

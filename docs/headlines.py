@@ -70,9 +70,23 @@ HEADLINES = {
     "glad": Headline("vector-fields", {}, "Helmholtz's kernel beside components apart, drifters left out."),
     "dream3": Headline(
         "okvar",
-        {"AUROC, mean of five": "AUROC mean, OKVAR, the recipe", "AUPR, mean of five": "AUPR mean, OKVAR, the recipe"},
+        {
+            "AUROC, mean of five": "AUROC mean, OKVAR, the recipe",
+            "AUPR, mean of five": "AUPR mean, OKVAR, the recipe",
+            "AUROC, by the slides' own method": "AUROC mean, OKVAR, the slides' own method",
+            "AUPR, by the slides' own method": "AUPR mean, OKVAR, the slides' own method",
+        },
         "Not reached, though above all rivals in the same run. The published row 'True B' is a leak: a score that is "
         "given the network looks like it.",
+    ),
+    "climate": Headline(
+        "okvar",
+        {
+            "scatter of clusters on the map, 1 for none": "scatter of clusters on the map",
+            "the same, clusters at random": "scatter of clusters at random",
+        },
+        "A stand-in: the slides' 125 stations are not public in that form, and no number was published. Stations with "
+        "similar networks lie nearer to each other than by chance, without being told where they are.",
     ),
     "links": Headline(
         "iokr",
@@ -96,8 +110,8 @@ HEADLINES = {
                 "NIPS co-authorship, 10% labelled: transductive, IOKR, roc (not public)"
             ),
         },
-        "The co-authorship network is not public in that form: its settings on other networks. The order is as "
-        "published at 10 and 20%, and at 5% IOKR leads here.",
+        "The co-authorship network is not public in that form: its settings on other networks. On Cora em leads at 5% "
+        "and IOKR at 10 and 20%, as published; at 20% em falls behind. On dicty IOKR leads throughout.",
     ),
     "label_sets": Headline("iokr", {}, "Beside classifier chains; no number was published for these data."),
     "label_ranking": Headline("iokr", {}, "Beside classifier chains; no number was published for these data."),
@@ -111,6 +125,26 @@ HEADLINES = {
         },
         "The recordings may not be passed on; on signals made to their description the methods hardly differ, and the "
         "published order is not found.",
+    ),
+    "ratings": Headline(
+        "movkl",
+        {
+            "RMSE, users coupled evenly": "items that others rated: users coupled evenly",
+            "the same, operator on users learned": "items that others rated: operator on users learned",
+            "the same, users apart": "items that others rated: users apart",
+            "the same, matrix factorisation": "items that others rated: matrix factorisation",
+        },
+        "Generated ratings; nothing was published. Users coupled evenly are ahead of matrix factorisation, also for "
+        "items that nobody rated. Learning the operator on users from twelve ratings each does not pay.",
+    ),
+    "operators": Headline(
+        "movkl",
+        {
+            "Navier-Stokes, 10,000 pairs": "Navier-Stokes, n = 10000: OperatorRidge",
+            "Navier-Stokes, 1,250 pairs": "Navier-Stokes, n = 1250: OperatorRidge",
+        },
+        "Published FNO: 0.286% and 0.50%. From many pairs the kernel is ahead, from 1,250 the FNO is, by a factor of "
+        "two. Burgers and Darcy beside small neural operators on the same pairs: their laws differ between papers.",
     ),
     "weather": Headline(
         "movkl",

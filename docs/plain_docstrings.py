@@ -8,6 +8,7 @@ is shown as it stands.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _SPECIAL = re.compile(r"([*|\\])|(?<=\w)_(?=\W|$)")
 _CODE = re.compile(r"(``.+?``|`.+?`|:\w+:`.+?`)")
@@ -61,3 +62,24 @@ def converted(lines: list[str]) -> list[str]:
 def as_restructured_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """What Sphinx calls for every docstring, before napoleon does."""
     lines[:] = converted(lines)
+
+
+def is_name_of_class(words: str) -> bool:
+    """Whether words of a parameter's type name a class: the m of "(m, p)" and "number" do not.
+
+    >>> [is_name_of_class(words) for words in ("Grid", "ovk.curves.Grid", "m", "number", "X")]
+    [True, True, False, False, False]
+    """
+    last = words.rpartition(".")[2]
+    return len(last) > 1 and last[0].isupper()
+
+
+def without_false_links(app: object, doctree: Any) -> None:
+    """What Sphinx calls for every page: types of parameters are links only where they name a class."""
+    from docutils import nodes
+    from sphinx.addnodes import pending_xref
+
+    for field in doctree.findall(nodes.field):
+        for link in list(field.findall(pending_xref)):
+            if link.get("refdomain") == "py" and not is_name_of_class(link.get("reftarget", "")):
+                link.replace_self(link.children)

@@ -2,8 +2,8 @@
 What coupling gains
 ===================
 
-Six outputs share two hidden functions. Every output is measured at few places, and rarely two at the same place: what
-one output does not know, the others do.
+Six outputs share two hidden functions. Every output is measured at few places, and rarely two at the same place, so
+each can borrow from the others.
 """
 
 import numpy as np
@@ -30,8 +30,8 @@ seen = np.where(rng.uniform(size=truth.shape) < SEEN, truth + 0.2 * rng.standard
 X = x[:, None]
 
 # %%
-# Three beliefs about the outputs
-# -------------------------------
+# Three assumptions about the outputs
+# -----------------------------------
 # Outputs apart; a mixed effect whose strength is chosen by leave-one-out; and, as an oracle, the true correlation.
 
 alphas = np.logspace(-3, 1, 9)

@@ -15,12 +15,12 @@ from ovk import PKAWV, progressive
 from ovk.evaluation import Recent
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.plotting import CalibrationDisplay, RecentDisplay, ResidualDisplay, TaskGraphDisplay, report
+from ovk.plotting import CalibrationDisplay, OutputGraphDisplay, RecentDisplay, ResidualDisplay, report
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, (1500, 2))
 Y = np.sin(X @ rng.standard_normal((2, 4))) + 0.2 * rng.standard_normal((1500, 4))
-result = progressive(PKAWV(Gaussian(1.0) * MixedEffect(0.5), alpha=0.3), X, Y, warm_up=100, keep="all")
+result = progressive(PKAWV(Gaussian(1.0) * MixedEffect(0.5), alpha=0.3), X, Y, untested=100, keep="all")
 
 with tempfile.TemporaryDirectory() as folder:
     page = report(result, os.path.join(folder, "report.html"))
@@ -31,8 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
 # -----------------------------
 
 recent = Recent.empty(4)
-for start in range(100, 1500, 100):
-    recent.take(result.predictions[start : start + 100], result.targets[start : start + 100])
+recent.update(result.predictions[100:], result.targets[100:])
 _ = RecentDisplay.from_recent(recent, 0, name="output 0")
 
 # %%
@@ -42,4 +41,4 @@ _ = CalibrationDisplay.from_recent(recent)
 _ = ResidualDisplay.from_recent(recent)
 
 # %%
-_ = TaskGraphDisplay(np.corrcoef(Y.T), [f"output {q}" for q in range(4)]).plot()
+_ = OutputGraphDisplay(np.corrcoef(Y.T), [f"output {q}" for q in range(4)]).plot()

@@ -18,22 +18,22 @@ print(stream.DESCR)
 # %%
 # Coupled and apart
 # -----------------
-# The same learner, with outputs that tell each other what was missing, and with outputs that do not.
+# The same learner, with outputs that share what they learn and with outputs that do not.
 
 kernel = Gaussian(0.8)
 coupled = progressive(
     OLOK(kernel * MixedEffect(0.5), alpha=1e-4, schedule="auto", truncation=1500),
     stream.data,
     stream.target,
-    warm_up=200,
+    untested=200,
 )
 apart = progressive(
-    OLOK(kernel, alpha=1e-4, schedule="auto", truncation=1500), stream.data, stream.target, warm_up=200, baselines=[]
+    OLOK(kernel, alpha=1e-4, schedule="auto", truncation=1500), stream.data, stream.target, untested=200, baselines=[]
 )
 print(f"coupled {coupled.mse.mean():.4f}, apart {apart.mse.mean():.4f}, mean {coupled.baselines[1].mse.mean():.4f}")
 
 # %%
-# Errors as the stream went
+# Errors along the stream
 
 _ = ProgressiveErrorDisplay.from_result(coupled, outputs=[0, 1, 2])
 

@@ -1,8 +1,8 @@
 """
-A field, its parts, and its mismatches
+A field, its parts, and its outliers
 ======================================
 
-Vectors were observed at 250 points; sixty in a hundred are mismatches that have nothing to do with the field. A robust
+Vectors were observed at 250 points; sixty in a hundred are outliers that have nothing to do with the field. A robust
 `VectorField` tells them from the rest, and gives the field and its curl-free and divergence-free parts.
 """
 

@@ -1,0 +1,57 @@
+"""
+Classification with probabilities
+=================================
+
+``OVKClassifierCV()`` chooses kernel and alpha by itself; its probabilities come from scores of rows that were left
+out, so that they can be believed.
+"""
+
+import numpy as np
+
+from ovk import OVKClassifierCV
+from ovk.plotting.display import BLUE, pyplot
+
+# %%
+# Three classes in the plane
+# --------------------------
+
+rng = np.random.default_rng(0)
+
+
+def sample(n):
+    """Points, and labels that are drawn with known probabilities."""
+    X = rng.uniform(-1, 1, (n, 2))
+    score = 3 * np.column_stack([np.sin(3 * X[:, 0]), X[:, 1], -X.sum(axis=1)])
+    P = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    return X, np.array(["red", "green", "blue"])[(rng.uniform(size=(n, 1)) > P.cumsum(axis=1)).sum(axis=1)]
+
+
+X, y = sample(400)
+new, truth = sample(4000)
+model = OVKClassifierCV().fit(X, y)
+P = model.predict_proba(new)
+print("right:", (model.predict(new) == truth).mean().round(3))
+
+# %%
+# What was learned, and whether its probabilities are true
+# --------------------------------------------------------
+
+figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+side = np.linspace(-1, 1, 120)
+plane = np.array([(a, b) for b in side for a in side])
+# A mixture of three colours that are told apart, by probability.
+colours = np.array([[0.0, 0.45, 0.70], [0.0, 0.62, 0.45], [0.84, 0.37, 0.0]])
+mixture = 1 - 0.75 * (1 - model.predict_proba(plane) @ colours)
+left.imshow(mixture.reshape(120, 120, 3), origin="lower", extent=(-1, 1, -1, 1))
+for label, colour in zip(model.classes_, colours, strict=True):
+    left.plot(*X[y == label].T, "o", color=colour, markeredgecolor="white", markersize=5, label=label)
+left.set(xlabel="first input", ylabel="second input", title="Probabilities of three classes", xticks=[-1, 0, 1])
+left.legend(fontsize=8, loc="lower left")
+said, right_ones = P.ravel(), (truth[:, None] == model.classes_).ravel()
+bins = np.array_split(np.argsort(said), 12)
+right.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="true probabilities")
+right.plot(
+    [said[b].mean() for b in bins], [right_ones[b].mean() for b in bins], "o-", color=BLUE, label="OVKClassifierCV()"
+)
+right.set(xlabel="probability that was said", ylabel="how often it was so", title="Are they true?")
+right.legend(fontsize=8)

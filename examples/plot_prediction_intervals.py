@@ -1,0 +1,67 @@
+"""
+Prediction intervals
+====================
+
+``predict_interval`` puts intervals around predictions that hold a new observation as often as asked for. They come
+from rows that were left out in turn, in closed form: nothing is set aside and nothing is fitted again.
+"""
+
+import numpy as np
+
+from ovk import OVKRidgeCV
+from ovk.plotting import IntervalDisplay
+from ovk.plotting.display import BLUE, SKY, draw_band, pyplot
+
+# %%
+# Two outputs whose noise goes together
+# -------------------------------------
+# Few points on the right: there the intervals widen.
+
+rng = np.random.default_rng(0)
+
+
+def sample(n):
+    """Inputs, and two outputs with correlated noise."""
+    x = 6 * rng.beta(1, 2, (n, 1))
+    noise = 0.25 * rng.standard_normal((n, 2)) @ np.array([[1.0, 0.9], [0.0, 0.44]])
+    return x, np.hstack([np.sin(2 * x), np.cos(x)]) + noise
+
+
+X, Y = sample(120)
+new, observed = sample(2000)
+model = OVKRidgeCV().fit(X, Y)
+print("coverage of 90% intervals:", model.predict_interval(new).contains(observed).mean().round(3))
+
+# %%
+# An interval for each output, and a region for both
+# --------------------------------------------------
+# The ellipsoid knows that the outputs err together: it is smaller than the box with the same coverage.
+
+grid = np.linspace(0, 5.6, 300)[:, None]
+band = model.predict_interval(grid)
+figure, (left, right) = pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=(1.6, 1))
+draw_band(left, grid[:, 0], band.predictions[:, 0], 0.5 * band.width[:, 0], "90% of new observations")
+left.plot(grid[:, 0], band.predictions[:, 0], color=BLUE, label="prediction")
+left.plot(X[:, 0], Y[:, 0], "k.", markersize=4, label="observed")
+left.set(xlabel="x", ylabel="first output", title="An interval for each output")
+left.legend(fontsize=8, loc="lower left")
+point = np.array([[2.0]])
+ellipsoid, box = (model.predict_interval(point, region=region) for region in ("ellipsoid", "box"))
+circle = np.column_stack([np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))])
+outline = ellipsoid.predictions[0] + ellipsoid.radius[0, 0] * circle @ np.linalg.cholesky(ellipsoid.scatter[0]).T
+right.fill(*outline.T, color=SKY, alpha=0.35, linewidth=0, label="ellipsoid, 90%")
+low, high = box.lower[0], box.upper[0]
+right.plot(
+    [low[0], high[0], high[0], low[0], low[0]], [low[1], low[1], high[1], high[1], low[1]], "k--", linewidth=1,
+    label="box, 90%",
+)  # fmt: skip
+near = np.abs(new[:, 0] - 2.0) < 0.08
+right.plot(*observed[near].T, "k.", markersize=4, label="new observations near x = 2")
+right.set(xlabel="first output", ylabel="second output", title="A region for both, at x = 2")
+right.legend(fontsize=8)
+
+# %%
+# Did they hold what they promised?
+# ---------------------------------
+
+IntervalDisplay.from_estimator(model, new, observed, window=200, names=["first", "second"])
