@@ -1,7 +1,5 @@
 """Progressive evaluation equals a plain loop over rows, for every source, scaling and cut of the stream."""
 
-import tracemalloc
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import SGDRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
+from memory import peak_memory
 from ovk import OLOK, OVKRidge
 from ovk.evaluation import LastValue, RefittedRidge, progressive
 from ovk.evaluation.running import checkpoints
@@ -315,15 +314,12 @@ def test_memory_does_not_grow_with_the_stream():
         for _ in range(n):
             yield np.ones((256, 4)), np.ones((256, 2))
 
-    peaks = []
-    for n in (20, 400):
-        tracemalloc.start()
+    def run(n):
         baselines = ["last", "mean", RefittedRidge(max_rows=100)]
         progressive(Zero(), stream(n), scale="running", keep="none", baselines=baselines)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+
     # Twenty times the rows; what is left is the curves, which grow with the logarithm.
-    assert peaks[1] < 2 * peaks[0]
+    assert peak_memory(lambda: run(400)) < 2 * peak_memory(lambda: run(20))
 
 
 def test_batch_ridge_is_hard_to_beat_on_a_stream_that_does_not_change():

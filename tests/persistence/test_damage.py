@@ -8,7 +8,6 @@ import pickle
 import random
 import struct
 import time
-import tracemalloc
 import zipfile
 from itertools import product
 
@@ -17,6 +16,7 @@ import pytest
 from safetensors.numpy import save_file
 from scipy import sparse
 
+from memory import peak_memory
 from ovk._version import __version__
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, UnknownClass, inspect, load, save
 from persistence.toys import Kernel, Ridge, Window, edited_manifests, forge, parts_of, same, write
@@ -261,14 +261,12 @@ def test_more_lists_than_the_file_is_large(path):
     lists = ",".join(["[]"] * 3_000_000)
     write(path, {}, f'{{"format":1,"ovk":"0.1.0","value":[{lists}],"arrays":{{}}}}')
     for read in (load, inspect):
-        tracemalloc.start()
-        try:
+
+        def refused(read=read):
             with pytest.raises(CorruptFile, match="more lists and objects than a file of"):
                 read(path)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < 8 * path.stat().st_size
+
+        assert peak_memory(refused, tries=1) < 8 * path.stat().st_size
     header = f'{{"__metadata__":[{lists}]}}'.encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header)
     with pytest.raises(CorruptFile, match="more lists and objects than a file of"):
@@ -375,14 +373,12 @@ def respecify(manifest, header, spec):
 def test_descriptions_are_checked_before_anything_is_allocated(name, path):
     save(np.zeros(6), path)
     forge(path, lambda manifest, header: respecify(manifest, header, SPECS[name]))
-    tracemalloc.start()
-    try:
+
+    def refused():
         with pytest.raises(CorruptFile):
             load(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 200_000
+
+    assert peak_memory(refused) < 200_000
 
 
 def test_absurd_empty_arrays(path):
@@ -484,24 +480,12 @@ def test_random_edits_of_the_manifest_with_digests_that_fit(rich, path):
 def test_reading_takes_no_more_memory_than_the_arrays(path):
     array = np.arange(2_000_000.0)
     save(array, path)
-    tracemalloc.start()
-    try:
-        load(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 1.2 * array.nbytes
+    assert peak_memory(lambda: load(path)) < 1.2 * array.nbytes
 
 
 def test_writing_takes_no_copy_of_the_arrays(path):
     model = [np.arange(1_000_000.0), np.asfortranarray(np.ones((1000, 500))), np.ones(10, "f4")]
-    tracemalloc.start()
-    try:
-        save(model, path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 1_000_000
+    assert peak_memory(lambda: save(model, path)) < 1_000_000
 
 
 def test_nothing_in_the_package_can_run_a_file():

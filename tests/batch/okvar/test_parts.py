@@ -1,6 +1,5 @@
 """The parts that OKVAR is made of: smoothing, low pass, integrals, evidence, ranks."""
 
-import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import reference
+from memory import peak_memory
 from ovk import OKVAR
 from ovk.batch import parent_probabilities, rank_average
 from ovk.batch.okvar.closed_form import ClosedFormCoefficients
@@ -100,10 +100,7 @@ def test_evidence_is_that_of_all_sets_one_by_one(kernel):
 
 def test_the_evidence_of_many_sets_needs_no_more_memory_than_that_of_a_few():
     x = np.random.default_rng(0).standard_normal((80, 24)).cumsum(axis=0)
-    tracemalloc.start()
-    parent_probabilities(OKVAR(Gaussian(5.0)), x, max_candidates=8)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = peak_memory(lambda: parent_probabilities(OKVAR(Gaussian(5.0)), x, max_candidates=8), tries=1)
     assert peak < 1.5 * KEPT
 
 
