@@ -59,7 +59,7 @@ DISTINCT_ALPHAS = 3
 MEDIANS = 4.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AutomaticChoice(Registered):
     """What `OVKRidgeCV` chose by itself, in units of standard deviations of the inputs and of the outputs.
 
@@ -81,6 +81,11 @@ class AutomaticChoice(Registered):
     >>> model = OVKRidgeCV().fit(X, X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))
     >>> model.choice_.names[0]
     'linear'
+    >>> model.choice_
+    linear, alpha 1e-05; left-out errors, that of the mean being about 1:
+      linear          0.0020
+      Gaussian 8      0.0024
+      ...
     """
 
     kernel: ScalarKernel
@@ -89,6 +94,16 @@ class AutomaticChoice(Registered):
     threshold: Array
     names: list[str]
     errors: Array
+
+    def __repr__(self) -> str:
+        low, high = self.alphas.min(), self.alphas.max()
+        alphas = f"alpha {low:.2g}" if low == high else f"alphas {low:.2g} to {high:.2g}"
+        coupled = ", outputs coupled" if np.any(self.operator - np.diag(np.diag(self.operator))) else ""
+        best = self.errors.min(axis=1).mean(axis=1)
+        width = max(map(len, self.names))
+        rows = (f"  {name:{width}}  {error:.4f}" for name, error in zip(self.names, best, strict=True))
+        head = f"{self.names[0]}, {alphas}{coupled}; left-out errors, that of the mean being about 1:"
+        return "\n".join([head, *rows])
 
 
 def automatic_choice(
