@@ -28,6 +28,14 @@ from ovk.solvers.triangular import whitened_rows
 DEPENDENT = 1e-6
 
 
+def diagonal_blocks(kernel: Any, X: Array) -> Array:
+    """K(x, x) of a scalar or operator-valued kernel, (n, per, per)."""
+    if isinstance(kernel, OperatorKernel):
+        return kernel.diagonal_blocks(X)
+    diagonal: Array = kernel.diag(X)[:, None, None]
+    return diagonal
+
+
 @dataclass
 class Dictionary(Registered, State):
     """Points chosen from a stream, and their whitened features.
@@ -96,10 +104,7 @@ class Dictionary(Registered, State):
 
     def prior(self, X: Array) -> Array:
         """K(x, x), (n, per, per)."""
-        if isinstance(self.kernel, OperatorKernel):
-            return self.kernel.diagonal_blocks(X)
-        diagonal: Array = self.kernel.diag(X)[:, None, None]
-        return diagonal
+        return diagonal_blocks(self.kernel, X)
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Go through a block of inputs, each of which may join before its own features are made.

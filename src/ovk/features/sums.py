@@ -43,10 +43,10 @@ class FeatureSums(State):
         self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
-    def with_rows(self, Phi: Array, Y: Array, weights: Array | None = None) -> Self:
+    def with_rows(self, Phi: Array, Y: Array) -> Self:
         """The sums with further rows; these stay as they are."""
         new = self * 1.0
-        new.add(Phi, Y, weights)
+        new.add(Phi, Y)
         return new
 
     def with_new_features(self, new: slice, Phi: Array, Y: Array, weights: Array) -> Self:
