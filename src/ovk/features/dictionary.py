@@ -20,7 +20,7 @@ from ovk._types import Array, Indices
 from ovk.features.selection.base import BlockKernels, Selection, SelectionState
 from ovk.features.selection.given import Given
 from ovk.kernels import ScalarKernel
-from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.solvers.triangular import whitened_rows
 
 #: A point whose squared distance to the span of the others is below this part of k(z, z) gives no feature. The basis
@@ -82,7 +82,8 @@ class Dictionary(Registered, State):
         K = kernel
         if not isinstance(kernel, ScalarKernel):
             K = as_operator_kernel(kernel)
-            K = K.kernel if isinstance(K, Separable) else K
+            separable = K.as_separable()
+            K = K if separable is None else separable.scalar
         K = K.resolve(X) if isinstance(K, ScalarKernel) else K
         per = 1 if isinstance(K, ScalarKernel) else K.gram(X[:1]).output_dim
         found = cls.start(K, selection, X.shape[1], per, budget)

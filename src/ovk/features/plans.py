@@ -258,12 +258,9 @@ class LinearFourier(FeaturePlan):
         self.weight = weight
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
-        if not isinstance(kernel, Separable):
-            raise ValueError(
-                f"LinearFourier features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom"
-            )
+        scalar = _scalar(kernel, "LinearFourier")
         weight = positive(self.weight, "weight")
         n, linear = check_int(self.n, "n", least=0), Polynomial(1, gamma=weight, coef0=weight)
-        fourier = FourierMap.from_kernel(kernel.scalar, n, p, rng) if n > 0 else None
-        both = linear if fourier is None else linear + kernel.scalar
+        fourier = FourierMap.from_kernel(scalar, n, p, rng) if n > 0 else None
+        both = linear if fourier is None else linear + scalar
         return FixedFeatures(LinearFourierMap(fourier, weight), both, 1, 1 + p + 2 * n)
