@@ -56,7 +56,8 @@ class Precomputed(ScalarKernel):
         matrix = np.asarray(self.matrix)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"matrix must be square, got shape {matrix.shape}")
-        numbers = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        numbers = np.asarray(X, dtype=np.float64)
+        numbers = numbers[:, None] if numbers.ndim == 1 else numbers
         if numbers.shape[1] != 1:
             raise ValueError(
                 f"with Precomputed(matrix) an input is the index of an object: X must have one column, "

@@ -73,10 +73,9 @@ class LeftOut(ABC):
     def variance(self, cross: Array, prior: Array) -> Array:
         """v(x), (m, d): the variance of f(x) up to `scale`; with `alpha` added, that of a new observation."""
 
-    def deviation(self, cross: Array, prior: Array, *, observation: bool = True) -> Array:
-        """(m, d) standard deviation of a new observation at x, or of f(x) alone, up to the root of `scale`."""
-        v = self.variance(cross, prior)
-        return np.sqrt(v + self.alpha if observation else v)
+    def deviation(self, cross: Array, prior: Array) -> Array:
+        """(m, d) standard deviation of a new observation at x, up to the root of `scale`."""
+        return np.sqrt(self.variance(cross, prior) + self.alpha)
 
     @abstractmethod
     def predict_without(self, cross: Array) -> Array:
