@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 import instances
 import reference
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
-from ovk.intervals.jackknife import shrunk_correlation
 from ovk.intervals.quantile import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
@@ -184,7 +183,7 @@ def test_a_wide_output_does_not_widen_the_others():
         assert_allclose(other.width, one.width * [1.0, 1.0, 100.0], rtol=1e-7)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(factor=st.floats(1e-2, 1e2), shift=st.floats(-50.0, 50.0), region=st.sampled_from((*REGIONS, "plus")))
 def test_scaling_and_shifting_the_outputs(factor, shift, region):
     rng = np.random.default_rng(4)

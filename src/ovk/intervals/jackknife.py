@@ -9,9 +9,10 @@ observation, all by the left-out formulas of kernel ridge regression,
                {y : e'C^-1 e <= q^2}, e_j = (y_j - f_j(x)) / (c_j s_j(x))
 
 where c_j is the root mean square of r_ij / s_ij and C the correlation of the z, shrunk towards the identity. The score
-of a row is that with the c_j and the C of the other rows (or groups): with few rows, one that is far off would otherwise
-stretch the measure that it is judged by. A box over the points of a grid is a band around a whole curve. Intervals are wide where there were few data, and scale with the outputs. Nothing
-is assumed of the noise but that the scores of new rows are like those of left-out ones.
+of a row is that with the c_j and the C of the other rows (or groups): with few rows, one that is far off would
+otherwise stretch the measure that it is judged by. A box over the points of a grid is a band around a whole curve.
+Intervals are wide where there were few data, and scale with the outputs. Nothing is assumed of the noise but that the
+scores of new rows are like those of left-out ones.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ovk.solvers.left_out import LeftOut
 
 #: Smallest eigenvalue of a correlation matrix that is left as it is.
 DEFINITE = 1e-8
+#: Relative error of predictions by rounding.
+ROUNDING = 1e-12
 #: Blocks of rows up to which each is really left out of the measure of spread, and operations that this may take.
 FEW_BLOCKS, MOST_OPERATIONS = 200, 1e10
 
@@ -82,11 +85,18 @@ def jackknife(
     z = scores / np.where(c > 0, c, 1.0)
     C = shrunk_correlation(z)
     q = _quantile(_left_out_distances(scores, z, C, left_out.block), groups, level)
-    sides = c * s
+    sides = np.maximum(c * s, _rounding(F))
     return _around(F, q * sides, np.full((len(F), 1), q), sides[:, :, None] * C * sides[:, None, :])
 
 
+def _rounding(F: Array) -> Array:
+    """Half the width below which an interval around F would miss an output that is known exactly."""
+    result: Array = np.maximum(ROUNDING * np.abs(F), 1e-150)
+    return result
+
+
 def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) -> Regions:
+    half = np.maximum(half, _rounding(F))
     return Regions(F, F - half, F + half, radius, np.full(radius.shape, np.nan), scatter)
 
 

@@ -190,7 +190,8 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         none = np.zeros(self.n_outputs_)
         if of == "posterior" or self.landmarks_ is not None:
             return none + 1.0, none
-        return self._left_out_scale(), none + self.alpha_ if of == "observation" else none
+        scale, noise = self._left_out_scale()
+        return scale, noise if of == "observation" else none
 
     def _fitted_rows(self) -> FittedRows:
         if self.landmarks_ is not None:

@@ -12,13 +12,26 @@ from ovk._types import Indices
 
 def same_inputs(X: Any) -> Indices:
     """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in _keys(X)], dtype=np.intp)
+
+
+def order_of_inputs(X: Any) -> Indices:
+    """Numbers of the rows in an order that depends on their inputs alone, not on how they came.
+
+    >>> order_of_inputs(np.array([[2.0], [1.0]])), order_of_inputs(np.array([[1.0], [2.0]]))
+    (array([1, 0]), array([0, 1]))
+    """
+    keys = _keys(X)
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+
+
+def _keys(X: Any) -> list[Any]:
+    """Something for each row that is equal where inputs are, and can be sorted."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         X.sum_duplicates()
         bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        keys = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
-    else:
-        # + 0.0 makes -0.0 the zero that it is.
-        keys = [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+        return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
+    # + 0.0 makes -0.0 the zero that it is.
+    return [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
