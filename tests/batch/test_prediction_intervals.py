@@ -255,3 +255,14 @@ def test_an_output_that_never_varies_is_in_its_interval():
     wide = np.where(np.arange(3) == 0, model.predict(NEW), known)
     assert model.predict_interval(NEW, region="box").contains(wide).all()
     assert model.predict_interval(NEW, region="ellipsoid").contains(wide).all()
+
+
+@pytest.mark.parametrize("values", [Y, HOLES], ids=["complete", "gaps"])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("of", ["observation", "function"])
+def test_standard_deviations_are_the_roots_of_the_covariances_diagonal(name, values, of):
+    """The first come from left-out functions, the second from a factored system."""
+    model = MODELS[name].fit(X, values)
+    covariance = model.predict(NEW, return_cov=True, of=of)[1]
+    std = model.predict(NEW, return_std=True, of=of)[1]
+    assert_allclose(std, np.sqrt(np.einsum("nqq->nq", covariance)), rtol=1e-6)

@@ -101,7 +101,7 @@ def test_everything_is_chosen_as_in_double_precision():
         (OVKRidge(alpha=0.0, dtype="float32"), Y, "needs alpha > 0, got 0.0"),
         (OVKRidge(loss="huber", dtype="float32"), Y, "leave out loss"),
         (OVKRidge(solver="eigen", dtype="float32"), Y, "leave out solver"),
-        (OVKRidge(alpha_graph=1.0, dtype="float32"), Y, "alpha_graph is solved in double precision"),
+        (OVKRidge(alpha_graph=1.0, dtype="float32"), Y, "leave out alpha_graph"),
     ],
 )
 def test_what_single_precision_does_not_do_is_refused(model, outputs, message):
@@ -112,7 +112,5 @@ def test_what_single_precision_does_not_do_is_refused(model, outputs, message):
 
 
 def test_numbers_beyond_its_range_are_refused():
-    with pytest.raises(ValueError, match="X goes up to .*e[+]200, beyond the range of single precision: scale X"):
+    with pytest.raises(ValueError, match=r"X goes up to .*e[+]200, beyond the range of single precision: scale X"):
         OVKRidge(Linear(), dtype="float32").fit(X * 1e200, Y)
-    with pytest.raises(ValueError, match="not finite, or too large"):
-        OVKRidge(1e300 * Linear(), 1e-3, dtype="float32").fit(X * 1e30, Y)

@@ -257,6 +257,16 @@ class PredictionIntervals(NamedOutputs, ABC):
         left_out = self._rows_left_out(None, None).left_out
         return left_out.scale, left_out.noise
 
+    def _left_out_deviation(self, X: Any, *, observation: bool) -> Array:
+        """(n, d) standard deviations of new observations, or of the function, at checked inputs."""
+        rows = self._rows_left_out(None, None)
+        parts = [
+            rows.left_out.deviation(*rows.kernels(X[part]), observation=observation)
+            for part in row_slices(X.shape[0], rows.width)
+        ]
+        result: Array = np.concatenate(parts) * np.sqrt(rows.left_out.scale)
+        return result
+
     def _rows_left_out(self, groups: Any, folds: int | None) -> RowsLeftOut:
         """Kept for the next call: the memory of one factorisation."""
         key = None if groups is None else np.asarray(groups).tobytes(), folds

@@ -28,7 +28,7 @@ from ovk.batch.ridge.prediction import ExpansionPrediction
 from ovk.batch.ridge.problem import ridge_problem
 from ovk.batch.ridge.robust import robust_targets
 from ovk.batch.ridge.separable_landmarks import landmark_ridge
-from ovk.batch.ridge.single_precision import as_single, is_single, single_precision_ridge
+from ovk.batch.ridge.single_precision import as_single, single_precision_ridge
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import as_solver
 from ovk.targets import Targets, check_alpha, check_observed_outputs, check_targets
@@ -65,14 +65,19 @@ class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
         self._store(kernel, alpha, X, C, b, targets)
         self.solver_info_ = info
 
-    def _is_single(self, solver: Any) -> bool:
-        """Whether the matrix is to be held in single precision; refuses what does not go with it."""
-        if not is_single(self.dtype):
-            return False
+    def _is_single(self, solver: Any = "auto") -> bool:
+        """Whether the kernel's matrix is to be held in single precision; refuses what does not go with it."""
+        try:
+            name = np.dtype(self.dtype).name
+        except TypeError:
+            name = repr(self.dtype)
+        if name not in ("float32", "float64"):
+            raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
         others = {"loss": self.loss != "squared", "solver": isinstance(solver, str) and solver != "auto"}
-        for name in [name for name, given in others.items() if given]:
-            raise ValueError(f"dtype='float32' is solved in a way of its own: leave out {name}, or dtype")
-        return True
+        others["alpha_graph"] = self.alpha_graph > 0
+        for other in [other for other, given in others.items() if given and name == "float32"]:
+            raise ValueError(f"dtype='float32' is solved in a way of its own: leave out {other}, or dtype")
+        return name == "float32"
 
     def _robust(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets) -> Targets:
         """The targets with the weights of Huber's loss, where that is asked for."""
@@ -335,8 +340,7 @@ class OVKRidge(OVKRegressor):
 
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
-        if is_single(self.dtype):
-            raise ValueError("alpha_graph is solved in double precision: give dtype='float64'")
+        self._is_single()
         X = self._check_inputs(X, reset=True)
         targets = check_targets(y, X.shape[0], sample_weight, task, X, self._output_dim()).wide()
         self._learn_names(y, targets.d)

@@ -19,8 +19,9 @@ def same_inputs(X: Any) -> Indices:
 def order_of_inputs(X: Any) -> Indices:
     """Numbers of the rows in an order that depends on their inputs alone, not on how they came.
 
-    >>> order_of_inputs(np.array([[2.0], [1.0]])), order_of_inputs(np.array([[1.0], [2.0]]))
-    (array([1, 0]), array([0, 1]))
+    >>> X = np.array([[2.0], [1.0], [3.0]])
+    >>> np.array_equal(X[order_of_inputs(X)], X[::-1][order_of_inputs(X[::-1])])
+    True
     """
     keys = _keys(X)
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)

@@ -37,21 +37,6 @@ TOLERANCE, MOST_ITERATIONS = 1e-12, 500
 JITTERS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 
-def is_single(dtype: Any) -> bool:
-    """Whether single precision is asked for.
-
-    >>> is_single("float32"), is_single(np.float64)
-    (True, False)
-    """
-    try:
-        name = np.dtype(dtype).name
-    except TypeError:
-        name = repr(dtype)
-    if name not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    return name == "float32"
-
-
 def as_single(X: Any) -> Any:
     """Inputs in single precision, arrays or sparse matrices; refuses numbers beyond its range."""
     with np.errstate(over="ignore"):
@@ -170,4 +155,5 @@ class _System:
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
         small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
-        return np.asarray(small, dtype=np.float64) * (size / self._unit)
+        result: Array = np.asarray(small, dtype=np.float64) * (size / self._unit)
+        return result
