@@ -72,7 +72,7 @@ class LandmarkRidge(State, ABC):
         bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
         if bad.any():
             raise SingularSystem(
-                f"the kernel between {int(bad.sum())} of {len(bad)} rows and the landmarks is not finite, first at row "
+                f"the kernel between {int(bad.sum())} of {len(phi)} rows and the landmarks is not finite, first at row "
                 f"{int(bad.argmax())}: scale X, or check the kernel's parameters"
             )
         return phi

@@ -68,7 +68,7 @@ class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
     def _is_single(self, solver: Any = "auto") -> bool:
         """Whether the kernel's matrix is to be held in single precision; refuses what does not go with it."""
         try:
-            name = np.dtype(self.dtype).name
+            name = str(np.dtype(self.dtype).name)
         except TypeError:
             name = repr(self.dtype)
         if name not in ("float32", "float64"):
