@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._types import Indices
+from ovk._types import Array, Indices
 
 
 def same_inputs(X: Any) -> Indices:
@@ -16,14 +16,15 @@ def same_inputs(X: Any) -> Indices:
     return np.array([numbers.setdefault(key, len(numbers)) for key in _keys(X)], dtype=np.intp)
 
 
-def order_of_inputs(X: Any) -> Indices:
-    """Numbers of the rows in an order that depends on their inputs alone, not on how they came.
+def order_of_rows(X: Any, Y: Array) -> Indices:
+    """Numbers of the rows in an order that depends on what they hold alone, inputs and outputs, not on how they came.
 
-    >>> X = np.array([[2.0], [1.0], [3.0]])
-    >>> np.array_equal(X[order_of_inputs(X)], X[::-1][order_of_inputs(X[::-1])])
+    >>> X, Y = np.array([[2.0], [1.0], [2.0]]), np.array([[0.0], [1.0], [3.0]])
+    >>> order, other = order_of_rows(X, Y), order_of_rows(X[::-1], Y[::-1])
+    >>> np.array_equal(X[order], X[::-1][other]) and np.array_equal(Y[order], Y[::-1][other])
     True
     """
-    keys = _keys(X)
+    keys = list(zip(_keys(X), _keys(Y), strict=True))
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
