@@ -168,6 +168,10 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         mean = values[:, 0] if self.single_output_ else values
         if not (return_std or return_cov):
             return self._named(mean, asked)
+        if return_std and of != "posterior" and self.landmarks_ is None:
+            # The left-out functions are at hand, and know variances without the covariances between outputs.
+            std = self._left_out_deviation(X, observation=of == "observation")
+            return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
         n, d = values.shape
         width = self.X_fit_.shape[0] * d**2
         covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, width)])
@@ -190,7 +194,8 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         none = np.zeros(self.n_outputs_)
         if of == "posterior" or self.landmarks_ is not None:
             return none + 1.0, none
-        return self._left_out_scale(), none + self.alpha_ if of == "observation" else none
+        scale, noise = self._left_out_scale()
+        return scale, noise if of == "observation" else none
 
     def _fitted_rows(self) -> FittedRows:
         if self.landmarks_ is not None:
