@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -84,9 +85,10 @@ class OnCurves(ScalarKernel):
         curves = X.reshape(n, check_int(self.channels, "channels"), len(grid))
         for _ in range(check_int(self.derivative, "derivative", least=0)):
             # Of a function of several variables there is a channel for the slopes along each.
-            curves = grid.slopes(curves).reshape(n, -1, len(grid))
+            slopes = grid.slopes(curves)
+            curves = slopes.reshape(n, math.prod(slopes.shape[1:-1]), len(grid))
         after = curves * grid.roots() if self.basis is None else curves @ self._projection(p, grid, self.basis)
-        return np.ascontiguousarray(after.reshape(n, -1))
+        return np.ascontiguousarray(after.reshape(n, math.prod(after.shape[1:])))
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         return self.kernel(self.coordinates(X), None if Z is None else self.coordinates(Z))
