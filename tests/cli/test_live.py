@@ -34,6 +34,22 @@ def test_compressed_text_is_told_by_its_first_bytes(tmp_path, monkeypatch, compr
         assert sum(len(batch.rows) for batch in records.batches(4096)) == 20_000
 
 
+@pytest.mark.parametrize("name", ["BZh", "BZh9", "BZhttp"])
+def test_a_table_of_text_may_begin_like_bzip2(tmp_path, name):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{name},y\n1,2\n3,4\n")
+    with open_records(path) as records:
+        assert records.names == (name, "y")
+        assert sum(len(batch.rows) for batch in records.batches(10)) == 2
+
+
+def test_an_empty_bzip2_file_is_an_empty_file(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(bz2.compress(b""))
+    with pytest.raises(ValueError, match="empty"), open_records(path) as records:
+        list(records.batches(10))
+
+
 def test_what_is_cut_short_is_named(tmp_path):
     path = tmp_path / "t.csv.zst"
     path.write_bytes(zstandard(os.urandom(100_000).hex().encode())[:5000])

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs, unnamed
 from ovk._params import Parameters, check_int, in_interval, positive
 from ovk._types import Array
@@ -262,6 +263,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         Z = self._whitened(X)
         parts = [self._expansion(g)(self._stretched(Z, g)) for g in range(len(self.groups_))]
         mean = self.outputs_.functions(np.concatenate(parts, axis=1), grid)
+        refuse_endless(self, mean)
         if not return_std:
             return mean[:, 0] if self.single_output_ else self._on_grid(mean, asked, grid)
         variances = np.empty((len(X), len(self.groups_)))

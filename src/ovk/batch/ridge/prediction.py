@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
 from ovk._types import Array, Indices, Mask
@@ -165,6 +166,7 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
             scale, noise = self._scale_and_noise(of)
             return one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))
         values = expansion(X)
+        refuse_endless(self, values)
         mean = values[:, 0] if self.single_output_ else values
         if not (return_std or return_cov):
             return self._named(mean, asked)

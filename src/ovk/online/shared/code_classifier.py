@@ -17,7 +17,7 @@ from ovk._types import Array, Indices, Labels, Mask
 from ovk.calibration import Calibration, ScoreCounts, two_sided
 from ovk.kernels import Gaussian
 from ovk.online.shared.row_gate import RowGate
-from ovk.targets import check_inputs, refuse_masked
+from ovk.targets import check_inputs, missing_labels, refuse_masked
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
@@ -259,13 +259,11 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
         raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError("Input y contains infinity or a value too large: give a label for each row, or nan")
-    known = np.full(n, True)
-    if labels.dtype.kind in "fO":
-        known = np.array([label is not None and label == label for label in labels], dtype=bool)
-        if not known.all():
-            present = labels[known]
-            filler = present[0] if len(present) else 0
-            labels = np.where(known, labels, filler)
+    known = ~missing_labels(labels)
+    if not known.all():
+        present = labels[known]
+        filler = present[0] if len(present) else 0
+        labels = np.where(known, labels, filler)
     if labels.dtype.kind != "b" and known.any():  # true and false are always classes: single rows need not ask
         check_classification_targets(labels[known])
     return labels, known
