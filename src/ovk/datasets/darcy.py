@@ -11,7 +11,7 @@ from ovk._params import check_int, positive
 from ovk._progress import track
 from ovk._types import Array, Loaded, RandomState
 from ovk.curves import ProductGrid
-from ovk.datasets._shared import as_generator, bundle, with_noise
+from ovk.datasets._equations import checked_draw, function_pairs
 
 
 def make_darcy(
@@ -62,10 +62,8 @@ def make_darcy(
     >>> block.data.shape, bool((block.target >= 0).all())
     ((3, 289), True)
     """
-    n, N = check_int(n_samples, "n_samples"), check_int(size, "size", least=5)
-    bounds = positive(low, "low"), positive(high, "high")
-    level = positive(noise, "noise", zero=True)
-    rng = as_generator(random_state)
+    n, level, rng = checked_draw(n_samples, noise, random_state)
+    N, bounds = check_int(size, "size", least=5), (positive(low, "low"), positive(high, "high"))
     k = np.pi * np.arange(N)
     deviation = 1.0 / (k[:, None] ** 2 + k**2 + 9.0)
     deviation[0, 0] = 0.0  # neither material is favoured
@@ -73,16 +71,10 @@ def make_darcy(
     # The mean over the block of the variance of v.
     a = np.exp(v / np.linalg.norm(deviation)) if smooth else np.where(v >= 0, bounds[1], bounds[0])
     u = np.stack([pressure(one) for one in track(a, "solving for pressures")])
-    names = [f"{i},{j}" for i in range(N) for j in range(N)]
-    return bundle(
+    return function_pairs(
         f"{n} permeabilities of a square block and the pressures in it",
-        a.reshape(n, -1),
-        with_noise(u.reshape(n, -1), level, rng),
-        [f"a {name}" for name in names],
-        [f"u {name}" for name in names],
-        return_X_y,
-        grid=ProductGrid.regular((N, N)),
-    )
+        a.reshape(n, -1), u.reshape(n, -1), ("a", "u"), ProductGrid.regular((N, N)), level, rng, return_X_y,
+    )  # fmt: skip
 
 
 def _cosines(coefficients: Array) -> Array:
