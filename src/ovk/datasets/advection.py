@@ -41,11 +41,7 @@ def make_advection(
         Points of the grid.
     speed, time : float
         The field is moved by speed times time.
-    noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
-    random_state : int, Generator, RandomState or None
-    return_X_y : bool
-        Return (data, target) instead of the Bunch.
+    noise, random_state, return_X_y : as in `make_burgers`
 
     Returns
     -------

@@ -43,11 +43,7 @@ def make_darcy(
         Permeabilities of the two materials.
     smooth : bool
         A permeability that changes smoothly, in the place of two materials.
-    noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
-    random_state : int, Generator, RandomState or None
-    return_X_y : bool
-        Return (data, target) instead of the Bunch.
+    noise, random_state, return_X_y : as in `make_burgers`
 
     Returns
     -------

@@ -54,11 +54,7 @@ def make_navier_stokes(
         Steps in time.
     initial : (size, size) array, optional
         The vorticity at the beginning; drawn if absent. Give that of one draw to go on with more samples of its law.
-    noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
-    random_state : int, Generator, RandomState or None
-    return_X_y : bool
-        Return (data, target) instead of the Bunch.
+    noise, random_state, return_X_y : as in `make_burgers`
 
     Returns
     -------
