@@ -165,7 +165,7 @@ def _neighbours(candidate: KernelCandidate) -> list[KernelCandidate]:
     params = candidate.kernel.get_params()
     lengths = {name: value for name, value in params.items() if name.endswith("length_scale")}
     for factor in (0.7, 1.4) if lengths else ():
-        changed = {name: factor * value for name, value in lengths.items()}
+        changed = {name: float(f"{factor * value:.3g}") for name, value in lengths.items()}  # numbers that can be read
         near.append(KernelCandidate(candidate.kernel.replace(**changed), candidate.decay))
     return near
 
