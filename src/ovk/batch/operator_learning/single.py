@@ -44,7 +44,8 @@ class SingleFactor:
             size = np.linalg.norm(R, axis=0)
             size[size == 0.0] = 1.0
             scaled: Any = (R / size).astype(np.float32)
-            return np.asarray(cho_solve((self._L, True), scaled, check_finite=False), dtype=np.float64) * size
+            found = cho_solve((self._L, True), scaled, check_finite=False)
+            return np.asarray(found.astype(np.float64) * size)
 
         return apply
 
