@@ -53,7 +53,7 @@ PROBLEMS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
 )
 REMARKS = [
     "Kernel, decay and ridge are chosen by leaving out one function at a time among at most 4,000 functions.",
-    "Seconds are those of the processor.",
+    "Seconds are those of one processor; those of a prediction are of the fastest of three times all test functions.",
     "Navier-Stokes has one initial vorticity, drawn once; another draw is another problem, a little easier or "
     "harder than the published one.",
     "The points of advection are 1/199 apart, so that half a turn ends halfway between two of them: where a field "
@@ -77,15 +77,14 @@ def learned(pairs: Pairs, n: int, noise: float = 0.0, **options: Any) -> tuple[L
     Y = with_noise(pairs.Y[:n], noise)
     start = time.process_time()
     model = OperatorRidge(input_grid=pairs.grid, output_grid=pairs.grid, **options).fit(pairs.X[:n], Y)
-    fitted = time.process_time()
-    predicted = model.predict(pairs.X_test)
-    done = time.process_time()
-    found = Learned(
-        relative_error(predicted, pairs.Y_test),
-        100.0 * model.left_out_error_,
-        fitted - start,
-        (done - fitted) / len(pairs.X_test),
-    )
+    fitting = time.process_time() - start
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        predicted = model.predict(pairs.X_test)
+        seconds.append(time.process_time() - start)
+    error = relative_error(predicted, pairs.Y_test)
+    found = Learned(error, 100.0 * model.left_out_error_, fitting, min(seconds) / len(pairs.X_test))
     return found, model
 
 
