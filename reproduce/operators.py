@@ -164,7 +164,7 @@ def operators(
     size: int = 64,
     steps: int = 10,
     folder: str | Path | None = None,
-    others: int = 1000,
+    others: int = 200,
 ) -> Result:
     """Relative errors of learned operators against the number of pairs.
 
