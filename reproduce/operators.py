@@ -126,11 +126,12 @@ def rows_of(name: str, n: int, ours: Learned, linear: float, model: Any) -> list
     return rows + [Row(f"{name}, n = {n}: {rival}", None, known[rival][n]) for rival in rivals]
 
 
-def slope(name: str, sizes: Sequence[int], errors: list[float]) -> list[Row]:
+def slope(name: str, errors: dict[int, float]) -> list[Row]:
     """How fast the error falls."""
-    if len(sizes) < 2:
+    if len(errors) < 2:
         return []
-    return [Row(f"{name}: slope of log error against log n", float(np.polyfit(np.log(sizes), np.log(errors), 1)[0]))]
+    rate = np.polyfit(np.log(list(errors)), np.log(list(errors.values())), 1)[0]
+    return [Row(f"{name}: slope of log error against log n", float(rate))]
 
 
 def from_noise(pairs: Pairs, n: int, noise: float) -> Part:
@@ -160,6 +161,7 @@ def beside_networks(name: str, draw: Callable[[], Pairs]) -> Part:
 def operators(
     data_home: str | Path | None = None,
     sizes: Sequence[int] = SIZES,
+    shifts: Sequence[int] = SIZES,
     test: int = 200,
     size: int = 64,
     steps: int = 10,
@@ -170,29 +172,28 @@ def operators(
 
     Parameters
     ----------
-    sizes : numbers of pairs to learn from
+    sizes, shifts : numbers of flows and of advected fields to learn from
     test : pairs to predict
     size, steps : of the flows; with 10 steps their relative error is about 2e-6
     folder : where flows, and what was learned from each number of pairs, are kept: an interrupted run goes on there
     others : pairs of Burgers' and Darcy's equation
     """
-    where, most = None if folder is None else Path(folder), max(sizes)
-    flow = flows(most, test, where, size=size, steps=steps)
+    where = None if folder is None else Path(folder)
+    flow = flows(max(sizes), test, where, size=size, steps=steps)
     # A test of advection costs nothing, and its errors differ much from one field to the next.
-    shifts = drawn(make_advection, most, 10 * test)
-    parts = {
-        "Navier-Stokes": curve("Navier-Stokes", flow, sizes, where),
-        "advection": curve("advection", shifts, sizes, where),
-    }
+    fields = drawn(make_advection, max(shifts), 10 * test)
     rows: list[Row] = []
-    found: dict[str, dict[str, list[float]]] = {}
-    for name, several in parts.items():
-        rows += [row for part in several for row in part.rows]
+    example: list[float] = []
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for name, pairs, numbers in (("Navier-Stokes", flow, sizes), ("advection", fields, shifts)):
+        parts = curve(name, pairs, numbers, where)
+        rows += [row for part in parts for row in part.rows]
         errors = {row.name: row.ours for row in rows if row.ours is not None}
         found[name] = {
-            method: [errors[f"{name}, n = {n}: {method}"] for n in sizes] for method in ("OperatorRidge", "linear")
+            method: {n: errors[f"{name}, n = {n}: {method}"] for n in numbers} for method in ("OperatorRidge", "linear")
         }
-        rows += slope(name, sizes, found[name]["OperatorRidge"])
+        rows += slope(name, found[name]["OperatorRidge"])
+        example = example or parts[-1].example
     for noise in NOISE[1:]:
         rows += kept(where, f"Navier-Stokes-noise-{noise:g}", partial(from_noise, flow, min(sizes), noise)).rows
     for name, make, options in PROBLEMS:
@@ -205,7 +206,7 @@ def operators(
         rows=rows,
         remarks=REMARKS,
         figures={
-            "errors": picture_of_errors(sizes, found, PUBLISHED),
-            "fields": picture_of_fields(flow, np.array(parts["Navier-Stokes"][-1].example)),
+            "errors": picture_of_errors(found, PUBLISHED),
+            "fields": picture_of_fields(flow, np.array(example)),
         },
     )

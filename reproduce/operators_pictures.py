@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,19 @@ from reproduce.support import Array
 
 
 def picture_of_errors(
-    sizes: Sequence[int], found: dict[str, dict[str, list[float]]], published: dict[str, dict[str, dict[int, float]]]
+    found: dict[str, dict[str, dict[int, float]]], published: dict[str, dict[str, dict[int, float]]]
 ) -> Any:
-    """Errors against the number of pairs, published ones as marks."""
+    """Errors against the number of pairs for every problem and method, published ones as marks."""
     from matplotlib import pyplot as plt
     from matplotlib.ticker import LogLocator
 
     figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 4), squeeze=False)
     for axis, (name, errors) in zip(axes[0], found.items(), strict=True):
         for label, values in errors.items():
-            axis.loglog(sizes, values, "o-", label=label)
+            axis.loglog(list(values), list(values.values()), "o-", label=label)
         for label, known in published[name].items():
             axis.loglog(list(known), list(known.values()), "s", mfc="none", label=f"{label}, published")
-        ticks = sorted({*sizes, *(n for known in published[name].values() for n in known)})
+        ticks = sorted({n for values in (*errors.values(), *published[name].values()) for n in values})
         axis.set(title=name, xlabel="pairs to learn from", ylabel="relative error in percent")
         axis.set_xticks(ticks, labels=[f"{n:,}" for n in ticks])
         axis.minorticks_off()

@@ -13,7 +13,7 @@ def test_operators_in_small(tmp_path, monkeypatch):
     from matplotlib import pyplot as plt
 
     monkeypatch.setattr("reproduce.operators.TIMES_OURS", 0.2)
-    options = {"sizes": (30, 80), "test": 10, "size": 24, "steps": 5, "others": 40}
+    options = {"sizes": (30, 80), "shifts": (30, 80), "test": 10, "size": 24, "steps": 5, "others": 40}
     result = reproduce.run("operators", folder=tmp_path, **options)
     assert result["Navier-Stokes, n = 80: OperatorRidge"] < result["Navier-Stokes, n = 30: OperatorRidge"]
     assert result["Navier-Stokes: slope of log error against log n"] < 0
