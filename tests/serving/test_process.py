@@ -1,6 +1,7 @@
 """The real server process, asked by real clients, killed, starved of disk, and ended."""
 
 import json
+import re
 import warnings
 
 import httpx
@@ -11,6 +12,7 @@ from benchmarks.service_trials import kill_trial
 
 import ovk
 from ovk.serving import create_app
+from ovk.serving.log import Log
 from serving_rows import rows, table
 
 with warnings.catch_warnings():
@@ -91,6 +93,30 @@ def test_an_address_that_others_reach_needs_tokens(models, capsys):
         main(["serve", str(models / "point.ovk"), "--host", "0.0.0.0"])
     assert end.value.code == 2
     assert "--tokens" in capsys.readouterr().err
+
+
+def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
+    from ovk.cli import main
+
+    monkeypatch.setattr("ovk.serving.run.log_as_json", lambda: None)  # it would change the loggers of all tests
+
+    app = create_app([models / "point.ovk"], data=tmp_path).state.server
+    app.open()
+    app.close()
+    log = Log(tmp_path / "point")
+    for text in (b"one", b"two", b"three"):
+        log.append([text])
+    log.close()
+    [path] = log.segments()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(SystemExit) as end:
+        main(["serve", str(models / "point.ovk"), "--data", str(tmp_path), "--port", "0"])
+    err = capsys.readouterr().err
+    assert end.value.code == 4
+    assert re.search(rf"{path} is damaged at offset \d+", err)
+    assert path.read_bytes() == content
 
 
 def test_a_port_that_is_taken_is_said_so(server):

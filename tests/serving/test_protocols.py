@@ -83,6 +83,17 @@ def test_predictions_of_a_learner_in_tensors(client_of, models):
     np.testing.assert_array_equal(values, model.predict(X.astype(np.float32)))
 
 
+def test_clients_may_name_the_version(client_of):
+    client = client_of("point")
+    body = {"inputs": [tensor("X", rows(2)[0])]}
+    plain = client.post("/v2/models/point/infer", json=body).json()
+    assert client.post("/v2/models/point/versions/1/infer", json=body).json() == plain
+    assert client.get("/v2/models/point/versions/1").json()["versions"] == ["1"]
+    assert client.get("/v2/models/point/versions/1/ready").status_code == 200
+    refusal = client.post("/v2/models/point/versions/2/infer", json=body)
+    assert (refusal.status_code, "versions are 1" in refusal.json()["error"]) == (404, True)
+
+
 def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, models):
     client, session = client_of("table"), ovk.load(models / "table.ovk")
     lines = table(4, seed=3)

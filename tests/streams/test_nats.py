@@ -241,7 +241,7 @@ def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tm
     fresh.mkdir()
     with open_broker(f"{server.url}/SLOW") as records:
         server.run(remove)
-        with pytest.raises(Gap, match="messages 9 to 10 of .* are gone"):
+        with pytest.raises(Gap, match=r"messages 9 to 10 of .* are gone"):
             learn(records, settings(), save_to=fresh / "m.ovk")
     # What a block lacks stays unread: the position is that of the last block.
     assert library.load(fresh / "m.ovk").offset == 768
