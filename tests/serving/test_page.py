@@ -6,22 +6,31 @@ import httpx
 import pytest
 
 from headless import BROWSER, Headless
-from processes import wait_until
+from processes import PATIENCE, wait_until
 from serving_rows import rows
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 
 
-@pytest.fixture
-def browser(tmp_path):
-    one = Headless(tmp_path / "profile")
+@pytest.fixture(scope="module")
+def one_browser(tmp_path_factory):
+    one = Headless(tmp_path_factory.mktemp("browser") / "profile")
     yield one
     one.close()
 
 
+@pytest.fixture
+def browser(one_browser):
+    """A browser that shows nothing and has heard no complaints."""
+    one_browser.open("about:blank", 800)
+    one_browser.complaints.clear()
+    one_browser.requested.clear()
+    return one_browser
+
+
 def learn(server, start, count, size=20):
     X, Y = rows(2000, seed=30)
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         for k in range(start, start + count):
             part = slice(size * k, size * k + size)
             body = {"id": f"page {k}", "rows": X[part].tolist(), "targets": Y[part].tolist()}
@@ -39,7 +48,7 @@ def rows_learned(server):
     found = {}
 
     def learned_all():
-        text = httpx.get(f"{server.url}/metrics").text
+        text = httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
         for name in ("ovk_queue_requests", "ovk_rows_learned_total"):
             found[name] = int(float(re.search(rf'{name}{{model="point"}} (.*)', text)[1]))
         return found["ovk_queue_requests"] == 0
@@ -56,7 +65,7 @@ def test_the_page_shows_the_metrics_and_follows_them(server, browser):
     learn(server, 20, 10)
     browser.wait(f"{tile('rows learned')} === {before + 200}")
     browser.wait("document.getElementById('state').textContent === 'live'")
-    metrics = httpx.get(f"{server.url}/metrics").text
+    metrics = httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
     for learner in ("point", "wide", "last value", "running mean"):
         for output in ("y0", "y1"):
             value = float(

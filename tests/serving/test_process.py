@@ -13,6 +13,7 @@ from benchmarks.service_trials import kill_trial
 import ovk
 from ovk.serving import create_app
 from ovk.serving.log import Log
+from processes import PATIENCE
 from serving_rows import rows, table
 
 with warnings.catch_warnings():
@@ -23,7 +24,7 @@ with warnings.catch_warnings():
 
 def test_httpx(server, models):
     X, Y = rows(20, seed=11)
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         assert client.get("/v2/health/ready").status_code == 200
         body = {"id": "httpx", "rows": X.tolist(), "targets": Y.tolist()}
         assert client.post("/v2/models/point/learn", json=body).status_code == 202
@@ -38,7 +39,8 @@ def test_httpx(server, models):
 def test_tritons_client_with_binary_tensors(server, models):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        client = tritonclient.InferenceServerClient(f"127.0.0.1:{server.port}")
+        patient = {"connection_timeout": PATIENCE, "network_timeout": PATIENCE}
+        client = tritonclient.InferenceServerClient(f"127.0.0.1:{server.port}", **patient)
         assert client.is_server_live()
         assert client.is_server_ready()
         assert client.is_model_ready("table")
@@ -67,7 +69,7 @@ def test_mlflows_client(server, models):
     import pandas as pd
 
     client = scoring.ScoringServerClient("127.0.0.1", server.port)
-    client.wait_server_ready(timeout=600)
+    client.wait_server_ready(timeout=PATIENCE)
     assert client.get_version() == ovk.__version__
     X, _ = rows(3, seed=13)
     frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
@@ -140,7 +142,7 @@ def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
     X, Y = rows(400, seed=14)
     with (
         ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
     ):
 
         def learn(k):
