@@ -15,6 +15,7 @@ import pytest
 from household import series
 from ovk.streams import open_records
 from ovk.streams.text import part_read
+from processes import PATIENCE
 
 
 def zstandard(raw):
@@ -86,7 +87,7 @@ class Conversation:
         """The next line, or a failure instead of waiting for ever."""
         line = b""
         while not line.endswith(b"\n"):
-            assert select.select([self.process.stdout], [], [], 60)[0], "no answer"
+            assert select.select([self.process.stdout], [], [], PATIENCE)[0], "no answer"
             letter = os.read(self.process.stdout.fileno(), 1)
             assert letter, self.process.stderr.read().decode()
             line += letter
@@ -128,7 +129,7 @@ def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
             assert live.hear().startswith(f"{k},")
         live.process.stdin.close()
         assert b"53 rows read" in live.process.stderr.read()
-        assert live.process.wait(60) == 0
+        assert live.process.wait(PATIENCE) == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
