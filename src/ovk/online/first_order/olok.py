@@ -245,6 +245,13 @@ class OLOK(SingleRows):
                     "weight; use a window, or the last iterate (average=False)"
                 )
 
+    def _refuse_weights(self) -> None:
+        loss = as_loss(self.loss)
+        if loss.unsupervised or isinstance(loss, ThresholdLoss):
+            raise ValueError(
+                f"sample_weight cannot go with loss={loss!r}, whose threshold counts rows: use another loss"
+            )
+
     def _default_warm_up(self) -> int:
         return super()._default_warm_up() if self.init is None and learns_width(self.kernel) else 0
 
@@ -347,7 +354,8 @@ class OLOK(SingleRows):
                 stop = start + self.block_size_ - self._rows % self.block_size_
                 assert stop > start
                 some = valid[start:stop]
-                Z[some] = self._learn_block(rows.X[some], rows.Y[some])
+                weights = None if rows.weights is None else rows.weights[some]
+                Z[some] = self._learn_block(rows.X[some], rows.Y[some], weights)
                 start = stop
         return Z
 
@@ -361,7 +369,7 @@ class OLOK(SingleRows):
                 f"max_support={most}: give truncation=Tolerance() or a window, or raise max_support"
             )
 
-    def _learn_block(self, X: Array, Y: Array) -> Array:
+    def _learn_block(self, X: Array, Y: Array, weights: Array | None) -> Array:
         loss = as_loss(self.loss)
         learned: Mask = np.full(len(Y), True) if loss.unsupervised else ~np.asarray(np.isnan(Y).all(axis=1))
         times = self.t_ + np.cumsum(learned)
@@ -387,10 +395,12 @@ class OLOK(SingleRows):
                 times,
                 self._clock(times),
                 np.maximum(own, 1.0),
+                weights,
                 self.progress_,
             )
             refuse_runaway(self, steps, Y, times, own, self.progress_)
-            losses = steps.loss.value(steps.targets, steps.block.z)[learned]
+            losses = steps.loss.value(steps.targets, steps.block.z)
+            losses = (losses if weights is None else weights * losses)[learned]
             self.cumulative_loss_ += float(losses.sum())
             penalty = 0.5 * self.alpha * steps.norm2[learned].sum() if self.alpha > 0 else 0.0
             self.cumulative_risk_ += float(losses.sum() + penalty)
