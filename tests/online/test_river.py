@@ -272,6 +272,23 @@ def test_true_and_false_need_one_learner():
     assert [model.predict_one(x) for x in dicts(X, "ab")] == own.predict(X).tolist()
 
 
+def test_examples_with_weights():
+    X, Y = stream(30)
+    w = np.linspace(0.0, 2.0, 30)
+    own = learner().partial_fit(X, Y[:, 0], w)
+    one, several = RiverRegressor(learner()), RiverMultiTargetRegressor(learner())
+    for x, y, weight in zip(dicts(X), Y[:, 0].tolist(), w.tolist(), strict=True):
+        one.learn_one(x, y, w=weight)
+        several.learn_one(x, {"u": y}, w=weight)
+    assert_allclose(one.predict_one(dicts(X)[3]), own.predict(X[3:4])[0], atol=1e-10)
+    assert_allclose(several.predict_one(dicts(X)[3])["u"], own.predict(X[3:4])[0], atol=1e-10)
+    labels, classifier = Y[:, 0] > 0, RiverClassifier(OLOKClassifier(K))
+    for x, label, weight in zip(dicts(X), labels.tolist(), w.tolist(), strict=True):
+        classifier.learn_one(x, label, w=weight)
+    scores = OLOKClassifier(K).partial_fit(X, labels, [False, True], w).decision_function(X[:1])
+    assert classifier.predict_proba_one(dicts(X)[0])[True] == pytest.approx(1 / (1 + np.exp(-scores[0])))
+
+
 def test_in_a_pipeline():
     X, Y = stream(100)
     model = compose.Pipeline(preprocessing.StandardScaler(), RiverRegressor(learner()))

@@ -74,9 +74,14 @@ class _OneLearner(_Adapter):
     def _started_learners(self) -> list[Any]:
         return [self.learner] if self._started else []
 
-    def _learn(self, X: Array, *y: Array) -> None:
-        self.learner.partial_fit(X, *y)
+    def _learn(self, X: Array, *y: Array, w: float = 1.0) -> None:
+        self.learner.partial_fit(X, *y, **_weights(w))
         self._started = True
+
+
+def _weights(w: float) -> dict[str, Any]:
+    """The weight of an example as an argument of `partial_fit`, where it is not 1."""
+    return {} if w == 1.0 else {"sample_weight": [w]}
 
 
 class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
@@ -113,13 +118,13 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
     True
     """
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Learn from an example; nothing when y is nan."""
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from an example, whose loss is multiplied by w; nothing when y is nan."""
         if isinstance(y, dict):
             raise TypeError("y must be a number, got a dictionary: use RiverMultiTargetRegressor")
         with self._transaction() as work:
             work._grow(x)
-            work._learn(work._features.row(x), np.array([y], dtype=np.float64))
+            work._learn(work._features.row(x), np.array([y], dtype=np.float64), w=w)
 
     @reads
     def predict_one(self, x: dict[Any, Any]) -> float:
@@ -216,15 +221,15 @@ class RiverMultiTargetRegressor(_OneLearner, base.MultiTargetRegressor):
         self.targets = targets
         self._names: list[Any] = [] if targets is None else list(targets)
 
-    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], **kwargs: Any) -> None:
-        """Learn from an example; absent targets and nan were not observed."""
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0, **kwargs: Any) -> None:
+        """Learn from an example, whose loss is multiplied by w; absent targets and nan were not observed."""
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
             raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: name all with targets=")
         row = np.array([[y.get(name, np.nan) for name in names]], dtype=np.float64)
         with self._transaction() as work:
             work._grow(x)
-            work._learn(work._features.row(x), row)
+            work._learn(work._features.row(x), row, w=w)
             work._names = names
 
     @reads
@@ -282,11 +287,11 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     def _started_learners(self) -> list[Any]:
         return list(self.learners.values())
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Learn from an example."""
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from an example, whose loss is multiplied by w."""
         with self._transaction() as work:
             work._grow(x)
-            work._learn(work._features.row(x), [y])
+            work._learn(work._features.row(x), [y], w)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another."""
@@ -294,7 +299,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
             work._grow(X.columns)
             work._learn(work._features.table(X), list(y))
 
-    def _learn(self, X: Array, y: list[Any]) -> None:
+    def _learn(self, X: Array, y: list[Any], w: float = 1.0) -> None:
         labels = [label.item() if isinstance(label, np.generic) else label for label in y]
         if not self.learners and labels and isinstance(labels[0], bool) and self.classes is None:
             self._labels = [False, True]
@@ -303,23 +308,23 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
             unknown = [] if takes_all else [label for label in labels if label not in self._labels]
             if unknown:
                 raise ValueError(f"y holds the label {unknown[0]!r}, which is not one of the classes {self._labels}")
-            self._learn_class(None, X, np.array(labels), self._labels or None)
+            self._learn_class(None, X, np.array(labels), self._labels or None, w)
             if takes_all:
                 self._labels = self.learners[None].classes_.tolist()
             return
         for label in dict.fromkeys([*self.learners, *labels]):
             start = 0 if label in self.learners else labels.index(label)
             own = np.array([other == label for other in labels[start:]], dtype=bool)
-            self._learn_class(label, X[start:], own, [False, True])
+            self._learn_class(label, X[start:], own, [False, True], w)
             if label not in self._labels:
                 self._labels.append(label)
 
-    def _learn_class(self, label: Any, X: Array, y: Any, classes: list[Any] | None) -> None:
+    def _learn_class(self, label: Any, X: Array, y: Any, classes: list[Any] | None, w: float) -> None:
         if label in self.learners:
-            self.learners[label].partial_fit(X, y)
+            self.learners[label].partial_fit(X, y, **_weights(w))
             return
         learner = clone(self.model)
-        learner.partial_fit(X, y, classes=classes)
+        learner.partial_fit(X, y, classes=classes, **_weights(w))
         self.learners[label] = learner
 
     def _probabilities(self, X: Array) -> Array:
