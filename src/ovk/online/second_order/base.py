@@ -128,6 +128,12 @@ class SecondOrder(StreamRegressor, saved=False):
         """Prediction (d,) of a row (1, p) that the gate admits; asked only of learners that give a `_row_plan`."""
         raise NotImplementedError
 
+    def _row_forecast(self, ridge: Array, H: Array, vectors: Array) -> Array:
+        """The forecast (d,) of a row from its ridge prediction and leverages (d,) in the eigenvectors of the operator."""
+        z = ridge / (1.0 + np.maximum(H, 0.0)) if self.forecaster == "awv" else ridge
+        # With one output the eigenvector is 1.
+        return self._clipped(z if len(z) == 1 else vectors @ z)
+
     @reads
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict without learning, as if each row came next.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ovk.grams import Gram, Rotated
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
 from ovk.online.shared.row_buffer import LearnedRows
+from ovk.ovkernels import Separable
 
 #: Rows of the factor that are stored, and multiplied, together.
 PANEL = 256
@@ -252,8 +253,64 @@ class KAWV(SecondOrder):
         cross: Array = self.kernel_.gram(self.support_, X).dense()[self.entries_]
         cross /= self.alpha
         if self.roots_ is not None:
-            cross *= self.roots_[self.entries_ // self.n_outputs_, None]
+            assert self.entries_ is not None
+            cross *= self.roots_[self.entries_ // self.n_outputs_][:, None]
         return cross
+
+    # Single rows ------------------------------------------------------------------------------------------------------
+
+    def _row_plan(self) -> tuple[int, Any] | None:
+        """Eigenvectors of the output operator, its groups of outputs, and the eigenvalue of each over alpha."""
+        if self.entries_ is not None or not isinstance(self.kernel_, Separable):
+            return None
+        parts = self.kernel_.gram(self.support_[:1]).rotation()
+        if parts is None or len(parts.grams) != 1:
+            return None
+        eigenvalues = (parts.weights[:, 0] / self.alpha).tolist()
+        return self.n_outputs_, (parts.vectors, list(zip(parts.groups, eigenvalues, strict=True)))
+
+    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+        assert self._gate is not None
+        if len(self.rows_) >= self.max_rows:
+            self._check_capacity(X, y[None])
+        X, y = self._row_in_units(X, y)
+        V, groups = self._gate.plan
+        cross, own = self._row_gram(X)
+        targets, ridge, H = y if len(y) == 1 else y @ V, np.zeros(len(y)), np.zeros(len(y))
+        triangles = list(self.triangles_)
+        for q, ((group, t), triangle) in enumerate(zip(groups, self.triangles_, strict=True)):
+            if triangle is not None:
+                base = np.zeros(triangle.k)
+                triangles[q], ridge[group], H[group] = triangle.after_row(t * cross, t * own, base, targets[group])
+        z = self._row_forecast(ridge, H, V)
+        rows, error = self.rows_._fork(), y - z
+        rows.append(X, y[None])
+        learned = self._with(
+            rows_=rows,
+            triangles_=triangles,
+            roots_=None if self.roots_ is None else np.append(self.roots_, 1.0),
+            t_=self.t_ + 1,
+            cumulative_loss_=self.cumulative_loss_ + float(error @ error),
+        )
+        return learned, self._outputs_of_user(z)
+
+    def _predict_row(self, X: Array) -> Array:
+        assert self._gate is not None
+        V, groups = self._gate.plan
+        cross, own = self._row_gram(self._inputs(X))
+        ridge, H = np.zeros(len(V)), np.zeros(len(V))
+        for (group, t), triangle in zip(groups, self.triangles_, strict=True):
+            if triangle is not None:
+                _, ridge[group], H[group] = triangle.predict_row(t * cross, t * own, np.zeros(triangle.k))
+        return self._outputs_of_user(self._row_forecast(ridge, H, V))
+
+    def _row_gram(self, X: Array) -> tuple[Array, float]:
+        """Scalar kernel of a row (1, p) with the rows so far, (n,), times the roots of their weights, and with itself."""
+        assert isinstance(self.kernel_, Separable)
+        cross = self.kernel_.scalar(X, self.support_)[0]
+        return cross if self.roots_ is None else self.roots_ * cross, float(self.kernel_.scalar.diag(X)[0])
+
+    # Predicting -------------------------------------------------------------------------------------------------------
 
     def _forecast(self, X: Array) -> RidgeForecast:
         d = self.n_outputs_

@@ -298,7 +298,7 @@ class ProjectedLearner(SecondOrder, saved=False):
         assert isinstance(before, BlockRidge)
         assert V is not None
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
-        z = self._row_forecast(values, H)
+        z = self._row_forecast(values, H, V)
         error = y - z
         learned = self._with(
             ridges_=[ridge],
@@ -314,17 +314,11 @@ class ProjectedLearner(SecondOrder, saved=False):
         return learned, self._outputs_of_user(z)
 
     def _predict_row(self, X: Array) -> Array:
-        (ridge,) = self.ridges_
+        (ridge,), V = self.ridges_, self.vectors_
         assert isinstance(ridge, BlockRidge)
+        assert V is not None
         values, H = ridge.predict_row(self.features_.transform(self._inputs(X))[0])
-        return self._outputs_of_user(self._row_forecast(values, H))
-
-    def _row_forecast(self, ridge: Array, H: Array) -> Array:
-        """The forecast (d,) from the ridge prediction and the leverages in the eigenvectors of the operator."""
-        z = ridge / (1.0 + np.maximum(H, 0.0)) if self.forecaster == "awv" else ridge
-        assert self.vectors_ is not None
-        # With one output the eigenvector is 1.
-        return self._clipped(z if len(z) == 1 else self.vectors_ @ z)
+        return self._outputs_of_user(self._row_forecast(values, H, V))
 
     # Predicting -------------------------------------------------------------------------------------------------------
 
