@@ -13,8 +13,8 @@ from ovk._state import State
 from ovk._types import Array, Times
 from ovk.losses import Loss, Squared
 from ovk.losses.thresholds import ThresholdLoss
-from ovk.online.first_order.blocks import Block, BlockInputs, any_loss, fixed_point, squared_loss
-from ovk.online.first_order.recursion import recursion
+from ovk.online.first_order.blocks import Block, BlockInputs, fixed_point, recursion, squared_loss
+from ovk.online.first_order.row_by_row import any_loss
 from ovk.schedules import DistanceOverGradients, Schedule
 
 

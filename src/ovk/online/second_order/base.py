@@ -129,7 +129,7 @@ class SecondOrder(StreamRegressor, saved=False):
         raise NotImplementedError
 
     def _row_forecast(self, ridge: Array, H: Array, vectors: Array) -> Array:
-        """The forecast (d,) of a row from its ridge prediction and leverages (d,) in the eigenvectors of the operator."""
+        """The forecast (d,) of a row from its ridge prediction and leverages (d,) in the operator's eigenvectors."""
         z = ridge / (1.0 + np.maximum(H, 0.0)) if self.forecaster == "awv" else ridge
         # With one output the eigenvector is 1.
         return self._clipped(z if len(z) == 1 else vectors @ z)

@@ -305,7 +305,7 @@ class KAWV(SecondOrder):
         return self._outputs_of_user(self._row_forecast(ridge, H, V))
 
     def _row_gram(self, X: Array) -> tuple[Array, float]:
-        """Scalar kernel of a row (1, p) with the rows so far, (n,), times the roots of their weights, and with itself."""
+        """Scalar kernel of a row (1, p) with the rows so far, times the roots of their weights, and with itself."""
         assert isinstance(self.kernel_, Separable)
         cross = self.kernel_.scalar(X, self.support_)[0]
         return cross if self.roots_ is None else self.roots_ * cross, float(self.kernel_.scalar.diag(X)[0])
