@@ -98,7 +98,9 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("IOKR", "LinkPredictor"), "structured"),
     **dict.fromkeys(("KAWV", "OLOK", "PKAWV", "AutoStream", "AutoStreamClassifier", "Diverged"), "online"),
-    **dict.fromkeys(("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"),
+    **dict.fromkeys(
+        ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
+    ),
     **dict.fromkeys(("load", "save"), "persistence"),
     "progressive": "evaluation",
     "Expansion": "expansion",

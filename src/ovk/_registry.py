@@ -49,7 +49,7 @@ def register(cls: type) -> type:
 
 
 def lookup(name: str) -> type | None:
-    """The class registered under `name`, or None. A package of the fixed list is imported before its names are unknown."""
+    """The class registered under `name`, or None. Its package, if on the fixed list, is imported first."""
     if name not in _CLASSES:
         top = name.split(".")[0]
         _import(FOREIGN.get(top, top))

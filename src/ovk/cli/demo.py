@@ -63,8 +63,8 @@ def command(
     missing = float(np.isnan(stream.target).mean())
     if not as_json:
         out.print(
-            f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. Half-way the function that "
-            "the outputs share moves.\nEvery row is predicted before it is learned.\n"
+            f"{OUTPUTS} related outputs, {rows:,} rows, {missing:.0%} of the labels missing. Half-way the function "
+            "that the outputs share moves.\nEvery row is predicted before it is learned.\n"
         )
     with one_blas_thread(tiles=1):
         results, models = _evaluate(stream)
@@ -97,7 +97,9 @@ def command(
         out.print(f"report: {page} (open it in a browser)", markup=False)
     loaded = "predicts the same after loading" if same else "PREDICTS SOMETHING ELSE after loading"
     out.print(f"model:  {model_file} ({loaded})", markup=False)
-    out.print(f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing). Try it:", markup=False)
+    out.print(
+        f"table:  {file} (hourly readings of {len(STATIONS)} stations, {MISSING:.0%} missing). Try it:", markup=False
+    )
     for line in COMMANDS:
         out.print(f"  {line.format(file)}", markup=False)
 

@@ -14,8 +14,8 @@ def hours():
     rng = np.random.default_rng(0)
     x = np.zeros((240, 2))
     for t in range(239):
-        noise = 0.1 * rng.standard_normal(2)
-        x[t + 1] = [0.3 * x[t, 0] + 2 * np.sin(2 * np.pi * (t + 1) / 24), 0.5 * np.tanh(x[t, 0])] + noise
+        following = np.array([0.3 * x[t, 0] + 2 * np.sin(2 * np.pi * (t + 1) / 24), 0.5 * np.tanh(x[t, 0])])
+        x[t + 1] = following + 0.1 * rng.standard_normal(2)
     return x
 
 

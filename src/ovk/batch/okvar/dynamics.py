@@ -3,8 +3,9 @@
     next state:       x(t+1) = b + h(x(t))
     rate of change:   dx/dt  = b - decay x + h(x)
 
-and, with periods, the waves of `seasons.py` at the time of the next state. h, b and decay live on standardised states, with time counted in steps; the series and states that the methods of
-`FittedDynamics` take and return are in the units of the data.
+and, with periods, the waves of `seasons.py` at the time of the next state. h, b and decay live on standardised states,
+with time counted in steps; the series and states that the methods of `FittedDynamics` take and return are in the units
+of the data.
 """
 
 from __future__ import annotations
@@ -174,8 +175,8 @@ class FittedDynamics:
     ) -> Array:
         """Standardised paths (r, steps, d) that go on from the last states (r, lag, d) and what h sees of them.
 
-        There are as many steps as rows of `season`, (steps, d), which is added to them. With residuals, one of them drawn
-        at random is added after every step.
+        There are as many steps as rows of `season`, (steps, d), which is added to them. With residuals, one of them
+        drawn at random is added after every step.
         """
         (r, _, d), steps = last.shape, len(season)
         x, seen = last[:, -1], view[:, ::-1]

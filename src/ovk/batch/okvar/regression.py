@@ -4,9 +4,10 @@
     increment: (x(t+s) - x(t)) / s     = b - decay x(t) + h(x(t))
     integral:   x(t)                   = a + integral from 0 to t of (b - decay x + h(x))
 
-All three are  Y = W F + E theta - decay O,  F the values of h at some inputs Z: W is the identity for the first two,
-and holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (waves of given
-periods; a constant; one start a of each series), O the values that decay, one column for each variable and only for that variable.
+All three are Y = W F + E theta - decay O, F the values of h at some inputs Z: W is the identity for the first two, and
+holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (waves of given
+periods; a constant; one start a of each series), O the values that decay, one column for each variable and only for
+that variable.
 """
 
 from __future__ import annotations
@@ -149,8 +150,8 @@ def transitions(
     """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
 
     `observed` are the series themselves, `seen` what h sees of them (the same, or a low pass). A pair whose window has
-    a hole or, for next states, whose step is not the usual one is left out. `periods` are those of the waves in E, which
-    are taken at the time of what comes next.
+    a hole or, for next states, whose step is not the usual one is left out. `periods` are those of the waves in E,
+    which are taken at the time of what comes next.
     """
     Z, Y, own, groups, clock = [], [], [], [], []
     for number, (series, view) in enumerate(zip(observed, seen, strict=True)):

@@ -3,8 +3,8 @@
     next state:       x(t+1) = b + S' w(t+1) + h(x(t))
     rate of change:   x(t+1) - x(t) = b + S' w(t+1) - decay x(t) + h(x(t))
 
-w(t) holds cos(2 pi t / p) and sin(2 pi t / p) for each period p. S is not penalised, like the constant b, and a forecast
-knows w as far ahead as it likes. The Jacobian of h, from which networks are read, is not touched by it.
+w(t) holds cos(2 pi t / p) and sin(2 pi t / p) for each period p. S is not penalised, like the constant b, and a
+forecast knows w as far ahead as it needs. The Jacobian of h, from which networks are read, does not contain it.
 """
 
 from __future__ import annotations
