@@ -99,7 +99,7 @@ def test_inspect(ovk, tmp_path):
     assert any(array["shape"][0] == 20 for array in found["arrays"])
     code, _, err = ovk("predict", tmp_path / "m.ovk", series(tmp_path / "t.csv", 50))
     assert code == 4
-    assert "holds a OLOK" in err
+    assert "holds an OLOK" in err
 
 
 def test_datasets(ovk, tmp_path):

@@ -244,3 +244,41 @@ def test_blocks_of_a_further_file_begin_at_multiples_of_their_size(tmp_path):
     with open_records(long) as records:
         assert [len(found.rows) for found in session.continue_with(records)] == [100, 100, 100]
     assert session.head[0] == 100
+
+
+def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
+    """The same rows as in CSV; and a run in two goes leaves the same bytes, whatever part was unfinished."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = series(tmp_path / "t.csv", 700)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for name, more in (("text", []), ("whole", ["--parquet"])):
+        code, _, _ = ovk(
+            "stream", path, *ASK, "--save", tmp_path / f"{name}.ovk", "--predictions", tmp_path / name, *more
+        )
+        assert code == 0
+    table = parquet.read_table(tmp_path / "whole" / "part-000000.parquet")
+    header, first, *_ = (tmp_path / "text" / "part-000000.csv").read_text(encoding="utf-8").splitlines()
+    assert table.column_names == header.split(",")
+    assert [f"{value:.9g}" for value in list(table.slice(0, 1).to_pylist()[0].values())[2:4]] == first.split(",")[2:4]
+    growing = tmp_path / "growing.csv"
+    again = ["--resume", tmp_path / "m.ovk", "--predictions", tmp_path / "parts", "--parquet"]
+    for rows in (470, 700):
+        growing.write_text("".join(lines[: rows + 1]), encoding="utf-8")
+        assert ovk("stream", growing, *(ASK if rows == 470 else []), *again)[0] == 0
+    whole, parts = contents(tmp_path / "whole"), contents(tmp_path / "parts")
+    assert sorted(whole) == sorted(parts)
+    assert all(whole[name] == parts[name] for name in whole if name.endswith(".parquet"))
+
+
+def test_parts_of_the_other_kind_are_refused(ovk, two):
+    before = contents(two / "one-parts")
+    for more, said in ((["--parquet"], "leave --parquet"), ([], "")):
+        code, _, err = ovk(
+            "stream", two / "one.csv", "--resume", two / "one.ovk", "--predictions", two / "one-parts", *more
+        )
+        assert code == (2 if more else 0)
+        assert said in err
+        assert contents(two / "one-parts") == before
+    code, _, err = ovk("stream", two / "one.csv", *ASK, "--parquet", "--predictions", "-")
+    assert code == 2
+    assert "name a folder" in err
