@@ -154,10 +154,10 @@ def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
     assert "ValueError: x" in capsys.readouterr().err
 
 
-def test_wrong_kernels_and_couplings_are_wrong_calls(ovk, tmp_path):
+def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 60)
     for command in (("stream", path), ("fit", path, "--save", tmp_path / "m.ovk")):
-        for option, value in (("--kernel", "foo"), ("--coupling", 1)):
+        for option, value in (("--kernel", "foo"), ("--coupling", 1), ("--format", "xlsx")):
             code, _, err = ovk(*command, "--targets", "a,b", option, value)
             assert code == 2, (command, option)
             assert option in err

@@ -106,7 +106,9 @@ def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_pa
         process.send_signal(number)
         left, err = finish(process)
         assert left == 128 + number
-        found = re.search(r"^ovk: interrupted: ([\d,]+) rows are safe in (.*): continue with --resume (.*)\n\Z", err, re.M)
+        found = re.search(
+            r"^ovk: interrupted: ([\d,]+) rows are safe in (.*): continue with --resume (.*)\n\Z", err, re.M
+        )
         assert found, err
         assert found[2] == found[3] == str(model)
         offset = int(found[1].replace(",", ""))

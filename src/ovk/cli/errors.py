@@ -91,4 +91,5 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
         return f"{text}: check the path" if isinstance(error, FileNotFoundError) else text
-    return " ".join(str(error).split()) or type(error).__name__
+    # Functions name their argument first, which nobody has given here.
+    return " ".join(str(error).removeprefix("path: ").split()) or type(error).__name__

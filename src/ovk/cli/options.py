@@ -9,6 +9,10 @@ import typer
 
 from ovk.cli.errors import Exit, Failure
 from ovk.sessions.models import KERNELS
+from ovk.streams.opening import FORMATS as ENDINGS
+
+#: Formats of files that are read.
+FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
 
 File = Annotated[
     str, typer.Argument(help="CSV, JSON lines or Parquet (.gz, .xz, .bz2, .zst too); - is standard input.")
@@ -23,7 +27,23 @@ Features = Annotated[
 Time = Annotated[
     str, typer.Option(help="Columns with the time of a row, such as Date,Time; they become calendar inputs.")
 ]
-Format = Annotated[str, typer.Option("--format", help="csv, jsonl or parquet. [default: by the name of the file]")]
+
+
+def _format(form: str) -> str:
+    """Refuse a format that is not read."""
+    if form and form not in FORMATS:
+        raise Failure(f"--format must be one of {', '.join(FORMATS)}, got {form!r}", Exit.USAGE)
+    return form
+
+
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        callback=_format,
+        help=f"{', '.join(FORMATS)}. [default: by the name and the first bytes of the file]",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Out = Annotated[
     Path | None,
