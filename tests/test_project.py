@@ -110,6 +110,12 @@ def test_a_name_that_ovk_does_not_have_is_an_attribute_error():
     assert set(ovk.__all__) <= set(dir(ovk))
 
 
+@pytest.mark.parametrize("number", range(len(README)))
+def test_every_block_of_the_readme_runs_in_a_new_process(number):
+    """Names load their packages: nothing may depend on what was imported before."""
+    subprocess.run([sys.executable, "-c", README[number]], capture_output=True, check=True)
+
+
 def test_a_model_is_loaded_before_its_package_was_imported(tmp_path):
     path = tmp_path / "model.ovk"
     ovk.save(ovk.structured.Jaccard(), path)

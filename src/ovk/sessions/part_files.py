@@ -44,7 +44,8 @@ class CsvPart:
         file.write(self._content())
 
     def _content(self) -> bytes:
-        return (self._columns.header + "".join(self._text)).encode()
+        header: str = self._columns.header
+        return (header + "".join(self._text)).encode()
 
 
 class ParquetPart:
