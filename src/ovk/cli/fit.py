@@ -28,7 +28,7 @@ from ovk.cli.options import (
     listed,
     whole_numbers,
 )
-from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, table
+from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, shown_numbers, table
 from ovk.persistence import save as save_model
 from ovk.sessions import Fitted, Settings, fit_classes, fit_files, fit_table
 from ovk.streams import open_records, split_files
@@ -135,7 +135,8 @@ def command(
     ]
     table("mean squared error of the rows left out", ["", "model", "mean", "RMSE", "R2"], rows)
     alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(fitted.estimator.alpha))
-    out.print(f"chosen: {fitted.estimator.kernel_!r}, alpha {alphas}", markup=False)
+    kernel = shown_numbers(repr(fitted.estimator.kernel_))
+    out.print(f"chosen: {kernel}, alpha {alphas}", markup=False)
     out.print(f"model: {save}", markup=False)
 
 

@@ -43,4 +43,4 @@ def command(
             model_page(learned, path, model.name)
         else:
             save_picture(model_display(learned), path)
-    out.print(f"picture: {path}", markup=False)
+    out.print(f"{'page' if path.suffix.lower() in PAGE else 'picture'}: {path}", markup=False)
