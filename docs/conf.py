@@ -63,13 +63,20 @@ html_css_files = ["pages.css"]
 # Copied code has no prompts and no output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-# Wide tables need the room of the sidebars.
-html_sidebars = {"api/generated/reproductions": []}
+# Pages without pages below them have nothing to show in a sidebar, and use the room.
+html_sidebars = {
+    page: []
+    for page in (
+        *("install", "quickstart", "coming-from", "contents", "troubleshooting", "glossary", "benchmarks"),
+        *("architecture", "reliability", "versioning", "api/generated/reproductions", "api/generated/benchmarks"),
+    )
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
+    "within_subsection_order": "gallery_order.ByTopic",
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 1e9,

@@ -103,10 +103,10 @@ def _api_page(package: str, name: str, thing: object) -> str:
 
 def benchmark_page(results: Path, page: Path) -> None:
     """The last ``make bench``, as tables."""
-    lines = ["# Benchmarks", ""]
-    lines += ["`make bench` runs ours beside the peers, interleaved, and reports ratios within one run.", ""]
+    lines = ["# The last run of the benchmarks", ""]
+    lines += ["Written by `make bench`. Contenders run interleaved; ratios are within one run.", ""]
     if not results.exists():
-        lines += ["There are no results here: run `make bench`, then `make docs` again.", ""]
+        lines += ["This build of the pages has no run of its own: `make bench`, then `make docs` again.", ""]
         _write(page, "\n".join(lines))
         return
     report = json.loads(results.read_text(encoding="utf-8"))

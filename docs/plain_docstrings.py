@@ -59,9 +59,34 @@ def converted(lines: list[str]) -> list[str]:
     return result
 
 
+def described(lines: list[str]) -> list[str]:
+    """Entries of parameters and attributes whose whole text stands behind the colon, with that text as description.
+
+    Sphinx takes what stands behind the colon for a type. In ``X_fit_ : (n, p) the points x_i`` it is all there is.
+
+    >>> described(["Attributes", "----------", "X_fit_ : (n, p) the points", "alpha : float", "    Weight."])
+    ['Attributes', '----------', 'X_fit_', '    (n, p) the points', 'alpha : float', '    Weight.']
+    """
+    result: list[str] = []
+    inside = False
+    for number, line in enumerate(lines):
+        after = lines[number + 1] if number + 1 < len(lines) else ""
+        if set(after.strip()) == {"-"}:
+            inside = line.strip() in ("Parameters", "Attributes")
+        name, colon, text = line.partition(" : ")
+        entry = inside and colon and _indent(line) == 0 and bool(text.strip())
+        # An indented line that begins in the middle of a sentence goes on with what stands behind the colon.
+        goes_on = after.startswith("    ") and (after.strip()[:1].islower() or text.rstrip().endswith((",", ";")))
+        if entry and (not after.startswith("    ") or goes_on):
+            result += [name, f"    {text}"]
+        else:
+            result.append(line)
+    return result
+
+
 def as_restructured_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """What Sphinx calls for every docstring, before napoleon does."""
-    lines[:] = converted(lines)
+    lines[:] = converted(described(lines))
 
 
 def is_name_of_class(words: str) -> bool:
@@ -75,10 +100,13 @@ def is_name_of_class(words: str) -> bool:
 
 
 def without_false_links(app: object, doctree: Any) -> None:
-    """What Sphinx calls for every page: types of parameters are links only where they name a class."""
+    """What Sphinx calls for every page: attributes are called so, and types are links only where they name a class."""
     from docutils import nodes
     from sphinx.addnodes import pending_xref
 
+    for label in doctree.findall(nodes.field_name):
+        if label.astext() == "Variables":
+            label.children[:] = [nodes.Text("Attributes")]
     for field in doctree.findall(nodes.field):
         for link in list(field.findall(pending_xref)):
             if link.get("refdomain") == "py" and not is_name_of_class(link.get("reftarget", "")):

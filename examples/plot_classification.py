@@ -2,8 +2,8 @@
 Classification with probabilities
 =================================
 
-``OVKClassifierCV()`` chooses kernel and alpha by itself; its probabilities come from scores of rows that were left
-out, so that they can be believed.
+``OVKClassifierCV()`` chooses kernel and alpha by itself. Its probabilities are calibrated on the scores of rows that
+were left out.
 """
 
 import numpy as np
@@ -33,8 +33,8 @@ P = model.predict_proba(new)
 print("right:", (model.predict(new) == truth).mean().round(3))
 
 # %%
-# What was learned, and whether its probabilities are true
-# --------------------------------------------------------
+# What was learned, and how well it is calibrated
+# ------------------------------------------------
 
 figure, (left, right) = pyplot().subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 side = np.linspace(-1, 1, 120)
@@ -45,13 +45,15 @@ mixture = 1 - 0.75 * (1 - model.predict_proba(plane) @ colours)
 left.imshow(mixture.reshape(120, 120, 3), origin="lower", extent=(-1, 1, -1, 1))
 for label, colour in zip(model.classes_, colours, strict=True):
     left.plot(*X[y == label].T, "o", color=colour, markeredgecolor="white", markersize=5, label=label)
-left.set(xlabel="first input", ylabel="second input", title="Probabilities of three classes", xticks=[-1, 0, 1])
+left.set(
+    xlabel="first input", ylabel="second input", title="Predicted probabilities of three classes", xticks=[-1, 0, 1]
+)
 left.legend(fontsize=8, loc="lower left")
 said, right_ones = P.ravel(), (truth[:, None] == model.classes_).ravel()
 bins = np.array_split(np.argsort(said), 12)
-right.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="true probabilities")
+right.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="perfectly calibrated")
 right.plot(
     [said[b].mean() for b in bins], [right_ones[b].mean() for b in bins], "o-", color=BLUE, label="OVKClassifierCV()"
 )
-right.set(xlabel="probability that was said", ylabel="how often it was so", title="Are they true?")
+right.set(xlabel="predicted probability", ylabel="observed frequency", title="Calibration on new points")
 right.legend(fontsize=8)

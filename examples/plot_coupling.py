@@ -58,7 +58,7 @@ for name, model in models.items():
 shown = [0, 2, 5]
 figure, axes = pyplot().subplots(3, 2, figsize=(10, 6.4), sharex=True, sharey="row", layout="constrained")
 for column, (title, name) in enumerate(
-    {"outputs apart": "outputs apart", "outputs coupled": "mixed effect, omega by leave-one-out"}.items()
+    {"learned separately": "outputs apart", "learned together": "mixed effect, omega by leave-one-out"}.items()
 ):
     whole = PredictionDisplay.from_estimator(models[name], X, seen, plot=False)
     names = [f"output {q}" for q in shown]
@@ -66,4 +66,4 @@ for column, (title, name) in enumerate(
     display.plot(axes[:, column])
     for panel, q in zip(axes[:, column], shown, strict=True):
         panel.plot(x, truth[:, q], color="black", linewidth=0.8, linestyle=":", zorder=1)
-    axes[0, column].set_title(f"{title}: R² = {models[name].score(X, truth):.2f} (dotted: the truth)", pad=24)
+    axes[0, column].set_title(f"{title}: R² = {models[name].score(X, truth):.2f} (dotted: truth)", pad=24)

@@ -27,6 +27,6 @@ for name, options in {
     error = (model.predict_then_learn(X, y) - y) ** 2
     ax.plot(np.convolve(error, np.full(100, 0.01), mode="valid"), label=f"{name}: {error.mean():.3f}")
     print(f"{name:20} mean squared error {error.mean():.3f}")
-ax.axhline(0.04, color="black", linestyle=":", linewidth=1)
-ax.set(xlabel="row", ylabel="squared error, mean of 100 rows", ylim=(0, 0.8), title="Dotted: the noise")
+ax.axhline(0.04, color="black", linestyle=":", linewidth=1, label="variance of the noise")
+ax.set(xlabel="row", ylabel="squared error, mean of 100 rows", ylim=(0, 0.8), title="The function changes at row 1000")
 _ = ax.legend()

@@ -3,7 +3,7 @@ Random features of operator-valued kernels
 ==========================================
 
 A field without swirls (the slope of a landscape), learned with random Fourier features of the curl-free kernel.
-With more features the approximation approaches the exact solution.
+With more features the approximation approaches the exact solution. Errors are averaged over five draws of the features.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,11 @@ limit = np.sqrt(np.mean((exact.predict(X_test) - slope(X_test)) ** 2))
 sizes = [5, 10, 20, 40, 80, 160]
 errors = []
 for size in sizes:
-    model = PKAWV(CurlFree(Gaussian(1.2)), alpha=0.05, features=OperatorFourier(size), random_state=0).fit(X, Y)
-    errors.append(np.sqrt(np.mean((model.predict(X_test) - slope(X_test)) ** 2)))
+    squares = []
+    for draw in range(5):
+        model = PKAWV(CurlFree(Gaussian(1.2)), alpha=0.05, features=OperatorFourier(size), random_state=draw).fit(X, Y)
+        squares.append(np.mean((model.predict(X_test) - slope(X_test)) ** 2))
+    errors.append(np.sqrt(np.mean(squares)))
     print(f"{size:4} frequencies: error {errors[-1]:.3f} (exact {limit:.3f})")
 
 # %%
@@ -39,7 +42,9 @@ for size in sizes:
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 left.loglog(sizes, errors, "o-", label="random features")
 left.axhline(limit, linestyle=":", color="black", label="exact kernel")
-left.set(xlabel="random frequencies", ylabel="root mean squared error")
+left.set(xlabel="random frequencies", ylabel="root mean squared error", xticks=sizes, xticklabels=sizes)
+left.minorticks_off()
+left.set_yticks([0.03, 0.05, 0.1, 0.2], [0.03, 0.05, 0.1, 0.2])
 left.legend()
 side = np.linspace(-2, 2, 15)
 grid = np.array([(x, y) for y in side for x in side])

@@ -1,13 +1,13 @@
 """
 A field, its parts, and its outliers
-======================================
+====================================
 
-Vectors were observed at 250 points; sixty in a hundred are outliers that have nothing to do with the field. A robust
-`VectorField` tells them from the rest, and gives the field and its curl-free and divergence-free parts.
+Vectors were observed at 250 points, but 60% of them are outliers that have nothing to do with the field. A robust
+`VectorField` finds the outliers, and returns the field with its curl-free and divergence-free parts.
 """
 
 # %%
-# The data: `inlier` is what the fit should find out.
+# The data; `inlier` marks what the fit should find.
 
 import matplotlib.pyplot as plt
 
@@ -21,11 +21,13 @@ found, true = model.inliers_, sample.inlier
 print(f"precision {(found & true).sum() / found.sum():.3f}, recall {(found & true).sum() / true.sum():.3f}")
 
 # %%
-# The field with the vectors that were taken for observations of it, its stream lines, and its two parts.
+# The learned field with the observations that were kept, its stream lines, and its two parts.
 
 figure, axes = plt.subplots(2, 2, figsize=(11, 9.5), layout="constrained")
 VectorFieldDisplay.from_estimator(model, sample.data, sample.target, ax=axes[0, 0])
 VectorFieldDisplay.from_estimator(model, style="stream", ax=axes[0, 1])
 VectorFieldDisplay.from_estimator(model, part="curl-free", ax=axes[1, 0])
 VectorFieldDisplay.from_estimator(model, part="div-free", ax=axes[1, 1])
-plt.show()
+titles = ("field, with the observations", "stream lines", "curl-free part", "divergence-free part")
+for ax, title in zip(axes.flat, titles, strict=True):
+    ax.set_title(title)

@@ -89,10 +89,39 @@ HEAVY = {
 }
 
 
-def test_importing_ovk_imports_nothing_heavy_that_scikit_learn_does_not():
-    code = "import sys, sklearn.base; before = set(sys.modules); import ovk; print(*(set(sys.modules) - before))"
+def modules_loaded_by(statement):
+    code = f"import sys, sklearn.base; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not HEAVY & set(run.stdout.split())
+    return set(run.stdout.split())
+
+
+def test_importing_ovk_loads_none_of_its_parts():
+    loaded = {name for name in modules_loaded_by("import ovk") if name.startswith("ovk")}
+    assert loaded == {"ovk", "ovk._startup", "ovk._version"}
+
+
+def test_the_names_of_ovk_load_nothing_heavy_that_scikit_learn_does_not():
+    assert not HEAVY & modules_loaded_by("from ovk import *")
+
+
+def test_a_name_that_ovk_does_not_have_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'OVKRigde'"):
+        _ = ovk.OVKRigde
+    assert set(ovk.__all__) <= set(dir(ovk))
+
+
+@pytest.mark.parametrize("number", range(len(README)))
+def test_every_block_of_the_readme_runs_in_a_new_process(number):
+    """Names load their packages: nothing may depend on what was imported before."""
+    subprocess.run([sys.executable, "-c", README[number]], capture_output=True, check=True)
+
+
+def test_a_model_is_loaded_before_its_package_was_imported(tmp_path):
+    path = tmp_path / "model.ovk"
+    ovk.save(ovk.structured.Jaccard(), path)
+    code = f"import ovk.persistence; print(type(ovk.persistence.load({str(path)!r})).__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "Jaccard"
 
 
 def test_every_class_can_be_loaded_by_name():

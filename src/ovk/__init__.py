@@ -1,44 +1,52 @@
-"""ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels."""
+"""ovk: learning functions with vector, curve, graph and other structured outputs, with operator-valued kernels.
 
-from ovk import _startup  # noqa: F401, I001  before everything that takes long
-from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
+Importing this package loads none of its parts: a name below loads the package that it lives in when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ovk import _startup  # noqa: F401  before everything that takes long
 from ovk._version import __version__
-from ovk.batch import (
-    OKVAR,
-    FunctionalRidge,
-    FunctionalRidgeCV,
-    GradientMetric,
-    MovKL,
-    MovKLClassifier,
-    MovKLCV,
-    MultiTaskSVC,
-    MultiTaskSVR,
-    OperatorRidge,
-    OutputKernelRidge,
-    OVKClassifier,
-    OVKClassifierCV,
-    OVKRidge,
-    OVKRidgeCV,
-    VectorField,
-    tune,
-)
-from ovk.evaluation import progressive
-from ovk.expansion import Expansion
-from ovk.online import (
-    KAWV,
-    OLOK,
-    PKAWV,
-    AutoStream,
-    AutoStreamClassifier,
-    Diverged,
-    NoveltyDetector,
-    OLOKClassifier,
-    OnlineMovKL,
-    OnlineOperator,
-    PKAWVClassifier,
-)
-from ovk.persistence import load, save
-from ovk.structured import IOKR, LinkPredictor
+
+if TYPE_CHECKING:
+    from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
+    from ovk.batch import (
+        OKVAR,
+        FunctionalRidge,
+        FunctionalRidgeCV,
+        GradientMetric,
+        MovKL,
+        MovKLClassifier,
+        MovKLCV,
+        MultiTaskSVC,
+        MultiTaskSVR,
+        OperatorRidge,
+        OutputKernelRidge,
+        OVKClassifier,
+        OVKClassifierCV,
+        OVKRidge,
+        OVKRidgeCV,
+        VectorField,
+        tune,
+    )
+    from ovk.evaluation import progressive
+    from ovk.expansion import Expansion
+    from ovk.online import (
+        KAWV,
+        OLOK,
+        PKAWV,
+        AutoStream,
+        AutoStreamClassifier,
+        Diverged,
+        NoveltyDetector,
+        OLOKClassifier,
+        OnlineMovKL,
+        OnlineOperator,
+        PKAWVClassifier,
+    )
+    from ovk.persistence import load, save
+    from ovk.structured import IOKR, LinkPredictor
 
 __all__ = [
     "IOKR",
@@ -85,3 +93,31 @@ __all__ = [
     "structured",
     "tune",
 ]
+
+#: Where the names above live that are neither packages nor batch estimators.
+_HOMES = {
+    **dict.fromkeys(("IOKR", "LinkPredictor"), "structured"),
+    **dict.fromkeys(("KAWV", "OLOK", "PKAWV", "AutoStream", "AutoStreamClassifier", "Diverged"), "online"),
+    **dict.fromkeys(
+        ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
+    ),
+    **dict.fromkeys(("load", "save"), "persistence"),
+    "progressive": "evaluation",
+    "Expansion": "expansion",
+}
+_PACKAGES = ("curves", "features", "grams", "kernels", "operators", "ovkernels", "solvers", "structured")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _PACKAGES:
+        return import_module(f"ovk.{name}")
+    found = getattr(import_module(f"ovk.{_HOMES.get(name, 'batch')}"), name)
+    # Found without this function from now on.
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,12 +9,16 @@ Packages add their own rules, so `kernels` need not know that a kernel times an 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
 from ovk._params import constructor_call
 
 _RULES: dict[tuple[str, type, type], Callable[[Any, Any], Any]] = {}
+
+#: Packages with rules. Whoever has a kernel and an operator need not have imported what their product is.
+PACKAGES = ("ovk.kernels", "ovk.ovkernels")
 
 
 def rule(symbol: str, left: type, right: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -31,11 +35,20 @@ def combine(symbol: str, a: Any, b: Any) -> Any:
     """Apply the rule for the nearest pair of base classes, or return `NotImplemented`."""
     # Rules are about floats: integers and numpy's numbers become one.
     a, b = (float(x) if isinstance(x, Real) else x for x in (a, b))
-    for left in type(a).__mro__[:-1]:
-        for right in type(b).__mro__[:-1]:
+    found = _nearest(symbol, type(a), type(b))
+    if found is None:
+        for package in PACKAGES:
+            import_module(package)
+        found = _nearest(symbol, type(a), type(b))
+    return NotImplemented if found is None else found(a, b)
+
+
+def _nearest(symbol: str, one: type, other: type) -> Callable[[Any, Any], Any] | None:
+    for left in one.__mro__[:-1]:
+        for right in other.__mro__[:-1]:
             if (symbol, left, right) in _RULES:
-                return _RULES[symbol, left, right](a, b)
-    return NotImplemented
+                return _RULES[symbol, left, right]
+    return None
 
 
 #: How strongly the parts of an expression hang together: K1 & K2, K1 + K2, k * T, and what needs no parentheses.

@@ -5,8 +5,14 @@ from __future__ import annotations
 import importlib
 from contextlib import suppress
 
-#: Packages of ovk whose classes stand in files and which ``import ovk`` leaves out, since few programs need them.
-LATER = ("ovk.sessions", "ovk.serving")
+#: Packages of ovk whose classes stand in files. Each is imported when a file first names one of its classes.
+PACKAGES = (
+    *("losses", "penalties", "schedules", "curves", "kernels", "operators", "ovkernels", "solvers", "features"),
+    *("expansion", "batch", "online", "structured", "streams", "evaluation", "sessions", "serving"),
+)
+
+#: The package that registers classes of another library.
+FOREIGN = {"sklearn": "kernels"}
 
 _CLASSES: dict[str, type] = {}
 
@@ -43,15 +49,22 @@ def register(cls: type) -> type:
 
 
 def lookup(name: str) -> type | None:
-    """The class registered under `name`, or None. Packages of the fixed list are imported before a name is unknown."""
+    """The class registered under `name`, or None. Its package, if on the fixed list, is imported first."""
     if name not in _CLASSES:
-        for package in LATER:
-            # A package that needs another one which is not installed has no classes here.
-            with suppress(ImportError):
-                importlib.import_module(package)
+        top = name.split(".")[0]
+        _import(FOREIGN.get(top, top))
     return _CLASSES.get(name)
+
+
+def _import(package: str) -> None:
+    # A package that needs another one which is not installed has no classes here.
+    if package in PACKAGES:
+        with suppress(ImportError):
+            importlib.import_module(f"ovk.{package}")
 
 
 def registered() -> list[type]:
     """All classes that a file may name."""
+    for package in PACKAGES:
+        _import(package)
     return list(_CLASSES.values())

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -11,6 +13,7 @@ import ovk as package
 from household import series
 from ovk import OLOK, save
 from ovk.cli import errors
+from ovk.cli.demo_file import COMMANDS, write_demo_table
 from ovk.persistence import load
 
 
@@ -96,7 +99,7 @@ def test_inspect(ovk, tmp_path):
     assert any(array["shape"][0] == 20 for array in found["arrays"])
     code, _, err = ovk("predict", tmp_path / "m.ovk", series(tmp_path / "t.csv", 50))
     assert code == 4
-    assert "holds a OLOK" in err
+    assert "holds an OLOK" in err
 
 
 def test_datasets(ovk, tmp_path):
@@ -110,11 +113,27 @@ def test_datasets(ovk, tmp_path):
 def test_demo(ovk, tmp_path):
     code, out, _ = ovk("demo", "--rows", 400, "--out", tmp_path)
     assert code == 0
-    assert "the same predictions" in out
+    assert "predicts the same after loading" in out
+    assert "Coupling the outputs lowers the error" in out
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "ovk demo" in page
     assert "://" not in page
     assert load(tmp_path / "demo.ovk").predict(np.zeros((1, 2))).shape == (1, 6)
+
+
+def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monkeypatch):
+    write_demo_table(tmp_path / "demo.csv")
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [block] = [block for block in re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL) if "ovk demo" in block]
+    for line in [*(one.format("demo.csv") for one in COMMANDS), *block.splitlines()[1:]]:
+        program, *arguments = line.split()
+        assert program == "ovk"
+        code, out, _ = ovk(*arguments)
+        assert code == 0, line
+        assert "below that of 'last value'" in out or arguments[0] == "forecast"
+    for name in ("report.html", "stations.html", "forecast.png", "model.ovk"):
+        assert (tmp_path / name).stat().st_size > 1000
 
 
 def test_demo_for_machines(ovk, tmp_path, monkeypatch):
@@ -135,10 +154,10 @@ def test_an_error_of_ours_is_called_so(monkeypatch, capsys):
     assert "ValueError: x" in capsys.readouterr().err
 
 
-def test_wrong_kernels_and_couplings_are_wrong_calls(ovk, tmp_path):
+def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
     path = series(tmp_path / "t.csv", 60)
     for command in (("stream", path), ("fit", path, "--save", tmp_path / "m.ovk")):
-        for option, value in (("--kernel", "foo"), ("--coupling", 1)):
+        for option, value in (("--kernel", "foo"), ("--coupling", 1), ("--format", "xlsx")):
             code, _, err = ovk(*command, "--targets", "a,b", option, value)
             assert code == 2, (command, option)
             assert option in err

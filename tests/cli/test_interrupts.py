@@ -123,7 +123,9 @@ def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_pa
         process.send_signal(number)
         left, err = finish(process)
         assert left == 128 + number
-        found = re.search(r"^ovk: interrupted: ([\d,]+) rows are safe in (.*): go on with --resume (.*)\n\Z", err, re.M)
+        found = re.search(
+            r"^ovk: interrupted: ([\d,]+) rows are safe in (.*): continue with --resume (.*)\n\Z", err, re.M
+        )
         assert found, err
         assert found[2] == found[3] == str(model)
         offset = int(found[1].replace(",", ""))
@@ -179,7 +181,7 @@ def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
     feed(process, lines)
     wait_for((parts / "part-000001.csv").exists, process)
     process.send_signal(signal.SIGINT)
-    assert finish(process) == (130, "ovk: interrupted: nothing was saved; with --save the run could go on\n")
+    assert finish(process) == (130, "ovk: interrupted: nothing was saved; with --save the run could be continued\n")
     # Within the warm-up there is nothing to save either.
     model = tmp_path / "m.ovk"
     process = start("stream", "-", *ASK, "--resume", model)

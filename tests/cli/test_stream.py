@@ -106,11 +106,11 @@ def test_more_rows_later(ovk, tmp_path):
     path.write_text("".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "900 rows read, 200 of them now" in out
+    assert "900 rows read, 200 of them in" in out
     assert load(model).evaluator.n_rows == 900
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "0 of them now" in out
+    assert "0 of them in" in out
 
 
 def test_resuming_what_does_not_fit(ovk, tmp_path):

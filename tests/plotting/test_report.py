@@ -63,9 +63,9 @@ def test_everything_is_in_it_and_nothing_outside(page):
     assert not found.open
     assert found.ids == [
         "summary",
+        "recent",
         "errors",
         "drift",
-        "recent",
         "calibration",
         "structure",
         "growth",

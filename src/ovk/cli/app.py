@@ -20,13 +20,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Learn functions with several outputs, with operator-valued kernels, from a file or a stream.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 unusable data, 4 unusable model file, 5 missing package, "
-    "130 interrupted, 143 terminated. Set OVK_TRACEBACK to see where an error came from.",
+    help="Learn to predict several related outputs, with missing values, from a file or a stream. Start with: ovk demo",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable data, 4 unusable model file, 5 missing package, "
+    "130 interrupted, 143 terminated. Set the environment variable OVK_TRACEBACK to see where an error came from.",
 )
 
-for command in (demo, stream, fit, predict, forecast, plot, merge, serve, inspect, datasets):
-    app.command(command.NAME)(command.command)
+#: The commands, each with what the list of commands says of it, short enough not to be cut.
+COMMANDS = {
+    demo: "Compare learners on a generated stream.",
+    stream: "Learn a file of any length, row by row.",
+    fit: "Learn a table that fits in memory.",
+    predict: "Predict the rows of a file, with intervals.",
+    forecast: "Forecast the next rows, with intervals.",
+    plot: "Draw what a model has learned.",
+    merge: "Merge models learned from parts of the data.",
+    serve: "Serve models over HTTP.",
+    inspect: "Show what is in a model file.",
+    datasets: "List the public data sets that ovk can load.",
+}
+for command, words in COMMANDS.items():
+    app.command(command.NAME, short_help=words)(command.command)
 
 
 def _version(wanted: bool) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ovk.cli.output import number, out, print_bad_rows, print_columns, table
 from ovk.evaluation import ClassScores
+from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.sessions import ClassSession, FittedClasses
 
 #: What is told of each learner: name, and attribute of `ClassScores`.
@@ -22,9 +21,6 @@ SCORES = {
 
 #: Most classes whose recalls are told.
 SHOWN = 12
-
-#: A class this much rarer than its equal share makes the accuracy say little.
-RARE = 0.2
 
 
 def class_session_summary(session: ClassSession) -> dict[str, Any]:
@@ -44,7 +40,7 @@ def class_session_summary(session: ClassSession) -> dict[str, Any]:
         **_scores(learners, result.classes.tolist()),
         "alarms": list(result.drift.alarms),
         "columns": session.preparation.describe(),
-        "conclusion": conclusion(learners, result.classes.tolist()),
+        "conclusion": class_conclusion(learners, result.classes.tolist()),
     }
 
 
@@ -60,7 +56,7 @@ def class_table_summary(fitted: FittedClasses) -> dict[str, Any]:
         "unreadable_rows": fitted.n_bad,
         "faults": [{"row": row, "fault": fault} for row, fault in fitted.faults],
         "columns": fitted.preparation.describe(),
-        "conclusion": conclusion(fitted.scores, labels),
+        "conclusion": class_conclusion(fitted.scores, labels),
     }
 
 
@@ -105,24 +101,4 @@ def _print_scores(title: str, learners: Sequence[ClassScores], classes: Any) -> 
     order = sorted(range(len(labels)), key=lambda k: -counts[k])[:SHOWN]
     rows = [[labels[k], f"{int(counts[k]):,}", number(recall[k])] for k in order]
     table("classes: rows tested, and share of them that was found", ["", "rows", "recall"], rows)
-    out.print(conclusion(learners, labels), markup=False)
-
-
-def conclusion(learners: Sequence[ClassScores], labels: Sequence[str]) -> str:
-    """One sentence: how the model compares with its best baseline, and what to look at."""
-    model = learners[0]
-    counts = model.confusion.sum(axis=1)
-    if not counts.sum():
-        return "No row with a known label was tested: nothing can be said of the model yet."
-    best = max(learners[1:], key=lambda one: one.accuracy)
-    said = f"The model is right in {model.accuracy:.1%} of the rows"
-    rare = int(np.where(counts > 0, counts, np.inf).argmin())
-    note = ""
-    if counts[rare] < RARE * counts.sum() / max((counts > 0).sum(), 1):
-        note = f" {labels[rare]!r} is rare: look at kappa, AUC and its recall ({model.recall[rare]:.0%})."
-    if model.accuracy > best.accuracy:
-        return f"{said}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
-    cure = "the inputs say little about the classes, or they drift"
-    if model.log_loss < best.log_loss:
-        cure = "but its probabilities are better (log loss), so decide by these with the costs of your errors"
-    return f"{said}, {best.name!r} in {best.accuracy:.1%}; {cure}.{note}"
+    out.print(class_conclusion(learners, labels), markup=False)

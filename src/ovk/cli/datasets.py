@@ -11,7 +11,7 @@ NAME = "datasets"
 
 
 def command(data: Data = None, as_json: Json = False) -> None:
-    """List the data sets that are known: which are found, and where their publishers offer the others."""
+    """List the public data sets that ovk can load: which are found on this machine, and where to get the others."""
     found = available(data)
     if as_json:
         print_json(
@@ -40,6 +40,6 @@ def command(data: Data = None, as_json: Json = False) -> None:
     missing = [entry for name, entry in CATALOGUE.items() if not found[name]]
     for entry in missing:
         files = ", ".join(file.path for file in entry.files)
-        out.print(f"{entry.name}: {entry.publisher} offers it ({entry.obtain}); put it as {files}", markup=False)
+        out.print(f"{entry.name}: {entry.publisher} offers it ({entry.obtain}); save it as {files}", markup=False)
     if missing:
-        out.print("\nName the folder with --data or the variable OVK_DATA.")
+        out.print("\nSay which folder holds them with --data or the environment variable OVK_DATA.")

@@ -67,14 +67,23 @@ def explain(error: BaseException) -> tuple[str, Exit]:
     if isinstance(error, (ChangedClass, CorruptFile, NewerFormat, UnknownClass)):
         return sentence(error), Exit.MODEL
     if isinstance(error, MemoryError):
-        return "there is not enough memory: take fewer columns, or a smaller block", Exit.DATA
+        return "there is not enough memory: use fewer columns or a smaller --block", Exit.DATA
     if isinstance(error, (OSError, ValueError)):
         return sentence(error), Exit.DATA
     return (
-        f"{type(error).__name__}: {sentence(error)}; this is an error of ovk, please report it with what the same "
-        f"command prints when the variable {VARIABLE} is set",
+        f"{type(error).__name__}: {sentence(error)}; this is an error of ovk: please report it with the output of the "
+        f"same command when the environment variable {VARIABLE} is set",
         Exit.FAILED,
     )
+
+
+def article(name: str) -> str:
+    """A class with its article.
+
+    >>> article("OVKRidge"), article("Session")
+    ('an OVKRidge', 'a Session')
+    """
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
 
 
 def sentence(error: BaseException) -> str:
@@ -82,4 +91,5 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}"
         return f"{text}: check the path" if isinstance(error, FileNotFoundError) else text
-    return " ".join(str(error).split()) or type(error).__name__
+    # Functions name their argument first, which nobody has given here.
+    return " ".join(str(error).removeprefix("path: ").split()) or type(error).__name__

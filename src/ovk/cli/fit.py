@@ -28,7 +28,7 @@ from ovk.cli.options import (
     listed,
     whole_numbers,
 )
-from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, table
+from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, shown_numbers, table
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
 from ovk.sessions import Fitted, Settings, fit_classes, fit_files, fit_table
@@ -43,10 +43,10 @@ SCHEDULER = 30
 def command(
     file: File,
     targets: Targets,
-    save: Annotated[Path, typer.Option(help="Where to keep the model.")],
+    save: Annotated[Path, typer.Option(help="File for the model.")],
     features: Features = None,
     time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
-    lags: Annotated[str, typer.Option(help="Outputs of so many rows before become inputs, such as 1,2,60.")] = "",
+    lags: Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")] = "",
     kernel: Annotated[
         str, typer.Option(help="auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.")
     ] = "auto",
@@ -55,10 +55,10 @@ def command(
     ] = None,
     landmarks: Annotated[
         int | None,
-        typer.Option(help="For files beyond memory (and patterns of files): points that stand for all.", min=1),
+        typer.Option(help="For files larger than memory (and patterns of files): number of landmark points.", min=1),
     ] = None,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask cluster that reads the files.")] = "",
-    workers: Annotated[int, typer.Option(help="Or so many processes of this machine.", min=0)] = 0,
+    workers: Annotated[int, typer.Option(help="Number of processes on this machine that read the files.", min=0)] = 0,
     horizon: Horizon = 24,
     classify: Classify = False,
     max_bad: MaxBad = 0.2,
@@ -68,9 +68,11 @@ def command(
 ) -> None:
     """Learn a table that fits in memory: ridge regression with kernel, alpha and coupling chosen by leave-one-out.
 
-    A fifth of the rows is left out of a first fit: its errors are shown, and make the intervals of `ovk predict`. With
-    --landmarks, --scheduler or --workers files of any size are read in parts, in three passes and bounded memory.
-    With --classify the target holds classes, and kernel ridge classification tells their probabilities.
+    A fifth of the rows is left out of a first fit. The errors on these rows are shown, and give the intervals of
+    `ovk predict`. With --landmarks, --scheduler or --workers, files of any size are read in parts, in three passes and
+    bounded memory. With --classify the target holds classes, and their probabilities are learned.
+
+    Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
     names = listed(targets)
     if not names:
@@ -137,7 +139,8 @@ def command(
     ]
     table("mean squared error of the rows left out", ["", "model", "mean", "RMSE", "R2"], rows)
     alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(fitted.estimator.alpha))
-    out.print(f"chosen: {fitted.estimator.kernel_!r}, alpha {alphas}", markup=False)
+    kernel = shown_numbers(repr(fitted.estimator.kernel_))
+    out.print(f"chosen: {kernel}, alpha {alphas}", markup=False)
     out.print(f"model: {save}", markup=False)
 
 

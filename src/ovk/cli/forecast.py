@@ -25,21 +25,21 @@ def command(
     model: Annotated[Path, typer.Argument(help="A model of `ovk stream` or `ovk fit` with --lags or --time.")],
     steps: Annotated[int, typer.Option(help="Rows to forecast.", min=1)] = 24,
     inputs: Annotated[
-        str, typer.Option(help="A file of the rows to come, with the inputs that are neither lags nor the calendar.")
+        str, typer.Option(help="File of the next rows, with the inputs that are neither lags nor dates.")
     ] = "",
     level: Level = 0.9,
     save: Out = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the forecast behind the last rows (.png, .svg, .pdf).")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the last rows and the forecast (.png, .svg, .pdf).")] = None,
     form: Format = "",
     as_json: Json = False,
 ) -> None:
     """Forecast the rows that follow those a model has learned, with intervals and dates, as CSV or JSON lines.
 
-    Every forecast is a lag of those after it, and the calendar goes on at the step of the last rows. The interval of
-    step h comes from the errors of forecasts h rows ahead that were made while learning, for as many steps as
-    --horizon of `ovk stream` or `ovk fit` says (24 by default).
+    Each forecast serves as a lag for the following ones, and dates continue at the step of the last rows. The interval
+    of step h comes from the errors of forecasts h rows ahead that were tested while learning, for as many steps as the
+    --horizon of `ovk stream` or `ovk fit` (24 by default).
+
+    Example: ovk forecast model.ovk --steps 24 --plot forecast.png
     """
     check_level(level)
     check_place(save)
@@ -68,6 +68,6 @@ def command(
         cure = (
             f"learn with --horizon {steps} to know them all"
             if horizon < steps
-            else "too few rows were learned to test forecasts so far ahead"
+            else "too few rows were learned to test forecasts that far ahead"
         )
         err.print(f"intervals are known for {bounded} of {steps} steps: {cure}", markup=False)

@@ -17,7 +17,7 @@ NAME = "inspect"
 
 
 def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")], as_json: Json = False) -> None:
-    """Show what is in a model file, without building it or reading its arrays."""
+    """Show what is in a model file, without building the model or reading its arrays."""
     with blaming(Exit.MODEL):
         contents = inspect(file)
     if as_json:

@@ -19,19 +19,20 @@ NAME = "merge"
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(help="Model files, at least two, of the same settings and features.")],
+    files: Annotated[list[Path], typer.Argument(help="At least two model files with the same settings and features.")],
     to: Annotated[Path, typer.Option("--save", help="Where to write the merged model.")],
     as_json: Json = False,
 ) -> None:
-    """Merge models that were learned from parts of the data, exactly, into the model of all of them.
+    """Merge models learned from parts of the data into the model of all the data, exactly.
 
-    Parts of a stream, such as the partitions of a topic, are learned by `ovk stream`, all but the first of them with
-    --like FIRST.ovk. The parts stay as they are and can go on: merge again whenever a model of all is wanted.
+    Learn each part of a stream, such as the partitions of a topic, with `ovk stream`, all but the first with
+    --like FIRST.ovk. The parts are not changed and can continue to learn; merge them again whenever you need a model of
+    everything.
     """
     if len(files) < 2:
         raise Failure(f"there is only {files[0]}: give at least two models to merge", Exit.USAGE)
     if to in files:
-        raise Failure(f"--save {to} is one of the parts, which would be lost: give another name", Exit.USAGE)
+        raise Failure(f"--save {to} would overwrite one of the parts: give another name", Exit.USAGE)
     with blaming(Exit.MODEL):
         models = [load(file) for file in files]
         for file, model in zip(files, models, strict=True):

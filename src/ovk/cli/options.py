@@ -9,6 +9,10 @@ import typer
 
 from ovk.cli.errors import Exit, Failure
 from ovk.sessions.models import KERNELS
+from ovk.streams.opening import FORMATS as ENDINGS
+
+#: Formats of files that are read.
+FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
 
 File = Annotated[
     str, typer.Argument(help="CSV, JSON lines or Parquet (.gz, .xz, .bz2, .zst too); - is standard input.")
@@ -20,27 +24,46 @@ Targets = Annotated[str, typer.Option(help="Output columns, separated by commas.
 Features = Annotated[
     str | None, typer.Option(help='Input columns, separated by commas; "" for none. [default: all others]')
 ]
-Time = Annotated[str, typer.Option(help="Columns with the time of a row (Date,Time): calendar inputs.")]
-Format = Annotated[str, typer.Option("--format", help="csv, jsonl or parquet. [default: by the name of the file]")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Time = Annotated[
+    str, typer.Option(help="Columns with the time of a row, such as Date,Time; they become calendar inputs.")
+]
+
+
+def _format(form: str) -> str:
+    """Refuse a format that is not read."""
+    if form and form not in FORMATS:
+        raise Failure(f"--format must be one of {', '.join(FORMATS)}, got {form!r}", Exit.USAGE)
+    return form
+
+
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        callback=_format,
+        help=f"{', '.join(FORMATS)}. [default: by the name and the first bytes of the file]",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Write to this file instead of standard output; Parquet if it ends in .parquet."),
 ]
-Level = Annotated[float, typer.Option(help="How often an interval should hold the outcome.")]
+Level = Annotated[float, typer.Option(help="Probability with which an interval should contain the outcome.")]
 Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets. [default: the variable OVK_DATA]")]
 
 
-Classify = Annotated[
-    bool, typer.Option("--classify", help="The target holds classes: words, or whole numbers of few values.")
-]
+Classify = Annotated[bool, typer.Option("--classify", help="The target holds classes: words, or a few whole numbers.")]
 MaxBad = Annotated[
-    float, typer.Option(help="Share of rows that cannot be read, or only in part, that is an error.", min=0, max=1)
+    float,
+    typer.Option(help="Stop with an error if more than this share of the rows has unreadable cells.", min=0, max=1),
 ]
 Horizon = Annotated[
-    int, typer.Option(help="With --lags: rows ahead for which forecasts are tested (`ovk forecast`).", min=0)
+    int, typer.Option(help="With --lags: how many rows ahead forecasts are tested, for `ovk forecast`.", min=0)
 ]
-WarnBad = Annotated[float, typer.Option(help="Share of such rows that is worth a warning.", min=0, max=1)]
+WarnBad = Annotated[
+    float, typer.Option(help="Warn if more than this share of the rows has unreadable cells.", min=0, max=1)
+]
 
 
 def check_kernel(kernel: str, coupling: float | None) -> None:
@@ -49,7 +72,8 @@ def check_kernel(kernel: str, coupling: float | None) -> None:
         raise Failure(f"--kernel must be one of {', '.join(KERNELS)}, got {kernel!r}", Exit.USAGE)
     if coupling is not None and not 0 <= coupling < 1:
         raise Failure(
-            f"--coupling must be from 0 to below 1, got {coupling:g}: at 1 all outputs would agree", Exit.USAGE
+            f"--coupling must be at least 0 and below 1, got {coupling:g}: at 1 all outputs would be the same",
+            Exit.USAGE,
         )
 
 

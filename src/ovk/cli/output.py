@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -70,6 +71,16 @@ def number(value: float) -> str:
     ('0.1235', '-')
     """
     return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def shown_numbers(text: str) -> str:
+    """A text with its long decimals rounded to four digits, on one line.
+
+    >>> shown_numbers("Gaussian(1.731665427282619) * MixedEffect(0.5)")
+    'Gaussian(1.732) * MixedEffect(0.5)'
+    """
+    rounded = re.sub(r"\d+\.\d{5,}", lambda match: f"{float(match[0]):.4g}", text)
+    return " ".join(rounded.split())
 
 
 def print_json(content: Any) -> None:

@@ -21,14 +21,14 @@ def command(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     save: Annotated[
         Path | None,
-        typer.Option("--out", help="Where to: .png, .svg, .pdf or .html. [default: the model's name with .png]"),
+        typer.Option("--out", help="File to write: .png, .svg, .pdf or .html. [default: the model's name with .png]"),
     ] = None,
 ) -> None:
-    """Draw what there is to see of a model, into a picture or a page.
+    """Draw what a model has learned, as a picture or a page.
 
-    Of `ovk stream` and `ovk fit`: predictions beside outcomes, errors over time, coverage of the intervals, relevance
-    of the inputs; a page (.html) also shows which outputs go together. Of OVKRidgeCV the errors of its candidates, of
-    MovKL the weights of its kernels, of OKVAR its series.
+    For models of `ovk stream` and `ovk fit`: predictions and outcomes, errors over time, coverage of the intervals, and
+    the relevance of the inputs; a page (.html) also shows which outputs are related. For OVKRidgeCV the errors of its
+    candidates, for MovKL the weights of its kernels, for OKVAR its series.
     """
     from ovk.plotting.display import check_picture, save_picture
     from ovk.plotting.models import model_display, model_page
@@ -43,4 +43,4 @@ def command(
             model_page(learned, path, model.name)
         else:
             save_picture(model_display(learned), path)
-    out.print(f"picture: {path}", markup=False)
+    out.print(f"{'page' if path.suffix.lower() in PAGE else 'picture'}: {path}", markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.errors import Exit, Failure, article, blaming
 from ovk.cli.options import File, Format, Json, Level, Out, check_level
 from ovk.cli.output import err
 from ovk.cli.prediction_files import check_place, write_predictions
@@ -28,10 +28,10 @@ def command(
 ) -> None:
     """Predict the rows of a file, each output with an interval, as CSV (JSON lines with --json).
 
-    Of classes the label is predicted, with the probabilities of all.
+    A model of classes predicts labels and the probabilities of all classes. Nothing is learned. If the model uses
+    lags, they are taken from the outputs in the file. Rows from standard input (-) are answered as they arrive.
 
-    Nothing is learned. Where the model uses lags, outputs that stand in the file serve as such. From standard input
-    (-) every row is answered as it comes.
+    Example: ovk predict soil.ovk new-places.csv --out predictions.csv
     """
     check_level(level)
     check_place(save)
@@ -44,9 +44,7 @@ def command(
         found = (predictor.predict(batch, level) for batch in records.batches(4096))
         write_predictions(found, columns, save, as_json=as_json)
     if predictor.n_bad:
-        err.print(
-            f"{predictor.n_bad:,} rows could not be read, or only in part (a cell that cannot be read is missing)"
-        )
+        err.print(f"{predictor.n_bad:,} rows could not be read, or only in part (an unreadable cell counts as missing)")
 
 
 def load_table_model(path: Path) -> Fitted | FittedClasses | Session:
@@ -56,6 +54,6 @@ def load_table_model(path: Path) -> Fitted | FittedClasses | Session:
     if isinstance(learned, (Fitted, FittedClasses, Session)):
         return learned
     raise Failure(
-        f"{path} holds a {type(learned).__name__}, not a table that was learned: load it in Python (ovk.load)",
+        f"{path} holds {article(type(learned).__name__)}, which was not learned from a table: use ovk.load in Python",
         Exit.MODEL,
     )

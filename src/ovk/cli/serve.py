@@ -18,33 +18,33 @@ _DEFAULT = Limits()
 
 
 def command(
-    models: Annotated[list[Path], typer.Argument(help="Files of models, served under their names.")],
-    host: Annotated[str, typer.Option(help="Address to listen at; others than this machine's own need --tokens.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.", min=0, max=65535)] = 8080,
+    models: Annotated[list[Path], typer.Argument(help="Model files, served under their names.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; one that other machines can reach needs --tokens.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8080,
     data: Annotated[
-        Path | None, typer.Option(help="Folder for logs and checkpoints; without it nothing is learned.")
+        Path | None, typer.Option(help="Folder for logs and checkpoints; without it the service only predicts.")
     ] = None,
     shadow: Annotated[
         list[str] | None,
-        typer.Option(help="File of a learner that sees the same rows; with several models MODEL=FILE."),
+        typer.Option(help="Model file that learns the same rows for comparison; with several models MODEL=FILE."),
     ] = None,
     tokens: Annotated[
         Path | None, typer.Option(help="File of bearer tokens, lines such as: predict,learn TOKEN")
     ] = None,
-    max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1024)] = _DEFAULT.body,
-    max_rows: Annotated[int, typer.Option(help="Most rows of a request.", min=1)] = _DEFAULT.rows,
-    queue: Annotated[int, typer.Option(help="Most requests that wait to be learned.", min=1)] = _DEFAULT.queue,
-    timeout: Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)] = _DEFAULT.seconds,
+    max_body: Annotated[int, typer.Option(help="Largest request in bytes.", min=1024)] = _DEFAULT.body,
+    max_rows: Annotated[int, typer.Option(help="Most rows per request.", min=1)] = _DEFAULT.rows,
+    queue: Annotated[int, typer.Option(help="Most requests that may wait to be learned.", min=1)] = _DEFAULT.queue,
+    timeout: Annotated[float, typer.Option(help="Most seconds that a request may take.", min=0.1)] = _DEFAULT.seconds,
     checkpoint: Annotated[int, typer.Option(help="Rows between two checkpoints.", min=1)] = _DEFAULT.checkpoint_rows,
     checkpoint_seconds: Annotated[
         float, typer.Option(help="Most seconds between two checkpoints.", min=0.1)
     ] = _DEFAULT.checkpoint_seconds,
     label_seconds: Annotated[
-        float, typer.Option(help="Seconds that a prediction waits for its label.", min=0)
+        float, typer.Option(help="How many seconds a prediction waits for its label.", min=0)
     ] = _DEFAULT.label_seconds,
-    keep_log: Annotated[bool, typer.Option(help="Keep the log as a whole, beyond checkpoints.")] = False,
+    keep_log: Annotated[bool, typer.Option(help="Keep the log of learned rows after checkpoints.")] = False,
     access_log: Annotated[bool, typer.Option(help="Log every request.")] = False,
 ) -> None:
     """Serve models over HTTP: predictions, learning that survives a kill, metrics, and a page at /.
@@ -55,8 +55,8 @@ def command(
     """
     if tokens is None and not is_loopback(host):
         raise Failure(
-            f"--host {host} can be reached by others: give a file of --tokens, or leave out --host to serve this "
-            "machine alone",
+            f"--host {host} can be reached from other machines: give a file of tokens with --tokens, or leave out "
+            "--host to serve this machine only",
             Exit.USAGE,
         )
     shadows: dict[str, list[Path]] = {}
@@ -87,4 +87,6 @@ def command(
     try:
         serve(app, host, port, access_log=access_log)
     except OSError as error:
-        raise Failure(f"{error.strerror}: give another --port, or stop who uses it", Exit.USAGE) from error
+        raise Failure(
+            f"{error.strerror}: choose another --port, or stop the program that uses it", Exit.USAGE
+        ) from error

@@ -57,10 +57,10 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     result = session.result()
     rate = found["rows_this_run"] / max(found["seconds"], 1e-9)
     before = f" after {session.earlier:,} of earlier files" if session.earlier else ""
+    now = f", {found['rows_this_run']:,} of them" if found["rows_this_run"] != session.offset else ""
     out.print(
-        f"{session.offset:,} rows read{before}, {found['rows_this_run']:,} of them now in {found['seconds']:.1f} s "
-        f"({rate:,.0f} a second, {found['peak_memory_mb']:,.0f} MB at most); the first {result.untested:,} were the "
-        "warm-up"
+        f"{session.offset:,} rows read{before}{now} in {found['seconds']:.1f} s ({rate:,.0f} a second, at most "
+        f"{found['peak_memory_mb']:,.0f} MB of memory); the first {result.untested:,} rows were the warm-up"
     )
     if isinstance(session, ClassSession):
         print_class_session(session, warn_bad)

@@ -46,39 +46,46 @@ def command(
     targets: Targets = "",
     features: Features = None,
     time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
-    lags: Annotated[str, typer.Option(help="Outputs of so many rows before become inputs, such as 1,2,60.")] = "",
+    lags: Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")] = "",
     model: Annotated[str, typer.Option(help=f"{_MODELS}.")] = "auto",
     kernel: Annotated[str, typer.Option(help="gaussian, laplacian, matern or linear.")] = "gaussian",
     coupling: Annotated[
-        float | None, typer.Option(help="How much the outputs have in common, from 0 to below 1.", min=0, max=1)
+        float | None,
+        typer.Option(help="How much the outputs have in common, from 0 to below 1. [default: chosen]", min=0, max=1),
     ] = None,
-    warm_up: Annotated[int, typer.Option(help="Rows for scaling and bandwidth, learned but not tested.", min=2)] = 1000,
+    warm_up: Annotated[
+        int, typer.Option(help="First rows, which set scaling and kernel width; they are not tested.", min=2)
+    ] = 1000,
     block: Annotated[int, typer.Option(help="Rows read at a time.", min=1)] = 4096,
     checkpoint: Annotated[int, typer.Option(help="Rows between two checkpoints.", min=1)] = 100_000,
-    save: Annotated[Path | None, typer.Option(help="Where to keep the model, written at every checkpoint.")] = None,
+    save: Annotated[Path | None, typer.Option(help="File for the model, written at every checkpoint.")] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Go on with this model, behind the rows that it has learned.")
+        Path | None, typer.Option(help="Continue this model after the rows of the file that it has learned.")
     ] = None,
     continue_with: Annotated[
-        Path | None, typer.Option(help="Go on with this model at the first row of another file with the same columns.")
+        Path | None, typer.Option(help="Continue this model with another file that has the same columns.")
     ] = None,
     like: Annotated[
         Path | None,
-        typer.Option(help="Begin with the columns, scaling and features of this model, to be merged with it later."),
+        typer.Option(help="Start with the columns, scaling and features of this model, to merge with it later."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (HTML) to this file.")] = None,
     predictions: Annotated[
         str,
-        typer.Option(help="Folder for all predictions, in parts; - prints them; nats://host/SUBJECT publishes them."),
+        typer.Option(help="Folder for the predictions, in parts; - prints them, nats://host/SUBJECT publishes them."),
     ] = "",
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for new rows of a broker, until Ctrl-C.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write the parts of --predictions as Parquet.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="With a broker: wait for new rows until Ctrl-C.")] = False,
     id_column: Annotated[
-        str, typer.Option(help="Column of a broker's rows that tells them apart: a row that comes again is dropped.")
+        str, typer.Option(help="With a broker: column that identifies a row; repeated rows are dropped.")
     ] = "",
-    id_memory: Annotated[int, typer.Option(help="How many ids are remembered.", min=1)] = 100_000,
-    columns: Annotated[str, typer.Option(help="Names of the columns of a broker's CSV lines.")] = "",
+    id_memory: Annotated[int, typer.Option(help="With --id-column: how many ids are remembered.", min=1)] = 100_000,
+    columns: Annotated[str, typer.Option(help="With a broker: column names of CSV lines without a header.")] = "",
     accept_gap: Annotated[
-        bool, typer.Option("--accept-gap", help="Go on where a broker no longer has messages that were not learned.")
+        bool,
+        typer.Option(
+            "--accept-gap", help="With a broker: continue although it has deleted messages that were not learned."
+        ),
     ] = False,
     classify: Classify = False,
     horizon: Horizon = 24,
@@ -87,12 +94,15 @@ def command(
     form: Format = "",
     as_json: Json = False,
 ) -> None:
-    """Predict every row of a file before learning from it: any length, bounded memory, no look-ahead.
+    """Learn a file of any length, in bounded memory: every row is predicted before the model learns from it.
 
-    Cells that cannot be read are counted and taken as missing, rows that cannot be read are counted and left out;
-    missing outputs are learned around. Words and dates become
-    inputs by themselves. With --save the run can be killed at any moment and goes on with --resume: no row is learned
-    twice or lost. Ctrl-C and SIGTERM save what was learned; a second one gives up at once.
+    Numbers, words and dates are recognised. Missing inputs are filled in, missing outputs are skipped; cells and rows
+    that cannot be read are counted and reported.
+
+    With --save, the run can be killed at any time and continued with --resume: no row is lost or learned twice.
+    Ctrl-C and SIGTERM save what was learned; a second signal stops at once.
+
+    Example: ovk stream power.csv --targets kitchen,laundry --time Date,Time --lags 1,2 --save model.ovk
     """
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
@@ -113,6 +123,8 @@ def command(
         classify=classify,
     )
     _check_places(save, resume, continue_with, like, report, predictions)
+    if parquet and (predictions in ("", "-") or is_address(predictions)):
+        raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
     settings = _settings_to_start_with(asked, context, resume, continue_with, like)
     start = time.perf_counter()
     place = save or resume or continue_with
@@ -132,6 +144,7 @@ def command(
                     continue_with=continue_with,
                     like=like,
                     predictions=predictions or None,
+                    parquet=parquet,
                     watch=display.show,
                     stop=stop,
                 )
@@ -189,9 +202,9 @@ def _settings_to_start_with(
     if path is None or (path == resume and not resume.exists()):
         if asked.targets:
             if path is not None:
-                err.print(f"there is no {path} yet: beginning at the first row", markup=False)
+                err.print(f"there is no {path} yet: starting at the first row", markup=False)
             return asked
-        missing = f"there is no model {path} yet: to begin one, give" if path else "name the output columns with"
+        missing = f"there is no model {path} yet: to start one, give" if path else "name the output columns with"
         raise Failure(f"{missing} --targets, such as --targets a,b,c", Exit.USAGE)
     with blaming(Exit.MODEL):
         kept = load_session(path).settings
@@ -204,7 +217,7 @@ def _settings_to_start_with(
     if differing:
         found = ", ".join(f"{_OPTIONS[name]} {_shown(getattr(kept, name))}" for name in differing)
         raise Failure(
-            f"{path} was learned with other settings ({found}), which it keeps when it goes on: leave out "
+            f"{path} was learned with other settings ({found}), which it keeps when it continues: leave out "
             f"{' and '.join(_OPTIONS[name] for name in differing)}, or start anew without it",
             Exit.USAGE,
         )
@@ -223,8 +236,8 @@ def _shown(value: Any) -> str:
 def _interrupted(error: KeyboardInterrupt, place: Path | None) -> str:
     """What is safe after an interruption, and how to go on."""
     if place is None:
-        return "interrupted: nothing was saved; with --save the run could go on"
-    cure = f"go on with --resume {place}"
+        return "interrupted: nothing was saved; with --save the run could be continued"
+    cure = f"continue with --resume {place}"
     if isinstance(error, Interrupted) and error.saved is not None:
         return f"interrupted: {error.saved:,} rows are safe in {place}: {cure}"
     if not place.exists():
@@ -247,14 +260,14 @@ def _check_places(
         other = "--like" if resume is None else "--resume"
         raise Failure(f"{other} and --continue-with exclude each other: give one of them", Exit.USAGE)
     if like is not None and like in (save, resume):
-        raise Failure(f"--like {like} is the model to begin like: give the new one another name", Exit.USAGE)
+        raise Failure(f"--like {like} is the model to start like: give the new one another name", Exit.USAGE)
     files = {"--save": save, "--report": report, "--resume": resume, "--continue-with": continue_with}
     for option, path in files.items():
         if path is not None and path.is_dir():
             raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
         if path is not None and not path.absolute().parent.is_dir():
             raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
-    for path, purpose in ((continue_with, "continue with"), (like, "begin like")):
+    for path, purpose in ((continue_with, "continue with"), (like, "start like")):
         if path is not None and not path.exists():
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
     if predictions not in ("", "-") and Path(predictions).exists() and not Path(predictions).is_dir():

@@ -8,8 +8,9 @@ from html import escape
 import numpy as np
 
 from ovk.evaluation import ClassificationResult
+from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
-from ovk.plotting.drift import DRIFT, DriftDisplay
+from ovk.plotting.drift import drift_section
 from ovk.plotting.page import figure, grid, number, section, table
 
 #: Scores of the table, with the attribute of `ClassScores`, and whether the largest is the best.
@@ -28,7 +29,7 @@ def class_sections(result: ClassificationResult, notes: Sequence[str], seconds: 
         section("summary", "In short", _short(result, notes, seconds)),
         section(
             "errors",
-            "Accuracy as the stream went",
+            "Accuracy along the stream",
             grid(
                 [
                     figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
@@ -38,9 +39,7 @@ def class_sections(result: ClassificationResult, notes: Sequence[str], seconds: 
         ),
         section("classes", "The classes", _classes(result)),
     ]
-    if len(result.drift.rows) > 1:
-        shown = figure(DriftDisplay.from_result(result), "Losses of late, alarms and experts")
-        parts.insert(2, section("drift", "Drift", DRIFT + shown))
+    parts.insert(2, drift_section(result))
     return parts
 
 
@@ -59,7 +58,8 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
         best = np.nanmax(values) if largest else np.nanmin(values)
         cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values.tolist()]
         rows.append([name, *cells])
-    text = "".join(f"<p>{escape(fact)}</p>" for fact in facts)
+    said = class_conclusion(learners, [str(label) for label in result.classes])
+    text = f'<p class="lead">{escape(said)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
     return text + table("Scores, the best in bold", ["", *(escape(one.name) for one in learners)], rows)
 
 

@@ -57,6 +57,17 @@ def save_picture(display: Display, path: Path) -> None:
     pyplot().close(display.figure_)
 
 
+def plain_log_ticks(axis: Any) -> None:
+    """Numbers such as 0.02 and 0.05 at the ticks of a logarithmic axis, not 2 x 10^-2, where it spans few decades."""
+    from matplotlib import ticker
+
+    low, high = axis.get_view_interval()
+    if low > 0 and high < 1e3 * low:
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(ticker.NullFormatter())
+
+
 def shortened(name: str, most: int = 28) -> str:
     """A name that fits beside an axis: a long one keeps its beginning and its end.
 

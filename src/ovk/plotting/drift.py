@@ -9,6 +9,7 @@ import numpy as np
 
 from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
 from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display
+from ovk.plotting.page import figure, section
 
 #: Most experts with a band of their own, those that weigh most; the others are one band.
 SHOWN = 6
@@ -20,16 +21,29 @@ OUTPUTS = len(LINES)
 BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
 
 #: What a report says of the picture.
-DRIFT = (
-    "<p>Above, the loss of the rows since the point before; a broken line is an alarm of the test of Page and Hinkley, "
-    "where losses rose. Below, which experts a learner of several trusted, and how many rows it looked back on: "
-    "a short window follows a change.</p>"
+LOSSES = (
+    "Each point of the curve is the mean loss of the rows since the point before it. Dashed vertical lines are alarms "
+    "of the Page-Hinkley test: losses have risen."
 )
+EXPERTS = (
+    " Below it, how much weight each expert had, and how many rows the learner effectively looked back on: the window "
+    "shrinks when the data change."
+)
+
+
+def drift_section(result: ProgressiveResult | ClassificationResult) -> str:
+    """The section of a report about drift; empty where the stream was too short."""
+    if result.drift is None or len(result.drift.rows) < 2:
+        return ""
+    text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
+    return section(
+        "drift", "Drift", f"<p>{text}</p>" + figure(DriftDisplay.from_result(result), "Recent losses and alarms")
+    )
 
 
 @dataclass(eq=False, repr=False)
 class DriftDisplay(Display):
-    """Losses of late with alarms; for `AutoStream` also the weights of the experts and the effective window.
+    """Recent losses with alarms; for `AutoStream` also the weights of the experts and the effective window.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._types import Array
-from ovk.plotting.display import Display
+from ovk.plotting.display import Display, plain_log_ticks
 
 #: Line styles, so that curves can be told apart without colour.
 STYLES = ("-", "--", "-.", ":")
@@ -68,6 +68,7 @@ class LeaveOneOutDisplay(Display):
         ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
         ax.set_xscale("log")
         ax.set_yscale("log")
+        plain_log_ticks(ax.yaxis)
         ax.set_xlabel("alpha")
         ax.set_ylabel("mean squared left-out error")
         ax.legend(fontsize=8)

@@ -33,8 +33,8 @@ def write_page(path: str | Path, title: str, parts: Sequence[str]) -> Path:
 def relevance_section(relevance: Mapping[str, float]) -> str:
     """How much each column matters, in words and bars."""
     text = (
-        "<p>How far predictions move when the values of a column are exchanged between rows. It shows what the model "
-        "uses, not what causes what.</p>"
+        "<p>How much the predictions change when the values of a column are shuffled between rows. This shows what the "
+        "model uses, not what causes what.</p>"
     )
     display = RelevanceDisplay(dict(relevance)).plot()
     return section("relevance", "Which inputs matter", text + grid([figure(display, "Relevance of each column")]))

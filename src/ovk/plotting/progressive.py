@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ovk._types import Array
 from ovk.evaluation import ProgressiveResult, Regret
-from ovk.plotting.display import BLUE, LINES, Display, shortened
+from ovk.plotting.display import BLUE, LINES, Display, plain_log_ticks, shortened
 
 #: Means of fewer outcomes are not drawn: they say nothing, and would stretch the axes.
 FEWEST = 5
@@ -119,6 +119,8 @@ class ProgressiveErrorDisplay(Display):
             panel.plot(self.rows, curves[:, q], **LINES[k % len(LINES)], label=name, zorder=3 - 0.1 * k)
         panel.set_xscale(_scale(self.rows))
         panel.set_yscale(_scale(np.concatenate([curves[:, q] for curves in self.errors.values()])))
+        if panel.get_yscale() == "log":
+            plain_log_ticks(panel.yaxis)
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.xaxis.set_minor_formatter("")
         panel.set_title(shortened(self.titles[q], 44), fontsize=10)

@@ -14,7 +14,7 @@ from ovk._version import __version__
 from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
 from ovk.plotting.class_report import class_sections
 from ovk.plotting.display import pyplot
-from ovk.plotting.drift import DRIFT, DriftDisplay
+from ovk.plotting.drift import drift_section
 from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.page import figure, grid, number, relevance_section, section, table, write_page
@@ -87,15 +87,14 @@ def report(
         parts = class_sections(result, notes, seconds)
     else:
         recent = _kept(result) if recent is None else recent
+        last, *others = recent_sections(recent, result.outputs) if recent is not None and len(recent.Y) else [""]
         parts = [
             section("summary", "In short", _short(result, notes, seconds)),
-            section("errors", "Errors as the stream went", _errors(result)),
+            last,
+            section("errors", "Errors along the stream", _errors(result)),
+            drift_section(result),
+            *others,
         ]
-        if result.drift is not None and len(result.drift.rows) > 1:
-            shown = figure(DriftDisplay.from_result(result), "Losses of late, alarms and experts")
-            parts.append(section("drift", "Drift", DRIFT + shown))
-        if recent is not None and len(recent.Y):
-            parts += recent_sections(recent, result.outputs)
     if relevance:
         parts.append(relevance_section(relevance))
     if isinstance(result, ProgressiveResult) and result.support_rows is not None:
@@ -136,7 +135,7 @@ def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | Non
         best = min(known) if known else None
         cells = [f"<b>{number(error)}</b>" if error == best else number(error) for error in errors]
         rows.append([escape(output), *cells])
-    return text + table("Mean squared errors, the least in bold", ["output", *map(escape, names)], rows)
+    return text + table("Mean squared errors, the smallest in bold", ["output", *map(escape, names)], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:
@@ -156,7 +155,7 @@ def _errors(result: ProgressiveResult) -> str:
 def recent_sections(recent: Recent, outputs: Sequence[str]) -> list[str]:
     """What the last rows tell: predictions and outcomes, intervals, and which outputs go together."""
     return [
-        section("recent", "The last rows", _last_rows(recent, outputs)),
+        section("recent", "Predictions and outcomes of the last rows", _last_rows(recent, outputs)),
         section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
         section("structure", "Which outputs go together", _structure(recent, outputs)),
     ]
@@ -175,8 +174,8 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        "<p>Around every prediction, an interval was drawn from the errors before it; this is how often the outcome "
-        "fell inside. Below the line, intervals were too narrow.</p>"
+        "<p>Every prediction had an interval, computed from the errors before it. The curves show how often the "
+        "outcome fell inside: below the diagonal the intervals were too narrow, above it too wide.</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
     return text + grid(
@@ -197,8 +196,8 @@ def _structure(recent: Recent, outputs: Sequence[str]) -> str:
     left = OutputStructureDisplay(errors, names).plot()
     left.ax_.set_title("Correlation of the errors", fontsize=10)
     text = (
-        "<p>What is correlated in the outcomes can help each other's predictions; what is still correlated in the "
-        "errors was not used.</p>"
+        "<p>Outputs whose outcomes are correlated can help to predict each other. Correlation that is left in the "
+        "errors is information that the model has not used.</p>"
     )
     return text + grid(
         [

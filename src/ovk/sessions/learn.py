@@ -39,6 +39,7 @@ def learn(
     continue_with: str | Path | None = None,
     like: Session | str | Path | None = None,
     predictions: str | Path | None = None,
+    parquet: bool = False,
     watch: Callable[[SessionProgress], None] = lambda progress: None,
     stop: StopSignals | None = None,
 ) -> Session:
@@ -61,6 +62,7 @@ def learn(
         them from its first rows, so that the two can be merged (`merge_sessions`)
     predictions : folder for the predictions, in parts, ``-`` to print them, or ``nats://host:4222/SUBJECT`` to publish
         them
+    parquet : write the parts as Parquet files instead of CSV
     watch : called after every block
     stop : an open `StopSignals`: a signal then ends the run after the block at hand, with a checkpoint
 
@@ -98,18 +100,18 @@ def learn(
             session = load_session(place)
             _check_settings(session, settings, place)
             # A wrong folder should be found before hours of rows are read again.
-            parts = (
-                None if predictions is None or continue_with else _parts(predictions, session, save_to, records.label)
-            )
+            parts = None
+            if predictions is not None and not continue_with:
+                parts = _parts(predictions, session, save_to, parquet, records.label)
             learning = session.continue_with(records) if continue_with else session.resume(records)
             if predictions is not None and parts is None:
-                parts = _parts(predictions, session, save_to, records.label)
+                parts = _parts(predictions, session, save_to, parquet, records.label)
         else:
             session, learning = _new_session(records, settings, like)
             parts = (
                 None
                 if predictions is None
-                else _parts(predictions, session, save_to, records.label, resumed=resume is not None)
+                else _parts(predictions, session, save_to, parquet, records.label, resumed=resume is not None)
             )
         try:
             return _run(session, learning, parts, save_to, watch, stop)
@@ -190,9 +192,11 @@ def _check_settings(session: Session, settings: Settings | None, place: str | Pa
 
 
 def _parts(
-    folder: str | Path, session: Session, model: str | Path | None, label: str, *, resumed: bool = True
+    folder: str | Path, session: Session, model: str | Path | None, parquet: bool, label: str, *, resumed: bool = True
 ) -> PredictionSink:
     targets, columns = list(session.settings.targets), session.prediction_columns()
+    if parquet and (str(folder) == STDIN or is_address(str(folder))):
+        raise ValueError(f"Parquet files go into a folder, and predictions go to {folder}: leave parquet out")
     if str(folder) == STDIN:
         return PrintedPredictions(columns)
     if is_address(str(folder)):
@@ -205,6 +209,7 @@ def _parts(
         done=session.parts,
         lines=session.lines,
         model=model,
+        parquet=parquet,
         resumed=resumed,
     )
 

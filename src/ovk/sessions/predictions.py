@@ -17,9 +17,10 @@ from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
 from ovk.persistence.atomic import remove_leftovers, replacing
 from ovk.sessions.columns import PredictionColumns
+from ovk.sessions.part_files import CsvPart, ParquetPart
 from ovk.streams import Batch, Preparation
 
-_NAME = re.compile(r"part-(\d{6})\.csv")
+_NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 
 #: The file that says to which session the parts in a folder belong.
 MANIFEST = "manifest.json"
@@ -114,9 +115,9 @@ class OtherSession(ValueError):
 
 
 class Parts:
-    """A folder of files part-000000.csv, part-000001.csv, ..., each complete or not there.
+    """A folder of files part-000000.csv, part-000001.csv, ... (or .parquet), each complete or not there.
 
-    A line holds the number of a row in its file, its time if it has one, then the predictions, the ends of their
+    A row holds the number of a row in its file, its time if it has one, then the predictions, the ends of their
     intervals and the outcomes. The file manifest.json says which session the parts belong to: nothing in a folder of
     another one is touched.
 
@@ -133,6 +134,7 @@ class Parts:
     done : parts that belong to the state of the session
     lines : lines of the last of them that belong to it, if that is unfinished, or else 0
     model : file of the session
+    parquet : write Parquet files instead of CSV
     resumed : whether parts may be there. If none of them is known to the session, there may be one, left by a run with
         the same `model` that was killed before its first checkpoint
 
@@ -163,28 +165,37 @@ class Parts:
         done: int = 0,
         lines: int = 0,
         model: str | Path | None = None,
+        parquet: bool = False,
         resumed: bool = False,
     ) -> None:
         self.folder, self.done, self.lines = Path(folder), done, lines
-        self._format = PredictionColumns(outputs, outcomes=True) if columns is None else columns
+        self._columns = PredictionColumns(outputs, outcomes=True) if columns is None else columns
+        self._kind = ParquetPart if parquet else CsvPart
         #: Number of the part that is being written.
         self._number = done - 1 if lines else done
         place = None if model is None else os.path.abspath(model)
         numbers = self._numbers()
         if numbers:
             self._check(numbers, session, place, resumed)
-        self._text = [self._unfinished()] if lines and numbers else []
-        if not self._text:
+        self._part: CsvPart | ParquetPart = self._kind(self._columns)
+        if lines and numbers:
+            self._restore()
+        else:
             self.lines = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(str(self.folder))
         manifest = json.dumps({"session": session, "model": place, "outputs": outputs}, indent=2) + "\n"
-        self._write(self.folder / MANIFEST, manifest)
+        with replacing(str(self.folder / MANIFEST)) as file:
+            file.write(manifest.encode())
 
     def _numbers(self) -> list[int]:
-        """Numbers of the parts that are there."""
+        """Numbers of the parts that are there; an error where they are of the other kind."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match)
+        found = [match for match in map(_NAME.fullmatch, names) if match]
+        if any(match[2] != self._kind.ending for match in found):
+            cure = "give --parquet (parquet=True)" if self._kind is CsvPart else "leave --parquet (parquet=True) out"
+            raise OtherSession(f"{self.folder} holds parts of the other kind, such as {found[0][0]}: {cure}")
+        return sorted(int(match[1]) for match in found)
 
     def _check(self, numbers: list[int], session: str, place: str | None, resumed: bool) -> None:
         """Refuse a folder whose parts do not belong to this state of this session."""
@@ -211,43 +222,35 @@ class Parts:
                 f"later state of the model{belongs}; go on with that, or give another folder"
             )
 
-    def _unfinished(self) -> str:
-        """The lines of the unfinished part that belong to the session."""
+    def _restore(self) -> None:
+        """Go on with the rows of the unfinished part that belong to the session."""
         path = self._path()
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        lines = text.removeprefix(self._format.header).splitlines(keepends=True)[: self.lines]
-        if not text.startswith(self._format.header) or len(lines) < self.lines:
+        if not path.exists() or not self._part.restore(path, self.lines):
             raise OtherSession(
                 f"{path} does not hold the {self.lines} predictions that the model knows of: it was removed or "
                 "changed; give another folder"
             )
-        return "".join(lines)
 
     def _path(self) -> Path:
-        return self.folder / f"part-{self._number:06d}.csv"
+        return self.folder / f"part-{self._number:06d}{self._kind.ending}"
 
     def add(self, predictions: Any) -> None:
         """Add predictions to the part that is being written."""
-        self._text.append("".join(self._format.lines(predictions)))
+        self._part.add(predictions)
         self.lines += len(predictions.rows)
 
     def commit(self, *, finished: bool = True) -> None:
         """Write the part, if there is anything in it. An unfinished one is gone on with."""
         if not self.lines:
             return
-        text = self._format.header + "".join(self._text)
         path = self._path()
         # What is there already may be longer, by a run that was killed later than this one is interrupted.
-        if finished or not path.exists() or not path.read_bytes().startswith(text.encode()):
-            self._write(path, text)
+        if finished or not path.exists() or not self._part.begins(path):
+            with replacing(str(path)) as file:
+                self._part.write(file)
         self.done = self._number + 1
         if finished:
-            self._number, self.lines, self._text = self.done, 0, []
+            self._number, self.lines, self._part = self.done, 0, self._kind(self._columns)
 
     def close(self) -> None:
         """Nothing is open between two commits."""
-
-    @staticmethod
-    def _write(path: Path, text: str) -> None:
-        with replacing(str(path)) as file:
-            file.write(text.encode())

@@ -139,7 +139,7 @@ class Instant(Column, kind="instant"):
         return self._clock.read(cells).values[:, 0]
 
     def describe(self) -> str:
-        return "dates and times" + (", the day before the month where they are numbers" if self.day_first else "")
+        return "dates and times" + (" (a date such as 3/4/2024 is the 3rd of April)" if self.day_first else "")
 
 
 def _word(cell: Any) -> str:

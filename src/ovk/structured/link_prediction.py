@@ -26,7 +26,7 @@ THRESHOLD_NODES = 4000
 
 
 class LinkPredictor(Parameters):
-    """Which pairs of nodes are linked: f(u, u') = <h(u), h(u')> > threshold.
+    """Predicts which pairs of nodes are linked: f(u, u') = <h(u), h(u')> > threshold.
 
     Nodes near to each other in the known graph have similar features phi under a kernel of its nodes. Input-output
     kernel regression learns h(u) near phi(u) from what the nodes are like, which also places new nodes.

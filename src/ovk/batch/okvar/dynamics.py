@@ -3,8 +3,9 @@
     next state:       x(t+1) = b + h(x(t))
     rate of change:   dx/dt  = b - decay x + h(x)
 
-h, b and decay live on standardised states, with time counted in steps; the series and states that the methods of
-`FittedDynamics` take and return are in the units of the data.
+and, with periods, the waves of `seasons.py` at the time of the next state. h, b and decay live on standardised states,
+with time counted in steps; the series and states that the methods of `FittedDynamics` take and return are in the units
+of the data.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from ovk._params import check_int, positive
 from ovk._types import Array
 from ovk.batch.okvar.regression import steady, windows
+from ovk.batch.okvar.seasons import waves
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, relaxed
 from ovk.expansion import Expansion
 
@@ -34,6 +36,7 @@ class FittedDynamics:
     lag : number of states that h sees
     memory : time constant, in steps, of the low pass through which h sees them; 0 for none
     units : with which states and times were standardised
+    periods, season : (P,) periods in steps, and (2 P, d) coefficients of their waves
     """
 
     h: Expansion
@@ -43,9 +46,11 @@ class FittedDynamics:
     lag: int
     memory: float
     units: Units
+    periods: Array
+    season: Array
 
     def drift(self, X: Any) -> Array:
-        """The right-hand side at states X (n, d lag): the next state; for other targets the rate of change."""
+        """The right-hand side at states X (n, d lag), without waves: the next state, or the rate of change."""
         Z = self._standard_windows(X)
         values = self._right_hand_side(Z, Z[:, : len(self.decay)])
         if self.target == "next":
@@ -74,7 +79,7 @@ class FittedDynamics:
         known = ~(np.isnan(seen).any(axis=1) | np.isnan(values).any(axis=1))
         result = np.full(values.shape, np.nan)
         if known.any():
-            result[known] = self._step(seen[known], values[known])
+            result[known] = self._step(seen[known], values[known]) + self._waves(series.times[known] + self.units.step)
         return self.units.original(result)
 
     def one_step_pairs(self, series: list[TimeSeries]) -> tuple[Array, Array]:
@@ -93,7 +98,8 @@ class FittedDynamics:
     def forecast(self, series: TimeSeries, steps: int) -> Array:
         """The states that follow a series, (steps, d)."""
         last, view = self._last_states(series)
-        return self.units.original(self._paths(last[None], view[None], steps, None, None)[0])
+        season = self._season_after(series, steps)
+        return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
         """Errors (n, d), in standard units, of the forecasts so many steps ahead from each state that is known.
@@ -117,7 +123,8 @@ class FittedDynamics:
         if len(known) == 0:
             raise ValueError("there are no residuals of whole states to draw from: give smoothing to fill holes")
         last, view = (np.repeat(one[None], check_int(n_paths, "n_paths"), axis=0) for one in self._last_states(series))
-        paths = self._paths(last, view, steps, known - known.mean(axis=0), rng)
+        season = self._season_after(series, steps)
+        paths = self._paths(last, view, season, known - known.mean(axis=0), rng)
         lower, upper = np.quantile(paths, [0.5 * (1 - level), 0.5 * (1 + level)], axis=0)
         return self.units.original(lower), self.units.original(upper)
 
@@ -145,6 +152,14 @@ class FittedDynamics:
             raise ValueError(f"X must end in {self.lag} states in a row without holes to go on from")
         return last, view
 
+    def _waves(self, times: Array) -> Array:
+        """S' w at times in the units of the data, (n, d)."""
+        return np.asarray(waves(times / self.units.step, self.periods) @ self.season)
+
+    def _season_after(self, series: TimeSeries, steps: int) -> Array:
+        """The waves at the steps that follow a series, (steps, d)."""
+        return self._waves(series.times[-1] + self.units.step * np.arange(1, steps + 1))
+
     def _right_hand_side(self, seen: Array, x: Array) -> Array:
         """The next state, or the rate of change, for windows `seen` (n, d lag) and states x (n, d)."""
         values = self.constant + self.h(seen)
@@ -168,17 +183,18 @@ class FittedDynamics:
         return np.stack([self._right_hand_side(seen, x), (x - seen) / self.memory])
 
     def _paths(
-        self, last: Array, view: Array, steps: int, residuals: Array | None, rng: np.random.Generator | None
+        self, last: Array, view: Array, season: Array, residuals: Array | None, rng: np.random.Generator | None
     ) -> Array:
         """Standardised paths (r, steps, d) that go on from the last states (r, lag, d) and what h sees of them.
 
-        With residuals, one of them drawn at random is added after every step.
+        There are as many steps as rows of `season`, (steps, d), which is added to them. With residuals, one of them
+        drawn at random is added after every step.
         """
-        r, _, d = last.shape
+        (r, _, d), steps = last.shape, len(season)
         x, seen = last[:, -1], view[:, ::-1]
         path = np.empty((r, steps, d))
         for k in range(steps):
-            following = self._step(seen.reshape(r, -1), x)
+            following = self._step(seen.reshape(r, -1), x) + season[k]
             if residuals is not None and rng is not None:
                 following = following + residuals[rng.integers(len(residuals), size=r)]
             newest = relaxed(seen[:, 0], x, following, 1.0, self.memory) if self.memory else following

@@ -16,6 +16,7 @@ from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
 from ovk.batch.okvar.regression import SeriesRegression, make_regression
+from ovk.batch.okvar.seasons import checked_periods
 from ovk.batch.okvar.series import TimeSeries, Units, read_series
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
@@ -59,6 +60,10 @@ class OKVAR(NamedOutputs, Parameters):
     memory : float
         Time constant, in steps, of a low pass through which h sees the series: what acts may lag behind what is
         measured, as proteins do behind their mRNA.
+    periods : sequence of numbers, optional
+        Known cycles, such as ``[24, 168]`` for a day and a week of hourly rows, in the units of the times (seconds for
+        dates; rows where no times are given). The constant of each variable then follows a wave of each period, not
+        penalised, which a forecast continues.
     standardize : bool
         Divide each variable by its standard deviation and take its mean off first.
     fit_intercept : bool
@@ -74,6 +79,7 @@ class OKVAR(NamedOutputs, Parameters):
     dual_coef_ : (m, d) coefficients C
     X_fit_ : (m, d lag) inputs x_l, standardised
     intercept_, decay_ : (d,) b and the decays, for standardised variables and time in steps
+    season_ : (2 P, d) cosines, then sines, of the `periods`, for standardised variables; only where there are some
     mean_, scale_ : (d,) with which variables were standardised
     step_ : time between two points
     objective_ : list of the objective after every step
@@ -105,6 +111,8 @@ class OKVAR(NamedOutputs, Parameters):
 
     _state_classes = {"series_": TimeSeries}
 
+    _defaults_for_old_files = {"periods": None}
+
     def __init__(
         self,
         kernel: Any = None,
@@ -118,6 +126,7 @@ class OKVAR(NamedOutputs, Parameters):
         decay: bool = True,
         smoothing: float = 0.0,
         memory: float = 0.0,
+        periods: Any = None,
         standardize: bool = True,
         fit_intercept: bool = True,
         tol: float = 1e-3,
@@ -134,6 +143,7 @@ class OKVAR(NamedOutputs, Parameters):
         self.decay = decay
         self.smoothing = smoothing
         self.memory = memory
+        self.periods = periods
         self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.tol = tol
@@ -192,6 +202,7 @@ class OKVAR(NamedOutputs, Parameters):
             memory=self.memory,
             constant=self.fit_intercept,
             decay=self.decay,
+            periods=self.periods,
         )
 
     def _learn(
@@ -207,6 +218,9 @@ class OKVAR(NamedOutputs, Parameters):
         minimiser = AlternatingMinimiser(coupling, regression, settings)
         solution = minimiser.minimise(B, start)
         theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution))
+        self.__dict__.pop("season_", None)
+        if self.periods is not None:
+            self.season_ = theta[: 2 * len(np.atleast_1d(self.periods))]
         self.intercept_ = theta[-1] if self.fit_intercept else np.zeros(d)
         self.kernel_ = with_operator(kernel, solution.B) if self.learn_operator else kernel
         self.X_fit_, self.dual_coef_ = regression.Z, solution.C
@@ -234,7 +248,11 @@ class OKVAR(NamedOutputs, Parameters):
         """The learned dynamics, from which everything below is computed."""
         check_is_fitted(self)
         h, units = Expansion(self.kernel_, self.X_fit_, self.dual_coef_), Units(self.mean_, self.scale_, self.step_)
-        return FittedDynamics(h, self.intercept_, self.decay_, self.target, self.lag, float(self.memory), units)
+        periods = checked_periods(self.periods, self.step_, self.target)
+        season = self.season_ if len(periods) else np.zeros((0, len(self.decay_)))
+        return FittedDynamics(
+            h, self.intercept_, self.decay_, self.target, self.lag, float(self.memory), units, periods, season
+        )
 
     @property
     def residuals_(self) -> Array:
@@ -243,7 +261,7 @@ class OKVAR(NamedOutputs, Parameters):
         return observed - predicted
 
     def drift(self, X: Any) -> Array:
-        """The learned right-hand side at states X (n, d lag): the next state; for other targets the rate of change."""
+        """The learned right-hand side at states X (n, d lag), without waves: the next state, or the rate of change."""
         return self.dynamics_.drift(X)
 
     def jacobian(self, X: Any = None) -> Array:
@@ -274,6 +292,7 @@ class OKVAR(NamedOutputs, Parameters):
         steps: int,
         X: Any = None,
         *,
+        times: Any = None,
         interval: float | None = None,
         n_paths: int = 500,
         random_state: int | np.random.Generator | None = None,
@@ -284,6 +303,7 @@ class OKVAR(NamedOutputs, Parameters):
         ----------
         steps : how many
         X : (n, d) the series to go on from; by default the one that was learned from, if it was one
+        times : (n,) of X, optional; a model with `periods` counts from time 0 without them
         interval : level of an interval in (0, 1), optional
             From a residual bootstrap: paths in which each step is followed by a residual of the fit, drawn at random.
             It holds the noise of the series, not the uncertainty of h.
@@ -296,7 +316,7 @@ class OKVAR(NamedOutputs, Parameters):
         upper ends
         """
         dynamics = self.dynamics_
-        found = self.series_ if X is None else read_series(self, X, None, None, self.step_)
+        found = self.series_ if X is None else read_series(self, X, None, times, self.step_)
         if len(found) != 1:
             whose = "the model was fitted to" if X is None else "X holds"
             raise ValueError(f"{whose} {len(found)} series: give X, the one to go on from")

@@ -4,9 +4,10 @@
     increment: (x(t+s) - x(t)) / s     = b - decay x(t) + h(x(t))
     integral:   x(t)                   = a + integral from 0 to t of (b - decay x + h(x))
 
-All three are  Y = W F + E theta - decay O,  F the values of h at some inputs Z: W is the identity for the first two,
-and holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (a constant; one
-start a of each series), O the values that decay, one column for each variable and only for that variable.
+All three are Y = W F + E theta - decay O, F the values of h at some inputs Z: W is the identity for the first two, and
+holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (waves of given
+periods; a constant; one start a of each series), O the values that decay, one column for each variable and only for
+that variable.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy import sparse
 
 from ovk._params import check_int, positive
 from ovk._types import Array, Indices, Mask
+from ovk.batch.okvar.seasons import checked_periods, waves
 from ovk.batch.okvar.series import SAME_STEP, TimeSeries, Units, low_passed, smoothed
 
 TARGETS = ("next", "increment", "integral")
@@ -76,6 +78,7 @@ def make_regression(
     memory: float,
     constant: bool,
     decay: bool,
+    periods: Any = None,
 ) -> SeriesRegression:
     """The regression of `OKVAR` with these parameters; an error when the series hold nothing to learn from."""
     check_int(lag, "lag")
@@ -84,6 +87,7 @@ def make_regression(
         raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {target!r}")
     if target == "integral" and lag != 1:
         raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {lag}")
+    cycles = checked_periods(periods, units.step, target)
     observed = [smoothed(units.standardised(one), width) for one in series]
     seen = [low_passed(one, inertia) for one in observed]
     if target == "integral":
@@ -91,7 +95,8 @@ def make_regression(
     else:
         if target == "next":
             _check_steps(series, units.step)
-        found = transitions(observed, seen, lag, 1.0, rates=target == "increment", constant=constant, decay=decay)
+        rates = target == "increment"
+        found = transitions(observed, seen, lag, 1.0, rates=rates, constant=constant, decay=decay, periods=cycles)
     if len(found.Y) == 0:
         lengths = [len(one) for one in series]
         points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
@@ -140,13 +145,15 @@ def transitions(
     rates: bool,
     constant: bool,
     decay: bool,
+    periods: Array,
 ) -> SeriesRegression:
     """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
 
     `observed` are the series themselves, `seen` what h sees of them (the same, or a low pass). A pair whose window has
-    a hole or, for next states, whose step is not the usual one is left out.
+    a hole or, for next states, whose step is not the usual one is left out. `periods` are those of the waves in E,
+    which are taken at the time of what comes next.
     """
-    Z, Y, own, groups = [], [], [], []
+    Z, Y, own, groups, clock = [], [], [], [], []
     for number, (series, view) in enumerate(zip(observed, seen, strict=True)):
         inputs = windows(view.values, lag)[:-1]
         whole: Mask = np.asarray(~np.isnan(inputs).any(axis=1))
@@ -163,9 +170,10 @@ def transitions(
         Z.append(inputs[whole])
         Y.append(target[whole])
         own.append(now[whole])
+        clock.append(series.times[1:][whole])
         groups.append(np.full(int(whole.sum()), number))
     targets = np.concatenate(Y)
-    E = np.ones((len(targets), 1 if constant else 0))
+    E = np.column_stack([waves(np.concatenate(clock), periods), np.ones((len(targets), 1 if constant else 0))])
     decaying = np.nan_to_num(np.concatenate(own)) if decay and rates else None
     return SeriesRegression(np.concatenate(Z), targets, None, E, decaying, np.concatenate(groups))
 

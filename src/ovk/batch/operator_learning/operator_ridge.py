@@ -38,7 +38,7 @@ CALIBRATING, QUANTILES = 200, 401
 
 
 class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
-    """Learns an operator: inputs are functions, outputs are functions, and nothing has to be set.
+    """Learns an operator, with functions as inputs and functions as outputs; nothing has to be set.
 
     Input functions become coordinates, their principal components, stretched by a power of their scales (the decay);
     output functions become coordinates of their own; and between the two stands kernel ridge regression with an

@@ -175,7 +175,7 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
 
 
 class OVKClassifier(RidgeClassifierBase):
-    """Kernel ridge classification, with probabilities from rows that were left out.
+    """Kernel ridge classification, with probabilities calibrated on left-out rows.
 
     Two classes are one output with the targets -1 and 1, more are one output for each class, 1 for the class and -1
     for the rest, which the kernel may couple. Several columns of labels are learned at once, and labels may be missing.

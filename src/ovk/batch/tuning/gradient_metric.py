@@ -16,7 +16,7 @@ from ovk.targets import check_inputs
 
 
 class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
-    """Stretches inputs along directions in which the outputs change, and shrinks the others.
+    """Stretches inputs along the directions in which the outputs change, and shrinks them along the others.
 
     A kernel of |x - z| treats all directions alike; few of them may matter. With f a kernel ridge regression of the
     outputs and J its Jacobian, the average outer product of gradients

@@ -59,7 +59,7 @@ class StageLearner(Transactional, Parameters, saved=False):
 
 
 class AutoStream(StageLearner, StreamRegressor):
-    """Regression from a stream, without settings.
+    """Regression on a stream, without any settings.
 
     Widths, ridge parameters, a metric of the inputs and the points of a dictionary are chosen from the rows seen, after
     20, 60, 200, 600, ..., 60,000 of them. Experts (means, the last value, linear and kernel ridge regressions that

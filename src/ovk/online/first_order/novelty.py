@@ -17,7 +17,7 @@ from ovk.targets import check_inputs
 
 
 class NoveltyDetector(OutlierMixin, Transactional, Parameters):
-    """One-class learning from a stream (NORMA): f is large where inputs have been, and those below a threshold are new.
+    """Novelty detection on a stream (NORMA): f is large where inputs have been seen; below a threshold they are new.
 
     Each row is a gradient step for  max(0, rho - f(x_t)) - nu rho + alpha/2 |f|^2  in f and in the threshold rho, which
     moves until a share nu of the rows, each judged before it is learned, lies below it. At any one time the share of

@@ -22,7 +22,7 @@ from ovk.online.shared.row_buffer import LearnedRows
 
 
 class PKAWV(ProjectedLearner):
-    """The nonlinear ridge forecaster on a few features of the kernel: O(m^2) time a row, whatever their number.
+    """The nonlinear ridge forecaster on m features of the kernel: O(m^2) time a row, however many rows there are.
 
     Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2  over the
     span of the features. How far its regret exceeds that of the exact forecaster (`KAWV`) depends on what the past says
