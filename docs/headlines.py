@@ -145,8 +145,8 @@ HEADLINES = {
             "Navier-Stokes, 1,250 pairs": "Navier-Stokes, n = 1250: OperatorRidge",
         },
         "Published FNO: 0.26, 0.286 and 0.50%; the published kernel method 0.127% from 20,000. From many pairs the "
-        "kernel is ahead, from 1,250 the FNO is, by a factor of two. Burgers and Darcy beside small neural operators on "
-        "the same pairs: their laws differ between papers.",
+        "kernel is ahead, from 1,250 the FNO is, by a factor of two. Burgers and Darcy beside small neural operators "
+        "on the same pairs: their laws differ between papers.",
     ),
     "weather": Headline(
         "movkl",
