@@ -3,11 +3,16 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ovk.datasets import DatasetNotFound
 
 # No window may open in a test.
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# A busy machine is no reason for a test to fail: no deadlines, and no complaint about slow draws.
+settings.register_profile("ovk", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ovk")
 
 
 @pytest.fixture
