@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import ovk
 from memory import peak_memory
 from ovk import OVKClassifier, OVKRidge, OVKRidgeCV
+from ovk.batch.ridge.single_precision import ENTRIES
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
@@ -51,16 +52,16 @@ def test_a_system_that_does_not_converge_is_reported(monkeypatch):
 
 
 def test_it_takes_a_quarter_of_the_memory():
-    rng = np.random.default_rng(1)
-    rows, y = rng.standard_normal((1200, 2)), rng.standard_normal(1200)
+    n, rng = 2000, np.random.default_rng(1)
+    rows, y = rng.standard_normal((n, 2)), rng.standard_normal(n)
 
     def peak(dtype):
         return peak_memory(lambda: OVKRidge(Matern(1.5, 1.0), 1.0, dtype=dtype).fit(rows, y), tries=1)
 
     double, single = peak("float64"), peak("float32")
-    assert double > 1.9 * 8 * 1200**2
+    assert double > 1.9 * 8 * n**2
     # A quarter, and a few rows of the kernel in double precision.
-    assert single < 0.25 * double + 5 * (1 << 20) * 8
+    assert single < 0.25 * double + 8 * 8 * ENTRIES
 
 
 def test_inputs_may_be_sparse_and_outputs_flat():

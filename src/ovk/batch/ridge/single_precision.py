@@ -33,6 +33,8 @@ from ovk.targets import Targets
 
 #: Relative residual at which the iteration stops, and iterations after which it gives up.
 TOLERANCE, MOST_ITERATIONS = 1e-12, 500
+#: Entries of the kernel's matrix that are held in double precision at a time: 2 MiB.
+ENTRIES = 1 << 18
 #: What is added to the diagonal of a factor that rounding has made indefinite, in turn, over sqrt(n) times rounding.
 JITTERS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
@@ -134,7 +136,7 @@ class _System:
         """The lower triangle of A / unit, (n, n) in single precision."""
         n = len(self._roots)
         A = np.zeros((n, n), dtype=np.float32)
-        for rows in row_slices(n, n):
+        for rows in row_slices(n, n, ENTRIES):
             before = slice(0, rows.stop)
             values = self._kernel(self._X[rows], self._X[before])
             A[rows, before] = values * (self._roots[rows, None] * (self._t / self._unit)) * self._roots[before]
@@ -146,7 +148,7 @@ class _System:
         result: Array = self._ridge * B
         if self._t > 0:
             scaled = B * self._roots[:, None]
-            for rows in row_slices(len(B), len(B)):
+            for rows in row_slices(len(B), len(B), ENTRIES):
                 result[rows] += (self._t * self._roots[rows, None]) * (self._kernel(self._X[rows], self._X) @ scaled)
         return result
 
