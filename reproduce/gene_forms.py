@@ -22,8 +22,10 @@ EXPERIMENTS = ("relax", "release", "knock-out", "fluctuate")
 FIRST_SEED = 200
 
 
-def areas(series: list[Array], truth: Array) -> dict[str, float]:
-    """AUROC in per cent of each form, of those that two criteria choose, and of the consensus."""
+def areas(
+    series: list[Array], truth: Array, criteria: tuple[str, ...] = ("bic", "series", "forecast")
+) -> dict[str, float]:
+    """AUROC in per cent of each form, of those that criteria choose, and of the consensus."""
     off = ~np.eye(len(truth), dtype=bool)
     forms = [OKVAR(target=target) for target in TARGETS]
 
@@ -33,7 +35,7 @@ def areas(series: list[Array], truth: Array) -> dict[str, float]:
     found = {
         target: area(form.fit(series).edge_scores(balance=1.0)) for target, form in zip(TARGETS, forms, strict=True)
     }
-    for criterion in ("bic", "forecast"):
+    for criterion in criteria:
         chosen, _ = best_okvar(forms, series, criterion=criterion)
         found[f"chosen by {criterion}"] = found[chosen.target]
     found["consensus over targets"] = area(consensus(OKVAR(), series, over="targets", balance=1.0).scores)

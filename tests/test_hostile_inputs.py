@@ -104,7 +104,7 @@ def test_predictions_beyond_the_range_of_numbers_are_refused_by_row(name):
         model.predict(far)
 
 
-@pytest.mark.parametrize("name", ["MovKL", "OperatorRidge"])
+@pytest.mark.parametrize("name", ["MovKL", "OperatorRidge", "OnlineOperator"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_learned_beyond_the_range_of_numbers_is_refused_and_leaves_the_model(name):
     model = unfitted(name).fit(X, Y)
@@ -116,10 +116,15 @@ def test_what_is_learned_beyond_the_range_of_numbers_is_refused_and_leaves_the_m
 
 def test_outputs_whose_squares_vanish_are_named_with_the_cure():
     with pytest.raises(ValueError, match=r"outputs are too small for their squares .* scale y"):
-        ovk.OutputKernelRidge().fit(X, 1e-170 * Y)
+        ovk.OutputKernelRidge().fit(X, 1e-160 * Y)
 
 
 def test_landmarks_and_a_linear_kernel_at_any_scale():
     for scale in (1e-150, 1e140):
         model = ovk.OVKRidge(Linear(), landmarks=5, random_state=0).fit(scale * X, Y)
         assert np.isfinite(model.predict(scale * X)).all()
+
+
+def test_functions_of_any_size_have_the_same_components():
+    model, tiny = (ovk.OperatorRidge(Gaussian(1.0), 0.1).fit(X, size * Y) for size in (1.0, 1e-160))
+    np.testing.assert_allclose(tiny.predict(X), 1e-160 * model.predict(X), rtol=1e-8)

@@ -11,6 +11,9 @@ from ovk._params import Registered
 from ovk._types import Array
 from ovk.curves.grid import Grid
 
+#: Values beyond this have sums of squares that are no numbers.
+LARGEST = 1e140
+
 #: Functions from which components are found; more are taken where these do not show them all.
 ENOUGH = 2000
 
@@ -96,6 +99,12 @@ def _components(Y: Array, mean: Array, roots: Array, tol: float, most: int) -> t
     """Orthonormal columns (d, J), scales (J,) and the share left out, from the smaller of A A' and A'A."""
     A = (Y - mean) * roots
     n, d = A.shape
+    largest = float(np.abs(A).max(initial=0.0))
+    if not largest < LARGEST:
+        raise ValueError(f"functions with values up to {largest:.3g} are too large for their squares: scale them")
+    # A power of two, which costs no digit, keeps the squares of small values within the range of numbers.
+    exponent = int(np.frexp(largest)[1])
+    A = np.ldexp(A, -exponent)
     squares, vectors = np.linalg.eigh(A @ A.T if n < d else A.T @ A)
     squares, vectors = np.maximum(squares[::-1], 0.0), vectors[:, ::-1]
     total = float(squares.sum())
@@ -109,4 +118,4 @@ def _components(Y: Array, mean: Array, roots: Array, tol: float, most: int) -> t
     if n < d:
         # What A'u / s lost to rounding in being orthonormal is put right.
         vectors = np.linalg.qr(A.T @ vectors / np.sqrt(squares[:J]))[0]
-    return np.ascontiguousarray(vectors), np.sqrt(squares[:J] / n), float(left[J - 1])
+    return np.ascontiguousarray(vectors), np.ldexp(np.sqrt(squares[:J] / n), exponent), float(left[J - 1])
