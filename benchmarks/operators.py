@@ -60,7 +60,7 @@ def cases(settings: Settings) -> Iterator[Case]:
 
     def checks(seconds: Seconds) -> list[Check]:
         # Principal components and left-out errors of a few thousand pairs cost the same for any n.
-        limit = settings.pick(toy=100.0, quick=4.0, default=1.6, long=1.3)
+        limit = settings.pick(toy=100.0, quick=8.0, default=2.5, long=1.3)
         return [Check(f"time at most {limit:g} x the limit's", seconds[OURS] / seconds[BARE], limit)]
 
     def scores() -> tuple[dict[str, Any], list[Check]]:

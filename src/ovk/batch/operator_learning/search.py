@@ -133,6 +133,10 @@ def search(
     groups : number of groups; each has about the same share of the left-out error
     refine : whether decays and length scales near those of the best candidates are tried as well
     """
+    if len(tried) == 1 and len(alphas) == 1 and not refine:
+        (only,) = left_out(tried[0], Z, scales, T, alphas)
+        bounds = _groups(only.errors, groups)
+        return bounds, [only] * len(bounds)
     for size, kept in ROUNDS:
         some = slice(0, size)
         everything = [
@@ -153,7 +157,12 @@ def search(
             for candidate in track(_distinct(tried), f"leaving out of {len(Z)} functions")
         ]
         bounds, chosen = _best(everything, groups)
-    return bounds, [left_out(one.candidate, Z, scales, T, [one.alpha])[0] for one in chosen]
+    whole: dict[tuple[str, float, float], ScoredCandidate] = {}
+    keys = [(repr(one.candidate.kernel), one.candidate.decay, one.alpha) for one in chosen]
+    for key, one in zip(keys, chosen, strict=True):
+        if key not in whole:
+            (whole[key],) = left_out(one.candidate, Z, scales, T, [one.alpha])
+    return bounds, [whole[key] for key in keys]
 
 
 def _best(everything: list[list[ScoredCandidate]], groups: int) -> tuple[list[tuple[int, int]], list[ScoredCandidate]]:
