@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 #: Seconds after which a test gives up waiting: many times what the slowest machine needs.
-PATIENCE = 600.0
+PATIENCE = 1800.0
 
 
 def free_port():

@@ -14,6 +14,7 @@ import pytest
 from household import series
 from ovk.cli import main
 from ovk.sessions.learn import load_session
+from processes import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 
@@ -42,7 +43,7 @@ def start(*arguments, program=("-m", "ovk.cli")):
 
 def finish(process):
     """Exit code and standard error of a process that ends by itself, without an end of its input."""
-    code = process.wait(600)
+    code = process.wait(PATIENCE)
     _, err = process.communicate()
     assert "Traceback" not in err
     return code, err
@@ -64,7 +65,7 @@ def feed(process, lines):
     wait_for(lambda: struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4))) == (0,), process)
 
 
-def wait_for(condition, process, seconds=600.0):
+def wait_for(condition, process, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.stderr.read()

@@ -12,6 +12,7 @@ from benchmarks.service_trials import kill_trial
 
 import ovk
 from ovk.serving import create_app
+from ovk.serving.checkpoint import Entry
 from ovk.serving.log import Log
 from processes import PATIENCE
 from serving_rows import rows, table
@@ -106,8 +107,8 @@ def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_p
     app.open()
     app.close()
     log = Log(tmp_path / "point")
-    for text in (b"one", b"two", b"three"):
-        log.append([text])
+    for k in range(3):
+        log.append([Entry(str(k), promote="point").encode()])
     log.close()
     [path] = log.segments()
     content = bytearray(path.read_bytes())
