@@ -80,7 +80,8 @@ def block_of_a_file():
 
 def okvar():
     series = np.cumsum(np.random.default_rng(0).standard_normal((30, 3)), axis=0)
-    return lambda: ovk.OKVAR().fit(series)
+    model = ovk.OKVAR()
+    return lambda: model.fit(series)
 
 
 WALKS = {

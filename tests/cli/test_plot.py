@@ -38,7 +38,8 @@ def test_relevance_finds_what_matters(learned):
 def test_pictures_and_pages(ovk, learned, tmp_path):
     for name in ("p.png", "p.svg", "p.html"):
         code, out, _ = ovk("plot", learned, "--out", tmp_path / name)
-        assert (code, out) == (0, f"picture: {tmp_path / name}\n")
+        kind = "page" if name.endswith(".html") else "picture"
+        assert (code, out) == (0, f"{kind}: {tmp_path / name}\n")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert "the best baseline" in page

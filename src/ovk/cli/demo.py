@@ -77,7 +77,8 @@ def command(
     again = load(model_file)
     X = stream.data[-5:]
     same = bool(np.array_equal(again.predict(X), best.predict(X)))
-    drawn = _report(found, page, seconds, rows, missing)
+    errors = _errors(found, rows)
+    drawn = _report(found, page, seconds, rows, missing, _conclusion(errors))
     if as_json:
         print_json(
             {
@@ -91,7 +92,11 @@ def command(
             }
         )
         return
-    errors = _print(found, rows)
+    table(
+        "mean squared error",
+        ["", "before the drift", "during", "after", "all rows"],
+        [[name, *map(number, values)] for name, values in errors.items()],
+    )
     out.print(f"{_conclusion(errors)}\n", markup=False)
     if drawn:
         out.print(f"report: {page} (open it in a browser)", markup=False)
@@ -135,7 +140,7 @@ def _together(results: dict[str, ProgressiveResult], outputs: list[str]) -> Prog
     return replace(result, model=named[first], baselines=beside, outputs=tuple(outputs))
 
 
-def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, missing: float) -> bool:
+def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, missing: float, conclusion: str) -> bool:
     """Write the report, if pictures can be drawn."""
     from ovk.plotting import report
 
@@ -145,15 +150,16 @@ def _report(found: ProgressiveResult, page: Path, seconds: float, rows: int, mis
         "Coupled outputs learn from each other's labels; learned alone, each output has only its own.",
     ]
     try:
-        report(found, page, title="ovk demo", notes=notes, seconds=seconds, settings={"command": "ovk demo"})
+        chosen = {"command": "ovk demo"}
+        report(found, page, title="ovk demo", notes=notes, seconds=seconds, settings=chosen, conclusion=conclusion)
     except ImportError as missing_package:
         err.print(f"no report: {missing_package}", markup=False)
         return False
     return True
 
 
-def _print(found: ProgressiveResult, rows: int) -> dict[str, list[float]]:
-    """Print the errors of all learners; returns those before, during and after the drift, and of all rows."""
+def _errors(found: ProgressiveResult, rows: int) -> dict[str, list[float]]:
+    """Mean squared errors of each learner: before, during and after the drift, and of all rows."""
     thirds = [int(np.searchsorted(found.rows, rows * k // 3)) for k in (1, 2)]
     errors = {}
     for learner in (found.model, *found.baselines):
@@ -163,11 +169,6 @@ def _print(found: ProgressiveResult, rows: int) -> dict[str, list[float]]:
             (sums[0][b] - (sums[0][a] if a else 0)) / (sums[1][b] - (sums[1][a] if a else 0)) for a, b in pairwise(at)
         ]
         errors[learner.name] = [*map(float, parts), float(np.mean(learner.mse))]
-    table(
-        "mean squared error",
-        ["", "before the drift", "during", "after", "all rows"],
-        [[name, *map(number, values)] for name, values in errors.items()],
-    )
     return errors
 
 

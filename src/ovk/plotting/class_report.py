@@ -23,10 +23,12 @@ SCORES = (
 )
 
 
-def class_sections(result: ClassificationResult, notes: Sequence[str], seconds: float | None) -> list[str]:
+def class_sections(
+    result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None = None
+) -> list[str]:
     """Scores, curves, drift and classes."""
     parts = [
-        section("summary", "In short", _short(result, notes, seconds)),
+        section("summary", "In short", _short(result, notes, seconds, conclusion)),
         section(
             "errors",
             "Accuracy along the stream",
@@ -43,7 +45,7 @@ def class_sections(result: ClassificationResult, notes: Sequence[str], seconds: 
     return parts
 
 
-def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | None) -> str:
+def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
     learners = (result.model, *result.baselines)
     facts = [
         f"{result.n_rows - result.untested:,} rows were predicted before they were learned, after a warm-up of "
@@ -58,7 +60,7 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
         best = np.nanmax(values) if largest else np.nanmin(values)
         cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values.tolist()]
         rows.append([name, *cells])
-    said = class_conclusion(learners, [str(label) for label in result.classes])
+    said = conclusion or class_conclusion(learners, [str(label) for label in result.classes])
     text = f'<p class="lead">{escape(said)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
     return text + table("Scores, the best in bold", ["", *(escape(one.name) for one in learners)], rows)
 

@@ -42,6 +42,7 @@ def report(
     notes: Sequence[str] = (),
     seconds: float | None = None,
     relevance: Mapping[str, float] | None = None,
+    conclusion: str | None = None,
 ) -> Path:
     """Write a report of a progressive evaluation: one HTML file that needs no network.
 
@@ -57,6 +58,7 @@ def report(
     notes : sentences to put first
     seconds : how long it all took
     relevance : how much each column matters, by its name
+    conclusion : the sentence on top; by default how the model compares with its best baseline
 
     Returns
     -------
@@ -84,12 +86,12 @@ def report(
         raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to report")
     pyplot()
     if isinstance(result, ClassificationResult):
-        parts = class_sections(result, notes, seconds)
+        parts = class_sections(result, notes, seconds, conclusion)
     else:
         recent = _kept(result) if recent is None else recent
         last, *others = recent_sections(recent, result.outputs) if recent is not None and len(recent.Y) else [""]
         parts = [
-            section("summary", "In short", _short(result, notes, seconds)),
+            section("summary", "In short", _short(result, notes, seconds, conclusion)),
             last,
             section("errors", "Errors along the stream", _errors(result)),
             drift_section(result),
@@ -116,7 +118,7 @@ def _kept(result: ProgressiveResult) -> Recent | None:
     return recent
 
 
-def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | None) -> str:
+def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
     learners = (result.model, *result.baselines)
     tested = result.n_rows - result.untested
     facts = [
@@ -125,7 +127,7 @@ def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | Non
     ]
     if seconds is not None:
         facts.append(f"It took {seconds:,.1f} seconds.")
-    lead = f'<p class="lead">{escape(result.conclusion())}</p>'
+    lead = f'<p class="lead">{escape(conclusion or result.conclusion())}</p>'
     text = lead + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
     names = [learner.name for learner in learners]
     rows = []

@@ -87,7 +87,7 @@ def make_regression(
         raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {target!r}")
     if target == "integral" and lag != 1:
         raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {lag}")
-    cycles = checked_periods(periods, units.step, target)
+    cycles = None if periods is None else checked_periods(periods, units.step, target)
     observed = [smoothed(units.standardised(one), width) for one in series]
     seen = [low_passed(one, inertia) for one in observed]
     if target == "integral":
@@ -145,7 +145,7 @@ def transitions(
     rates: bool,
     constant: bool,
     decay: bool,
-    periods: Array,
+    periods: Array | None,
 ) -> SeriesRegression:
     """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
 
@@ -173,7 +173,9 @@ def transitions(
         clock.append(series.times[1:][whole])
         groups.append(np.full(int(whole.sum()), number))
     targets = np.concatenate(Y)
-    E = np.column_stack([waves(np.concatenate(clock), periods), np.ones((len(targets), 1 if constant else 0))])
+    E = np.ones((len(targets), 1 if constant else 0))
+    if periods is not None:
+        E = np.column_stack([waves(np.concatenate(clock), periods), E])
     decaying = np.nan_to_num(np.concatenate(own)) if decay and rates else None
     return SeriesRegression(np.concatenate(Z), targets, None, E, decaying, np.concatenate(groups))
 
