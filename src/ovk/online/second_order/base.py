@@ -219,7 +219,9 @@ class SecondOrder(StreamRegressor, saved=False):
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X[rows.valid], rows.Y.shape[1]
-        self.kernel_ = kernel.resolve(X, d)
+        resolved = kernel.resolve(X, d)
+        # A sum of kernels times one operator is the product with their sum, which costs a factorisation of m, not m d.
+        self.kernel_ = resolved.as_separable() or resolved
         refuse_overflow(self, self.kernel_, X)
         self.n_outputs_ = d
         self.single_output_ = rows.single
