@@ -1,5 +1,7 @@
 """`OVKRidgeCV()` on tables as they come: what it finds, what it keeps, and its laws."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -290,3 +292,67 @@ def test_many_rows_take_landmarks_and_say_so(monkeypatch, table):
     exact = OVKRidgeCV(landmarks=None).fit(X, Y)
     assert exact.landmarks_ is None
     assert OVKRidgeCV(landmarks=30).fit(X, Y).X_fit_.shape == (30, 3)
+
+
+# ---------------------------------------------------------------------------------------------------------- odd tables
+
+
+def odd_table(kind, rng):
+    """Inputs and outputs of 60 rows to learn from and 60 to be tested on."""
+    X = rng.standard_normal((120, 3))
+    f = np.sin(2 * X[:, 0]) + X[:, 1]
+    Y = np.column_stack([f + 0.1 * rng.standard_normal(120), f])
+    if kind == "heavy tails of the noise":
+        Y[:, 0] += 0.3 * rng.standard_cauchy(120)
+    elif kind == "heavy tails of the inputs":
+        X = np.exp(2 * X)
+    elif kind == "an output that never varies":
+        Y[:, 0] = 3.1
+    elif kind == "nothing but categories":
+        X = np.round(X).clip(-1, 1)
+        Y[:, 1] = X[:, 0] * X[:, 1]
+    elif kind == "huge":
+        X, Y = 1e12 * X, 1e15 * Y
+    elif kind == "tiny, far from zero":
+        X, Y = 1e6 + 1e-3 * X, 1.0 + 1e-9 * Y
+    elif kind == "a wild input":
+        X[0, 0] = 1e6
+    elif kind == "more inputs than rows":
+        X = np.column_stack([X, rng.standard_normal((120, 100))])
+    return X, Y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "heavy tails of the noise",
+        "heavy tails of the inputs",
+        "an output that never varies",
+        "nothing but categories",
+        "huge",
+        "tiny, far from zero",
+        "a wild input",
+        "more inputs than rows",
+    ],
+)
+def test_odd_tables_are_learned_without_a_word(kind):
+    X, Y = odd_table(kind, np.random.default_rng(20))
+    new, truth = X[60:], Y[60:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = OVKRidgeCV().fit(X[:60], Y[:60])
+        F, std = model.predict(new, return_std=True)
+        inside = model.predict_interval(new).contains(truth)
+    assert np.isfinite(F).all()
+    assert np.isfinite(std).all()
+    error = np.median(np.abs(F - truth), axis=0)
+    assert (error <= 1.1 * np.median(np.abs(truth - Y[:60].mean(axis=0)), axis=0) + 1e-9 * np.abs(truth).max()).all()
+    assert inside.mean() > 0.75
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_handful_of_rows(n):
+    X = np.random.default_rng(21).standard_normal((n, 3))
+    model = OVKRidgeCV().fit(X, X[:, 0])
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isinf(model.predict_interval(X).upper).all()
