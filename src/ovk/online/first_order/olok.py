@@ -380,7 +380,7 @@ class OLOK(FirstOrderStart):
             self.truncation_error_ = np.inf
             return
         self.truncation_error_, self.progress_.threshold_error = after
-        truncation = as_truncation(self.truncation)
+        truncation = self.truncation
         if isinstance(truncation, Tolerance) and before.f <= truncation.tol < self.truncation_error_:
             warnings.warn(
                 f"after {t} steps the bound on the cost of dropping support points is "
