@@ -6,6 +6,7 @@ The answer depends on what was done to the genes, so networks are simulated with
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -17,7 +18,8 @@ from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 
 TARGETS = ("next", "increment", "integral")
-EXPERIMENTS = ("relax", "release", "knock-out", "fluctuate")
+Experiment = Literal["relax", "release", "knock-out", "fluctuate"]
+EXPERIMENTS: tuple[Experiment, ...] = ("relax", "release", "knock-out", "fluctuate")
 #: The settings were fixed on seeds below this one.
 FIRST_SEED = 200
 
