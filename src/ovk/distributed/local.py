@@ -14,14 +14,6 @@ logger = logging.getLogger(__name__)
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
-#: How patient the parts of a cluster are with each other. All are on this machine: who does not answer is busy, not
-#: gone, and who is gone is known at once.
-PATIENT = {
-    "distributed.comm.timeouts.connect": "600s",
-    "distributed.comm.timeouts.tcp": "600s",
-    "distributed.scheduler.worker-ttl": None,
-}
-
 
 @contextmanager
 def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
@@ -38,21 +30,20 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise ImportError("clusters need Dask: install it with  pip install 'ovk[dask]'") from error
-    with import_module("dask").config.set(PATIENT):
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            processes=processes,
-            threads_per_worker=1,
-            dashboard_address=":0",
-            protocol="tcp://",
-            host="127.0.0.1",
-            silence_logs=50,
-        )
-        try:
-            with distributed.Client(cluster) as client:
-                yield client
-        finally:
-            _end(cluster)
+    cluster = distributed.LocalCluster(
+        n_workers=workers,
+        processes=processes,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        protocol="tcp://",
+        host="127.0.0.1",
+        silence_logs=50,
+    )
+    try:
+        with distributed.Client(cluster) as client:
+            yield client
+    finally:
+        _end(cluster)
 
 
 def _end(cluster: Any) -> None:
