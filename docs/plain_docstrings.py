@@ -85,8 +85,13 @@ def described(lines: list[str]) -> list[str]:
 
 
 def as_restructured_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """What Sphinx calls for every docstring, before napoleon does."""
-    lines[:] = converted(described(lines))
+    """What Sphinx calls for every docstring."""
+    lines[:] = converted(lines)
+
+
+def with_descriptions(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """What Sphinx calls for every docstring, before napoleon reads its sections."""
+    lines[:] = described(lines)
 
 
 def is_name_of_class(words: str) -> bool:
