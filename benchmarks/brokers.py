@@ -61,7 +61,7 @@ class Server:
         program = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
         command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 600
         while time.monotonic() < until:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
@@ -80,7 +80,7 @@ class Server:
             import nats
 
             client = await nats.connect(self.url)
-            context = client.jetstream(timeout=20)
+            context = client.jetstream(timeout=600)
             await context.add_stream(name=stream, subjects=[stream])
             rng, dropped = np.random.default_rng(0), 0
             for i, message in enumerate(messages):
@@ -100,13 +100,13 @@ class Mock:
         from confluent_kafka import Producer
 
         self.producer = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-        brokers = self.producer.list_topics(timeout=10).brokers.values()
+        brokers = self.producer.list_topics(timeout=600).brokers.values()
         self.hosts = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
 
     def publish(self, topic: str, messages: list[bytes]) -> None:
         for message in messages:
             self.producer.produce(topic, message, partition=0)
-        if self.producer.flush(60):
+        if self.producer.flush(600):
             raise RuntimeError("the mock cluster did not take all messages")
 
 

@@ -20,6 +20,7 @@ MODULES = (
     "okvar",
     "multitask_svm",
     "iokr",
+    "operators",
     "pivots",
     "online_click",
     "online_peers",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
 from ovk import OVKRidge
 from ovk.distributed import fit
+from ovk.distributed.local import local_cluster
 from ovk.kernels import Gaussian
 
 P, D = 20, 5
@@ -41,26 +43,17 @@ class Workers:
     """Clusters of one and of two workers, with one thread each."""
 
     def __init__(self, settings: Settings) -> None:
-        from distributed import Client, LocalCluster
-
         self.n: int = settings.pick(toy=400, quick=100_000, default=1_000_000)
         self.m: int = settings.pick(toy=20, default=1000, quick=1000)
         count: int = settings.pick(toy=4, quick=40, default=40)
         self.parts = [partial(chunks, seed, self.n // count) for seed in range(count)]
         self.estimator = OVKRidge(Gaussian(5.0), 0.1, landmarks=next(chunks(99, self.m))[0])
-        self.clusters = {
-            count: LocalCluster(
-                n_workers=count,
-                processes=settings.size != "toy",  # they take longer to start than the toy to run
-                threads_per_worker=1,
-                dashboard_address=":0",
-                protocol="tcp://",
-                host="127.0.0.1",
-                silence_logs=50,
-            )
+        # At toy size processes would take longer to start than to run.
+        self._opened = ExitStack()
+        self.clients = {
+            count: self._opened.enter_context(local_cluster(count, processes=settings.size != "toy"))
             for count in (1, 2)
         }
-        self.clients = {count: Client(cluster) for count, cluster in self.clusters.items()}
         self.models: dict[int, OVKRidge] = {}
         self.seconds: dict[int, list[float]] = {1: [], 2: []}
         self.busiest: dict[int, list[float]] = {1: [], 2: []}
@@ -77,9 +70,7 @@ class Workers:
     def scores(self) -> tuple[dict[str, Any], list[Check]]:
         memory = [peak for client in self.clients.values() for peak in client.run(_peak).values()]
         ratio = min(self.busiest[2]) / min(self.busiest[1])
-        for count in self.clusters:
-            self.clients[count].close()
-            self.clusters[count].close()
+        self._opened.close()
         same = float(np.abs(self.models[1].dual_coef_ - self.models[2].dual_coef_).max())
         checks = [
             Check("processor time of the busier of two workers over that of one", ratio, 0.65),

@@ -10,7 +10,7 @@ from typing import Any
 class ServiceClient:
     """One connection to a server on this machine."""
 
-    def __init__(self, port: int, timeout: float = 30.0) -> None:
+    def __init__(self, port: int, timeout: float = 600.0) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def request(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 #: Most seconds that a server may take to start or to end.
-PATIENCE = 60.0
+PATIENCE = 1800.0
 
 
 def _serve(arguments: list[str], report: Connection) -> None:

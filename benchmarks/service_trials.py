@@ -150,9 +150,9 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
         clients.append(client)
         due = time.perf_counter() + number / (rate * readers)
         k = number
-        while (now := time.perf_counter()) < until:
-            if now < due:
-                time.sleep(due - now)
+        # At least once, however late this thread begins.
+        while not latencies or time.perf_counter() < until:
+            time.sleep(max(due - time.perf_counter(), 0.0))
             k += 1
             begin = time.perf_counter()
             status, reply = client.request("POST", "/v2/models/point/infer", bodies[k % 4])
@@ -167,7 +167,7 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
     def write(port: int, until: float) -> None:
         client, k = ServiceClient(port), 0
         clients.append(client)
-        while time.perf_counter() < until:
+        while k == 0 or time.perf_counter() < until:
             part = slice(100 * (k % 40), 100 * (k % 40) + 100)
             body = {"id": f"w{k}", "rows": X[part].tolist(), "targets": Y[part].tolist()}
             status, reply = client.post("/v2/models/point/learn", body)
@@ -188,7 +188,7 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
         for thread in work:
             thread.start()
         for thread in work:
-            thread.join(timeout=seconds + 60)
+            thread.join(timeout=seconds + 600)
         for client in clients:
             client.close()
         code = server.terminate()

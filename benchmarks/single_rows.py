@@ -15,7 +15,7 @@ from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dpotrf
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
-from ovk import OLOK, PKAWV, AutoStream, OLOKClassifier, PKAWVClassifier
+from ovk import KAWV, OLOK, PKAWV, AutoStream, OLOKClassifier, PKAWVClassifier
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
 
@@ -72,6 +72,30 @@ class RidgeTwin:
         return ridge / pivot
 
 
+class ExactTwin:
+    """The exact forecaster, by the growing factor of all rows."""
+
+    def __init__(self, most: int, p: int) -> None:
+        self.X, self.e, self.C, self.n = np.empty((most, p)), np.empty(most), np.zeros((most, most), order="F"), 0
+
+    def _parts(self, x: Array) -> tuple[Array, float, float]:
+        difference = self.X[: self.n] - x
+        k = np.exp((-0.5 / WIDTH**2) * np.einsum("ij,ij->i", difference, difference)) / ALPHA
+        w = dtrsv(self.C[: self.n, : self.n], k, lower=1) if self.n else k
+        return w, float(w @ self.e[: self.n]), 1.0 + 1.0 / ALPHA - float(w @ w)
+
+    def predict(self, x: Array) -> float:
+        _, ridge, pivot = self._parts(x)
+        return ridge / pivot
+
+    def learn(self, x: Array, y: float) -> float:
+        n = self.n
+        w, ridge, pivot = self._parts(x)
+        self.X[n], self.C[n, :n], self.C[n, n], self.e[n] = x, w, pivot**0.5, (y - ridge) / pivot**0.5
+        self.n += 1
+        return ridge / pivot
+
+
 class GradientTwin:
     """Gradient steps on a ring of the last points."""
 
@@ -107,6 +131,10 @@ def cases(settings: Settings) -> Iterator[Case]:
     }
     for name, (model, twin, learn, predict) in regressors.items():
         yield from _regression(name, model, twin, (X, y), first, rounds, (learn, predict))
+    begin, few = min(first, 300), settings.pick(toy=1, quick=3, default=3)
+    some = begin + (few + 1) * ROWS
+    exact = KAWV(kernel, ALPHA), ExactTwin(some, 8), (X[:some], y[:some])
+    yield from _regression(f"KAWV, {begin} rows and more", *exact, begin, few, (200, 150))
     yield _classification(kernel, features, window, (X, y > 0.5), first, rounds)
     yield _without_settings(settings, X, y)
 

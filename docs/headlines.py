@@ -126,6 +126,17 @@ HEADLINES = {
         "The recordings may not be passed on; on signals made to their description the methods hardly differ, and the "
         "published order is not found.",
     ),
+    "gene_forms": Headline(
+        "okvar",
+        {
+            "AUROC, consensus over targets": "mean: consensus over targets",
+            "the same, increments": "mean: increment",
+            "the same, chosen by forecasts": "mean: chosen by forecast",
+            "the same, best form of each experiment": "mean: the best form of each kind of experiment",
+        },
+        "Simulated experiments; nothing was published. Which form of autoregression shows a network depends on the "
+        "experiment; the average over forms needs no choice.",
+    ),
     "ratings": Headline(
         "movkl",
         {
@@ -140,11 +151,13 @@ HEADLINES = {
     "operators": Headline(
         "movkl",
         {
+            "Navier-Stokes, 20,000 pairs": "Navier-Stokes, n = 20000: OperatorRidge",
             "Navier-Stokes, 10,000 pairs": "Navier-Stokes, n = 10000: OperatorRidge",
             "Navier-Stokes, 1,250 pairs": "Navier-Stokes, n = 1250: OperatorRidge",
         },
-        "Published FNO: 0.286% and 0.50%. From many pairs the kernel is ahead, from 1,250 the FNO is, by a factor of "
-        "two. Burgers and Darcy beside small neural operators on the same pairs: their laws differ between papers.",
+        "Published FNO: 0.26, 0.286 and 0.50%; the published kernel method 0.127% from 20,000. From many pairs the "
+        "kernel is ahead, from 1,250 the FNO is, by a factor of two. Burgers and Darcy beside small neural operators "
+        "on the same pairs: their laws differ between papers.",
     ),
     "weather": Headline(
         "movkl",

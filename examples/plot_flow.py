@@ -2,7 +2,7 @@
 A flow learned from examples
 ============================
 
-A forcing stirs a fluid on the torus. Solving the equation of Navier and Stokes takes hundreds of small steps;
+A forcing stirs a fluid on the torus. Solving the equation of Navier and Stokes takes many small steps;
 `OperatorRidge` learns the map from forcing to vorticity from solved examples, and predicts a field of it at once.
 """
 
@@ -13,7 +13,7 @@ from ovk import OperatorRidge
 from ovk.datasets import make_navier_stokes
 from ovk.kernels import Gaussian, Linear
 
-flow = make_navier_stokes(220, size=32, steps=60, random_state=0)
+flow = make_navier_stokes(220, size=32, random_state=0)
 X, Y, new, truth = flow.data[:200], flow.target[:200], flow.data[200:], flow.target[200:]
 
 # %%

@@ -13,7 +13,7 @@ from ovk import OLOK, OnlineMovKL, OnlineOperator, OperatorRidge
 from ovk.datasets import make_navier_stokes
 from ovk.kernels import Gaussian, Linear
 
-flow = make_navier_stokes(900, size=24, steps=40, random_state=0)
+flow = make_navier_stokes(900, size=24, random_state=0)
 X, Y, grid = flow.data, flow.target, flow.grid
 
 # %%

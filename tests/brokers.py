@@ -1,54 +1,71 @@
-"""A real NATS server for tests, rows in messages, and learners as processes of their own."""
+"""A real NATS server for tests, and rows in messages."""
 
 import asyncio
 import json
-import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import numpy as np
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from processes import PATIENCE, free_port
 
 
 class NATSServer:
     """nats-server with JetStream on the loopback address, which can be killed and started again."""
 
-    def __init__(self, folder, port=None, config=""):
-        self.folder, self.port = Path(folder), port or free_port()
+    def __init__(self, folder, config=""):
+        self.folder, self.name = Path(folder), f"ovk-{uuid.uuid4().hex}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._config = self.folder / "server.conf"
         self._config.write_text(config)
-        self.start()
+        for _ in range(20):
+            self.port = free_port()
+            if self._started():
+                return
+        raise RuntimeError("nats-server did not start")
 
     @property
     def url(self):
         return f"nats://127.0.0.1:{self.port}"
 
     def start(self):
+        """Start again, at the same port, after a kill."""
+        if not self._started():
+            raise RuntimeError("nats-server did not start again")
+
+    def _started(self):
+        """Start; False if it ends, because somebody else has the port."""
         program = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
-        command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder)]
+        command = [program, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder), "-n", self.name]
         self.process = subprocess.Popen(
             [*command, "-c", str(self._config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until = time.monotonic() + 600
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self.process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+            if self.name in self._greeting():
+                return True
             time.sleep(0.02)
-        raise RuntimeError("nats-server did not start")
+        self.kill()
+        return False
+
+    def _greeting(self):
+        """What a server says first, its name included; nothing where none listens yet."""
+        with socket.socket() as probe:
+            probe.settimeout(5)
+            try:
+                probe.connect(("127.0.0.1", self.port))
+                return probe.recv(4096).decode()
+            except OSError:
+                return ""
 
     def kill(self):
+        """SIGKILL."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -58,7 +75,7 @@ class NATSServer:
         async def connected():
             import nats
 
-            client = await nats.connect(self.url, **options)
+            client = await nats.connect(self.url, connect_timeout=60, **options)
             try:
                 return await action(client.jetstream(timeout=600))
             finally:
@@ -125,27 +142,3 @@ def csv_messages(rows, size):
 def csv_file(path, rows):
     Path(path).write_text("\n".join([",".join(NAMES), *csv_lines(rows)]) + "\n")
     return path
-
-
-def ovk(*arguments, env=None):
-    """``ovk`` as a process of its own."""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **(env or {})}
-    return subprocess.Popen(
-        [sys.executable, "-m", "ovk.cli", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def written_again(path, process):
-    """Wait until a file is written, or written again, by a process that is still at work."""
-
-    def when():
-        return path.stat().st_mtime_ns if path.exists() else None
-
-    before, until = when(), time.monotonic() + 600
-    while when() == before and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.002)
-    assert process.poll() is None

@@ -10,6 +10,9 @@ import time
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
+#: What a browser would ask the network for by itself.
+SILENT = "--disable-quic --disable-background-networking --disable-component-update --disable-sync"
+
 
 class Headless:
     """One page of a browser.
@@ -26,7 +29,7 @@ class Headless:
         theirs_in, ours_out = os.pipe()
         command = (
             f"exec 3<&{theirs_in} 4>&{theirs_out}; exec {BROWSER} --headless=new --no-sandbox --disable-gpu "
-            f"--no-first-run --disable-dev-shm-usage --hide-scrollbars --user-data-dir={profile} "
+            f"--no-first-run --disable-dev-shm-usage --hide-scrollbars --user-data-dir={profile} {SILENT} "
             "--remote-debugging-pipe about:blank"
         )
         self.process = subprocess.Popen(

@@ -1,6 +1,6 @@
 """Every scalar kernel, operator, operator-valued kernel, gram and solver once (at least).
 
-Tests sweep these lists, so a class that joins them is tested; `tests/test_market.py` fails for a public
+Tests sweep these lists, so a class that joins them is tested; `tests/test_instances.py` fails for a public
 class that did not join.
 """
 

@@ -405,15 +405,15 @@ def _value(owner, attribute, index):
 # ---------------------------------------------------------------------------------------------------- streams
 
 
-def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False):
+def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False, weights=None):
     """One gradient step after another: predictions before each, and [point, coefficient, running sum, step] of what
     is kept.
 
     ``gradient(y, z)``; ``rate(t, kept, x, z, g, y)``; ``size(t)`` points are kept after step t. A row without any
-    output is predicted and not counted.
+    output is predicted and not counted. ``weights`` multiply the losses of the rows.
     """
     kept, Z, t = [], [], 0
-    for x, y in zip(X, Y, strict=True):
+    for x, y, w in zip(X, Y, np.ones(len(X)) if weights is None else weights, strict=True):
         blocks = [block(K, x, point) for point, _, _, _ in kept]
         z = sum((B @ a for B, (_, a, _, _) in zip(blocks, kept, strict=True)), np.zeros(len(y)))
         mean = sum((B @ s for B, (_, _, s, _) in zip(blocks, kept, strict=True)), np.zeros(len(y))) / max(t, 1)
@@ -421,7 +421,7 @@ def olok(K, X, Y, gradient, alpha, rate, size=None, discount=1.0, average=False)
         if np.isnan(y).all():
             continue
         t += 1
-        g = gradient(y, z)
+        g = w * gradient(y, z)
         eta = rate(t, kept, x, z, g, y)
         kept = [[point, discount * (1 - eta * alpha) * a, s, born] for point, a, s, born in kept]
         kept.append([x, -eta * g, np.zeros(len(y)), t])

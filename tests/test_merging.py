@@ -147,6 +147,21 @@ def test_iokr_that_cannot_be_merged():
         exact.merge(exact)
 
 
+@pytest.mark.parametrize("outputs", [Y, HOLES], ids=["complete", "holes"])
+@pytest.mark.parametrize("features", [Nystrom(Given(POINTS)), Fourier(20)], ids=["Nystrom", "Fourier"])
+def test_forecasters_of_parts_are_the_forecaster_of_all(features, outputs, tmp_path):
+    def learned(rows):
+        return PKAWV(SEPARABLE, 0.3, features, random_state=2).fit(X[rows], outputs[rows])
+
+    parts = through_files([learned(slice(i, None, 5)) for i in range(5)], tmp_path)
+    model, whole = merge_all(parts, merged), learned(slice(None))
+    assert_allclose(model.predict(X), whole.predict(X), rtol=0, atol=1e-9)
+    assert model.t_ == whole.t_
+    forgets = PKAWV(SEPARABLE, 0.3, features, discount=0.9, random_state=2).fit(X, Y)
+    with pytest.raises(ValueError, match="forget"):
+        forgets.merge(forgets)
+
+
 def test_classifiers_of_parts_are_the_classifier_of_all(tmp_path):
     y = np.where(X[:, 0] > 0, "up", "down")
 

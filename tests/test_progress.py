@@ -5,7 +5,7 @@ import io
 import pytest
 
 from ovk import _progress
-from ovk._progress import ProgressBar, track
+from ovk._progress import ProgressBar, progress_shown, track
 
 
 class Stream(io.StringIO):
@@ -129,3 +129,13 @@ def test_track(clock, monkeypatch):
     assert list(slow(iter("ab"))) == ["a", "b"]
     assert "counting 2" in stream.getvalue()
     assert list(track(iter("abc"), "known", total=3)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_that_is_asked_for_is_shown_at_once_and_wherever(clock, terminal):
+    stream = Stream(terminal)
+    with progress_shown(True):
+        assert "solving" in work(stream, clock, 0.2)
+    stream = Stream(terminal)
+    with progress_shown(True), progress_shown(False), progress_shown(None):
+        assert work(stream, clock, 30.0) == ""

@@ -1,4 +1,4 @@
-"""What a user of scikit-learn would have taken instead, for several outputs at once."""
+"""What a user would have taken instead, for several outputs at once: regressors of scikit-learn, and GPyTorch's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from reproduce.multitask_gp import installed, multitask_gp
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -18,8 +19,9 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-#: Rows up to which the Gaussian process of scikit-learn, with its cubic steps, is run.
-GP_ROWS = 400
+#: Rows, and rows times outputs, up to which the Gaussian processes, with their cubic steps, are run.
+GP_ROWS, GP_VALUES = 400, 400
+PROCESS, MULTITASK = "GaussianProcessRegressor", "GPyTorch, multitask"
 
 
 def forest(X: Any, Y: Any, groups: Any) -> Any:
@@ -61,6 +63,40 @@ def gaussian_process(X: Any, Y: Any, groups: Any) -> Any:
         return model.fit(X, Y)
 
 
+class MultitaskProcess:
+    """GPyTorch's multitask regression, a Matern 5/2 and an index kernel of rank 1, of standardised rows and outputs.
+
+    Its function takes the rows to be predicted when it learns, so `predict` does both.
+    """
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        self._inputs, self._outputs = StandardScaler().fit(X), StandardScaler().fit(Y)
+        self._X, self._Y = self._inputs.transform(X), self._outputs.transform(Y)
+
+    def predict(self, X: Any) -> Any:
+        """(m, d) predictions."""
+        d = self._Y.shape[1]
+
+        def every(rows: Any) -> tuple[Any, Any]:
+            return np.repeat(rows, d, axis=0), np.tile(np.arange(d), len(rows))
+
+        new, task = every(self._inputs.transform(X))
+        found = multitask_gp(*every(self._X), self._Y.ravel(), new, task, d=d, rank=1, nu=2.5, ard=False)
+        return self._outputs.inverse_transform(found.reshape(-1, d))
+
+
+def multitask_process(X: Any, Y: Any, groups: Any) -> Any:
+    """`MultitaskProcess`, where GPyTorch is installed."""
+    return MultitaskProcess(X, Y)
+
+
+def feasible(name: str, X: Any, Y: Any) -> bool:
+    """Whether a rival takes seconds, not minutes, on so many rows and outputs."""
+    if name == MULTITASK:
+        return bool(np.size(Y) <= GP_VALUES)
+    return name != PROCESS or len(X) <= GP_ROWS
+
+
 def _flat(Y: Any) -> Any:
     return Y[:, 0] if Y.shape[1] == 1 else Y
 
@@ -71,5 +107,6 @@ REGRESSORS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "ExtraTreesRegressor": extra_trees,
     "HistGradientBoosting": boosting,
     "KernelRidge, grid search": kernel_ridge,
-    "GaussianProcessRegressor": gaussian_process,
+    PROCESS: gaussian_process,
+    **({MULTITASK: multitask_process} if installed() else {}),
 }

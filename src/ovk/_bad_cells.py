@@ -21,6 +21,7 @@ def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
     ValueError: X must hold numbers, but column 'colour' holds 'red' in row 0: encode the column as numbers, as with
     scikit-learn's OneHotEncoder, or leave it out (could not convert string to float: 'red')
     """
+    refuse_odd_frames(values, name)
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -33,6 +34,29 @@ def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
         message = f"{name} must hold numbers, but {where} holds {_short(cell)} in row {row}: {why}"
         # scikit-learn's own checks tell the two kinds of error apart.
         raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from error
+
+
+def refuse_odd_frames(values: Any, name: str) -> None:
+    """Frames that have no cells yet, or two columns of one name, which nothing behind could tell apart.
+
+    >>> import pandas as pd
+    >>> from ovk import OVKRidge
+    >>> OVKRidge().fit(pd.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "a"]), [1.0, 2.0])
+    Traceback (most recent call last):
+    ...
+    ValueError: X has two columns named 'a': rename one of them, or pass the numbers alone (X.to_numpy())
+    """
+    if isinstance(values, np.ndarray):
+        return
+    if hasattr(values, "collect") and not hasattr(values, "__len__"):
+        raise TypeError(f"{name} is a {type(values).__name__}, which has no rows yet: pass {name}.collect()")
+    names = getattr(values, "columns", None)
+    if names is not None and len(set(names)) < len(names):
+        listed = list(names)
+        twice = next(one for one in listed if listed.count(one) > 1)
+        raise ValueError(
+            f"{name} has two columns named {twice!r}: rename one of them, or pass the numbers alone ({name}.to_numpy())"
+        )
 
 
 def _first_bad_cell(values: Any) -> tuple[Any, int, Any, str] | None:

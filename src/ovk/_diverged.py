@@ -62,3 +62,29 @@ def refuse_not_finite(learner: object, step: int, Z: Array, X: Array, Y: Array) 
             "both to a scale of about 1, and check that the kernel is finite and positive semi-definite; nothing was "
             "learned"
         )
+
+
+def refuse_endless(model: object, values: Array) -> None:
+    """Refuse predictions (n, ...) that are not finite: they would pass for answers."""
+    if not np.isfinite(values).all():
+        row = int(np.isfinite(values).all(axis=tuple(range(1, values.ndim))).argmin())
+        raise Diverged(
+            f"{type(model).__name__} has no finite prediction for row {row} of X: the kernel's values are not finite "
+            "there. Leave the row out, or scale inputs before fitting, for instance with StandardScaler"
+        )
+
+
+#: What fitting learns under these names enters every prediction.
+LEARNED = ("dual_coef_", "intercept_", "weights_")
+
+
+def refuse_endless_model(model: object) -> None:
+    """Refuse what was learned if it is not finite."""
+    for name in LEARNED:
+        found = vars(model).get(name)
+        if isinstance(found, np.ndarray) and found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise Diverged(
+                f"{type(model).__name__} learned numbers that are not finite ({name}): inputs or outputs are too large "
+                "or too small for their squares, or the kernel is not finite. Bring both to a scale of about 1; "
+                "nothing was learned"
+            )

@@ -36,11 +36,11 @@ class OutputFrame(State):
     >>> import numpy as np
     >>> import pandas as pd
     >>> from ovk._named_outputs import OutputFrame
-    >>> frame = OutputFrame.of(pd.DataFrame({"zinc": [1.0], "lead": [2.0]}))
+    >>> frame = OutputFrame.from_targets(pd.DataFrame({"zinc": [1.0], "lead": [2.0]}))
     >>> frame.named(np.array([[3.0, 4.0]]), np.zeros((1, 5)))
        zinc  lead
     0   3.0   4.0
-    >>> OutputFrame.of(np.zeros((1, 2))) is None
+    >>> OutputFrame.from_targets(np.zeros((1, 2))) is None
     True
     """
 
@@ -52,7 +52,7 @@ class OutputFrame(State):
             raise ValueError(f"a frame is of {' or '.join(LIBRARIES)} with names of columns, got {self!r}")
 
     @classmethod
-    def of(cls, y: Any) -> OutputFrame | None:
+    def from_targets(cls, y: Any) -> OutputFrame | None:
         """The frame that y is, or None where it is none."""
         library = library_of(y)
         return None if library is None else cls(library, _kept(list(y.columns)))
@@ -93,7 +93,7 @@ class NamedOutputs:
     def _learn_names(self, y: Any, d: int) -> None:
         """Take the names of d outputs from what is learned first; a single column in long form has none."""
         self.__dict__.pop("output_frame_", None)
-        frame = OutputFrame.of(y)
+        frame = OutputFrame.from_targets(y)
         if frame is not None and len(frame.names) == d:
             self.output_frame_ = frame
 
@@ -102,7 +102,7 @@ class NamedOutputs:
         known = self.output_frame_
         if known is None or type(y) is np.ndarray:
             return
-        frame = OutputFrame.of(y)
+        frame = OutputFrame.from_targets(y)
         if frame is not None and frame.texts() != known.texts():
             raise ValueError(
                 f"y has the columns {', '.join(frame.texts())} but the model learned {', '.join(known.texts())}: give "

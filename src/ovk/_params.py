@@ -20,6 +20,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 
+from ovk._diverged import refuse_endless_model
 from ovk._registry import register
 from ovk._singular import named
 from ovk._state import State, StateMismatch, is_fitted_name, listed_names, merged, plain_state, restored
@@ -81,13 +82,13 @@ class Parameters(Registered, BaseEstimator, saved=False):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """A fit that fails leaves the model as it was."""
+        """A fit that fails, or ends in numbers that are not finite, leaves the model as it was."""
         before = self.__dict__.copy()
         try:
             yield
+            refuse_endless_model(self)
         except BaseException as error:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            self.__dict__ = before
             if isinstance(error, np.linalg.LinAlgError):
                 raise named(error, self) from error
             raise

@@ -6,16 +6,32 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
 Item = TypeVar("Item")
+
+#: What was asked for with `progress_shown`.
+_asked: ContextVar[bool | None] = ContextVar("ovk_progress", default=None)
+
+
+@contextmanager
+def progress_shown(verbose: bool | None) -> Iterator[None]:
+    """Bars inside are shown at once, wherever standard error goes (True), or never (False); None changes nothing."""
+    token = _asked.set(_asked.get() if verbose is None else bool(verbose))
+    try:
+        yield
+    finally:
+        _asked.reset(token)
 
 
 class ProgressBar:
     """Progress on standard error, shown only when the work has already taken a second and somebody is looking.
 
     Somebody is looking when the stream is a terminal; the variable ``OVK_PROGRESS`` set to ``0`` or ``1`` overrules.
+    Inside `progress_shown` what is said there holds.
 
     >>> with ProgressBar("solving", total=3) as bar:
     ...     for _ in range(3):
@@ -37,12 +53,16 @@ class ProgressBar:
         self._visible = False
         wish = os.environ.get("OVK_PROGRESS", "")
         self._wanted = wish == "1" or (wish != "0" and self.stream.isatty())
+        self._patience = self.PATIENCE
+        asked = _asked.get()
+        if asked is not None:
+            self._wanted, self._patience, self._drawn = asked, 0.0, self._start - self.INTERVAL
 
     def update(self, step: int = 1) -> None:
         """Say that `step` more units are done."""
         self.count += step
         now = time.monotonic()
-        if self._wanted and now - self._start >= self.PATIENCE and now - self._drawn >= self.INTERVAL:
+        if self._wanted and now - self._start >= self._patience and now - self._drawn >= self.INTERVAL:
             self._drawn = now
             self._draw(now)
 

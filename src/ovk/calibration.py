@@ -113,7 +113,7 @@ class ScoreCounts(State):
 
     @classmethod
     def empty(cls) -> ScoreCounts:
-        """Nothing seen yet."""
+        """Counts before the first row."""
         return cls(*np.zeros((3, BINS)))
 
     def add(self, scores: Array, labels: Indices) -> None:
@@ -143,7 +143,7 @@ class ScoreCounts(State):
         return ScoreCounts(self.right + other.right, self.wrong + other.wrong, self.sums + other.sums)
 
     def calibration(self) -> Calibration:
-        """By the scores so far."""
+        """The calibration that the scores counted so far give."""
         count = self.right + self.wrong
         means = np.divide(self.sums, count, out=np.zeros(BINS), where=count > 0)
         return Calibration.from_counts(means, self.right, self.wrong)

@@ -59,9 +59,11 @@ class Expansion(Registered):
     def __call__(self, X: Any) -> Array:
         """Values f(x), (n, d), computed in chunks of rows so that memory stays bounded."""
         X = np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
-        n, d = X.shape[0], self.C.shape[1]
+        n, (m, d) = X.shape[0], self.C.shape
         values = np.empty((n, d))
-        for rows in row_slices(n, self.support.shape[0] * d):
+        # The product with k T never holds more than k, and what it prepares of the support serves all rows of a chunk.
+        separable = self.kernel.as_separable() is not None and not sparse.issparse(self.C)
+        for rows in row_slices(n, max(m, d) if separable else m * d):
             values[rows] = self.kernel.product(X[rows], self.support, self.C)
         return values if self.offset is None else values + self.offset
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from ovk._types import Array
 
 
-def as_adjacency(graph: Any, name: str = "graph") -> tuple[sparse.csr_array, list[Hashable] | None]:
+def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
     """The weights of an undirected graph, and the names of its nodes where it has any.
 
     Parameters
@@ -34,7 +34,7 @@ def as_adjacency(graph: Any, name: str = "graph") -> tuple[sparse.csr_array, lis
     names = None
     if not sparse.issparse(graph) and hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
         if graph.is_directed():
-            raise ValueError(f"{name} must be undirected, got a directed networkx graph: pass {name}.to_undirected()")
+            raise ValueError("graph must be undirected, got a directed networkx graph: pass graph.to_undirected()")
         import networkx
 
         names = list(graph.nodes)
@@ -43,17 +43,17 @@ def as_adjacency(graph: Any, name: str = "graph") -> tuple[sparse.csr_array, lis
         A = sparse.csr_array(graph, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} must be an adjacency matrix or a networkx graph, got {type(graph).__name__}"
+            f"graph must be an adjacency matrix or a networkx graph, got {type(graph).__name__}"
         ) from error
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
-        raise ValueError(f"{name} must be a square matrix with a row for each node, got shape {A.shape}")
+        raise ValueError(f"graph must be a square matrix with a row for each node, got shape {A.shape}")
     if not np.isfinite(A.data).all() or (A.data < 0).any():
-        raise ValueError(f"{name} must hold finite weights >= 0: clip or leave out the others")
+        raise ValueError("graph must hold finite weights >= 0: clip or leave out the others")
     gap = abs(A - A.T)
     if gap.nnz and gap.max() > 1e-10 * A.data.max(initial=1e-300):
         i, j = (int(c[gap.tocoo().data.argmax()]) for c in gap.tocoo().coords)
         raise ValueError(
-            f"{name} must be symmetric, but its entries ({i}, {j}) and ({j}, {i}) differ: for a directed graph choose "
+            f"graph must be symmetric, but its entries ({i}, {j}) and ({j}, {i}) differ: for a directed graph choose "
             "what a link means, for instance A.maximum(A.T)"
         )
     A = 0.5 * (A + A.T)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ovk._bad_cells import naming_bad_cells
 from ovk._params import positive
-from ovk._types import Array, Indices, Mask
+from ovk._types import Array, Indices, Labels, Mask
 
 
 @dataclass(frozen=True)
@@ -348,3 +348,33 @@ def masked_as_nan(A: Any, name: str) -> Any:
     if A.dtype.kind not in "biuf":
         refuse_masked(A, name, "only numbers can have gaps")
     return np.ma.filled(A.astype(np.float64), np.nan) if np.ma.is_masked(A) else A.data
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a label or a cell stands for nothing: None, nan, a frame's NA.
+
+    >>> import pandas as pd
+    >>> [is_missing(value) for value in (None, float("nan"), pd.NA, pd.NaT, 0, "")]
+    [True, True, True, True, False, False]
+    """
+    # nan is the one value that is not itself; pandas' NA is neither, and has no truth.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def missing_labels(labels: Labels) -> Mask:
+    """Which of an array of labels are missing, in its shape."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind != "O":
+        return np.zeros(labels.shape, dtype=bool)
+    return np.array([is_missing(one) for one in labels.ravel()], dtype=bool).reshape(labels.shape)
+
+
+def refuse_missing_labels(labels: Labels) -> None:
+    """Raise an error that names the first missing label, if there is one."""
+    missing = np.flatnonzero(missing_labels(labels))
+    if len(missing):
+        raise ValueError(
+            f"Input y contains NaN or None: {len(missing)} labels are missing, the first in row {missing[0]}; give a "
+            "label for each row, or leave such rows out"
+        )

@@ -270,3 +270,28 @@ def test_bad_parameters(params, message, data):
 def test_iterator_needs_landmarks(data):
     with pytest.raises(ValueError, match="iterator of chunks only with landmarks"):
         OVKRidge().fit(iter([(data.X, data.Y)]))
+
+
+class Broken(Gaussian):
+    """Values that are not numbers between points that are far apart, or everywhere."""
+
+    def __init__(self, length_scale=1.0, *, everywhere=False):
+        super().__init__(length_scale)
+        self.everywhere = everywhere
+
+    def __call__(self, X, Z=None):
+        K = super().__call__(X, Z)
+        far = np.abs(X[:, :1] - (X if Z is None else Z)[:, 0]) > 3.0
+        return np.where(far | self.everywhere, np.nan, K)
+
+
+def test_a_kernel_that_is_not_finite_is_refused():
+    """It gave features without any landmark, and predicted the mean."""
+    X = np.linspace(0, 1, 40)[:, None]
+    model = OVKRidge(Broken(1.0, everywhere=True), landmarks=10, random_state=0)
+    with pytest.raises(ValueError, match="values at the landmarks that are not finite"):
+        model.fit(X, np.sin(X))
+    assert not hasattr(model, "kernel_")
+    far = np.concatenate([X, [[7.0]]])
+    with pytest.raises(ValueError, match="between 1 of 41 rows and the landmarks is not finite, first at row 40"):
+        OVKRidge(Broken(1.0), landmarks=X[:10]).fit(far, np.sin(far))

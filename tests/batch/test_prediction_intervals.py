@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from ovk import FunctionalRidge, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV, VectorField
+from ovk.batch.ridge.intervals import repeated_spread
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree
@@ -186,3 +187,82 @@ def test_the_display_shows_coverage_and_width_over_the_rows_of_a_test_set():
     joint = IntervalDisplay.from_estimator(model, new, observed, region="ellipsoid", window=50, plot=False)
     assert joint.coverage.shape == (101, 1)
     assert "ellipsoid of all outputs" in joint.title
+
+
+# ----------------------------------------------------------------------------------------------------- repeated inputs
+
+
+def repeated(rng, inputs=25, times=6, noise=(0.5, 0.05)):
+    """New observations at known inputs (n, 2), outputs (n, 2) with different noise."""
+    rows = np.repeat(rng.uniform(-2, 2, (inputs, 2)), times, axis=0)
+    return rows, np.sin(rows) + np.array(noise) * rng.standard_normal((len(rows), 2))
+
+
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
+@pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
+def test_new_observations_at_known_inputs_are_covered(region, gaps):
+    """With alpha far below the noise a band of each output held 27% of them: left-out errors cannot tell."""
+    inside = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows, values = repeated(rng)
+        later = np.sin(rows) + np.array([0.5, 0.05]) * rng.standard_normal(rows.shape)
+        if gaps:
+            values = np.where(rng.random(values.shape) < 0.2, np.nan, values)
+        model = OVKRidge(Gaussian(1.5), 1e-4).fit(rows, values)
+        inside.append(model.predict_interval(rows, region=region).contains(later).mean())
+    assert 0.82 < np.mean(inside) < 0.99
+
+
+def test_the_noise_of_an_observation_is_that_of_repetitions():
+    rows, values = repeated(np.random.default_rng(0), inputs=40)
+    model = OVKRidge(Gaussian(1.5), 1e-4).fit(rows, values)
+    of_new, of_function = (model.predict(rows, return_std=True, of=of)[1] for of in ("observation", "function"))
+    assert_allclose(np.sqrt(of_new**2 - of_function**2)[0], [0.5, 0.05], rtol=0.2)
+
+
+def test_repetitions_that_agree_change_nothing():
+    model = OVKRidge(Gaussian(1.5), 0.1).fit(X, Y)
+    left_out = model._rows_left_out(None, None).left_out
+    assert np.array_equal(left_out.noise, left_out.alpha)
+    copies = OVKRidge(Gaussian(1.5), 0.1).fit(np.concatenate([X, X]), np.concatenate([Y, Y]))
+    left_out = copies._rows_left_out(None, None).left_out
+    assert np.array_equal(left_out.noise, left_out.alpha)
+
+
+def test_the_spread_of_repeated_inputs_by_definition():
+    same = np.array([0, 1, 0, 2, 1, 0, *[3] * 12])
+    rng = np.random.default_rng(1)
+    values, weight = rng.standard_normal((18, 2)), rng.uniform(0.5, 2.0, 18)
+    values[[0, 7], 0] = np.nan
+    values[6:, 1] = np.nan
+    squares, freedom = 0.0, 0
+    for group in range(4):
+        rows = np.flatnonzero((same == group) & ~np.isnan(values[:, 0]))
+        mean = np.average(values[rows, 0], weights=weight[rows])
+        squares, freedom = squares + weight[rows] @ (values[rows, 0] - mean) ** 2, freedom + len(rows) - 1
+    found = repeated_spread(same, values, weight)
+    assert_allclose(found[0], squares / freedom)
+    assert found[1] == 0.0
+    assert repeated_spread(np.arange(18) // 2, values, None) is None
+
+
+def test_an_output_that_never_varies_is_in_its_interval():
+    values = np.column_stack([Y[:, 0], np.full(24, 3.1), np.zeros(24)])
+    model = OVKRidge(Gaussian(1.0), 0.1).fit(X, values)
+    known = np.tile([0.0, 3.1, 0.0], (5, 1))
+    assert model.predict_interval(NEW).contains(known)[:, 1:].all()
+    wide = np.where(np.arange(3) == 0, model.predict(NEW), known)
+    assert model.predict_interval(NEW, region="box").contains(wide).all()
+    assert model.predict_interval(NEW, region="ellipsoid").contains(wide).all()
+
+
+@pytest.mark.parametrize("values", [Y, HOLES], ids=["complete", "gaps"])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("of", ["observation", "function"])
+def test_standard_deviations_are_the_roots_of_the_covariances_diagonal(name, values, of):
+    """The first come from left-out functions, the second from a factored system."""
+    model = MODELS[name].fit(X, values)
+    covariance = model.predict(NEW, return_cov=True, of=of)[1]
+    std = model.predict(NEW, return_std=True, of=of)[1]
+    assert_allclose(std, np.sqrt(np.einsum("nqq->nq", covariance)), rtol=1e-6)

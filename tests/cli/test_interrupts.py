@@ -14,6 +14,7 @@ import pytest
 from household import series
 from ovk.cli import main
 from ovk.sessions.learn import load_session
+from processes import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 
@@ -42,7 +43,7 @@ def start(*arguments, program=("-m", "ovk.cli")):
 
 def finish(process):
     """Exit code and standard error of a process that ends by itself, without an end of its input."""
-    code = process.wait(600)
+    code = process.wait(PATIENCE)
     _, err = process.communicate()
     assert "Traceback" not in err
     return code, err
@@ -64,7 +65,7 @@ def feed(process, lines):
     wait_for(lambda: struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4))) == (0,), process)
 
 
-def wait_for(condition, process, seconds=600.0):
+def wait_for(condition, process, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.stderr.read()
@@ -91,18 +92,35 @@ def table(tmp_path_factory):
     return path, contents(folder / "whole")
 
 
+#: A process that leaves a sign, named after the rows it has learned, before it waits for the next ones.
+TELLING = """
+import sys
+from pathlib import Path
+from ovk.cli import main
+from ovk.sessions.session import Learning
+
+signs, read = Path(sys.argv.pop(1)), Learning.read
+
+def telling(self):
+    (signs / str(self.session.offset)).touch()
+    return read(self)
+
+Learning.read = telling
+main(sys.argv[1:])
+"""
+
+
 def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_path):
     """In the midst of a read that waits for a pipe, between two checkpoints, twice in the same part."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
-    folder = tmp_path / "signalled"
+    folder, signs = tmp_path / "signalled", tmp_path / "signs"
     model = folder / "m.ovk"
-    for option, stop, least, number in (("--save", 530, 400, signal.SIGINT), ("--resume", 570, 500, signal.SIGTERM)):
-        process = start("stream", "-", *ASK, *places(folder, option))
+    signs.mkdir()
+    for option, stop, least, number in (("--save", 530, 500, signal.SIGINT), ("--resume", 570, 550, signal.SIGTERM)):
+        process = start(signs, "stream", "-", *ASK, *places(folder, option), program=("-c", TELLING))
         feed(process, lines[: stop + 1])
-        wait_for(lambda least=least: model.exists() and load_session(model).offset >= least, process)
-        # Now it learns the blocks behind the checkpoint, or waits for the next one.
-        time.sleep(0.3)
+        wait_for((signs / str(least)).exists, process)
         process.send_signal(number)
         left, err = finish(process)
         assert left == 128 + number
@@ -113,8 +131,7 @@ def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_pa
         assert found[2] == found[3] == str(model)
         offset = int(found[1].replace(",", ""))
         assert offset == load_session(model).offset
-        assert offset % 50 == 0
-        assert offset >= least
+        assert offset == least
         rows = [
             int(row["row"])
             for part in sorted((folder / "parts").glob("part-*"))
@@ -125,32 +142,36 @@ def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_pa
     assert contents(folder) == whole
 
 
-LONG = [*ASK, "--checkpoint", "500"]
+INSIDE = """
+import os, sys
+from ovk.cli import main
+from ovk.sessions import Session
 
+number, learn = int(sys.argv[1]), Session.predict_then_learn
 
-@pytest.fixture(scope="module")
-def long_table(tmp_path_factory):
-    """A file of 4000 rows, long enough for a signal to come in the midst, and what a run over it leaves."""
-    folder = tmp_path_factory.mktemp("long")
-    path = series(folder / "t.csv", 4000)
-    run(path, *LONG, *places(folder / "whole"))
-    return path, contents(folder / "whole")
+def interrupted(self, batch):
+    found = learn(self, batch)
+    if self.offset == 450:
+        os.kill(os.getpid(), number)
+    return found
+
+Session.predict_then_learn = interrupted
+main(sys.argv[2:])
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_process_that_learns_finishes_its_block(long_table, tmp_path, number):
-    path, whole = long_table
+def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
+    """The signal comes while a block between two checkpoints is learned."""
+    path, whole = table
     folder = tmp_path / "signalled"
     model = folder / "m.ovk"
-    process = start("stream", path, *LONG, *places(folder, "--resume"))
-    wait_for(model.exists, process)
-    process.send_signal(number)
+    process = start(int(number), "stream", path, *ASK, *places(folder, "--resume"), program=("-c", INSIDE))
     code, err = finish(process)
     assert code == 128 + number
-    offset = load_session(model).offset
-    assert f"{offset:,} rows are safe in" in err
-    assert offset < 4000
-    run(path, *LONG, *places(folder, "--resume"))
+    assert load_session(model).offset == 500
+    assert "500 rows are safe in" in err
+    run(path, *ASK, *places(folder, "--resume"))
     assert contents(folder) == whole
 
 
@@ -167,7 +188,6 @@ def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
     process = start("stream", "-", *ASK, "--resume", model)
     feed(process, lines[:50])
     assert process.stderr.readline().startswith("there is no")
-    time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
     assert finish(process) == (143, f"ovk: interrupted before anything was learned: there is no {model} yet\n")
     assert not model.exists()
@@ -176,19 +196,16 @@ def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
 SLOW = """
 import os, sys, time
 from pathlib import Path
-from ovk.cli import main
-from ovk.persistence import atomic
 
-flag, sync = Path(sys.argv.pop(1)), os.fsync
+sync = os.fsync
 
 def slow(descriptor):
-    if flag.exists():
-        flag.with_suffix(".here").touch()
+    if (signs / "slow").exists():
+        (signs / "here").touch()
         time.sleep(10_000)
     sync(descriptor)
 
-atomic.os.fsync = slow
-main(sys.argv[1:])
+os.fsync = slow
 """
 
 
@@ -196,16 +213,17 @@ def test_a_second_signal_gives_up_at_once(table, tmp_path):
     """The disk takes hours for the checkpoint of the first one: the last checkpoint stays whole."""
     path, whole = table
     lines = path.read_bytes().decode().splitlines(keepends=True)
-    folder, flag = tmp_path / "signalled", tmp_path / "slow"
+    folder, signs = tmp_path / "signalled", tmp_path / "signs"
     model = folder / "m.ovk"
-    process = start(flag, "stream", "-", *ASK, *places(folder), program=("-c", SLOW))
+    signs.mkdir()
+    process = start(signs, "stream", "-", *ASK, *places(folder), program=("-c", SLOW + TELLING))
     feed(process, lines[:300])
-    # There are rows for one checkpoint only.
-    wait_for(model.exists, process)
+    # There are rows for one checkpoint only, and it waits for further ones.
+    wait_for((signs / "250").exists, process)
     before = model.read_bytes()
-    flag.touch()
+    (signs / "slow").touch()
     process.send_signal(signal.SIGINT)
-    wait_for(flag.with_suffix(".here").exists, process)
+    wait_for((signs / "here").exists, process)
     process.send_signal(signal.SIGINT)
     code, err = finish(process)
     assert code == 130

@@ -15,6 +15,7 @@ import pytest
 from household import series
 from ovk.streams import open_records
 from ovk.streams.text import part_read
+from processes import PATIENCE
 
 
 def zstandard(raw):
@@ -32,6 +33,22 @@ def test_compressed_text_is_told_by_its_first_bytes(tmp_path, monkeypatch, compr
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     with open_records("-" if piped else path) as records:
         assert sum(len(batch.rows) for batch in records.batches(4096)) == 20_000
+
+
+@pytest.mark.parametrize("name", ["BZh", "BZh9", "BZhttp"])
+def test_a_table_of_text_may_begin_like_bzip2(tmp_path, name):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{name},y\n1,2\n3,4\n")
+    with open_records(path) as records:
+        assert records.names == (name, "y")
+        assert sum(len(batch.rows) for batch in records.batches(10)) == 2
+
+
+def test_an_empty_bzip2_file_is_an_empty_file(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(bz2.compress(b""))
+    with pytest.raises(ValueError, match="empty"), open_records(path) as records:
+        list(records.batches(10))
 
 
 def test_what_is_cut_short_is_named(tmp_path):
@@ -70,7 +87,7 @@ class Conversation:
         """The next line, or a failure instead of waiting for ever."""
         line = b""
         while not line.endswith(b"\n"):
-            assert select.select([self.process.stdout], [], [], 60)[0], "no answer"
+            assert select.select([self.process.stdout], [], [], PATIENCE)[0], "no answer"
             letter = os.read(self.process.stdout.fileno(), 1)
             assert letter, self.process.stderr.read().decode()
             line += letter
@@ -112,7 +129,7 @@ def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
             assert live.hear().startswith(f"{k},")
         live.process.stdin.close()
         assert b"53 rows read" in live.process.stderr.read()
-        assert live.process.wait(60) == 0
+        assert live.process.wait(PATIENCE) == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")

@@ -19,12 +19,24 @@ def order(solve, steps):
 
 
 def test_advection_moves_fields_and_keeps_them():
-    waves = make_advection(50, random_state=0)
+    waves = make_advection(50, size=201, random_state=0)
     assert set(np.unique(waves.data)) == {-1.0, 1.0}
-    np.testing.assert_array_equal(waves.target, np.roll(waves.data, 100, axis=1))
-    np.testing.assert_array_equal(waves.data.mean(axis=1), waves.target.mean(axis=1))
-    there = make_advection(3, speed=-2.0, time=0.25, random_state=1, return_X_y=True)
-    np.testing.assert_array_equal(there[1], np.roll(there[0], -100, axis=1))
+    # Both ends are the same point of the circle.
+    np.testing.assert_array_equal(waves.target[:, 1:], np.roll(waves.data[:, 1:], 100, axis=1))
+    there = make_advection(3, size=201, speed=-2.0, time=0.25, random_state=1, return_X_y=True)
+    np.testing.assert_array_equal(there[1][:, 1:], np.roll(there[0][:, 1:], -100, axis=1))
+
+
+def test_half_a_turn_of_the_published_points_ends_halfway_between_two():
+    """Where neighbours agree so does the output between them; where they do not nothing tells: 11.3% by regression."""
+    waves = make_advection(5200, random_state=0)
+    left, right = np.roll(waves.data[:, :-1], 99, axis=1), np.roll(waves.data[:, :-1], 100, axis=1)
+    between, agree = waves.target[:, :-1], left == right
+    assert np.mean(between[agree] == left[agree]) > 0.999
+    assert np.mean(between[~agree] == left[~agree]) == pytest.approx(0.5, abs=0.03)
+    X, Y, new, truth = waves.data[:5000], waves.target[:5000], waves.data[5000:], waves.target[5000:]
+    predicted = new @ np.linalg.lstsq(X, Y, rcond=None)[0]
+    assert np.linalg.norm(predicted - truth, axis=1).mean() / np.sqrt(200) == pytest.approx(0.114, abs=0.006)
 
 
 def test_a_vortex_of_one_wave_decays_exactly():
@@ -49,7 +61,7 @@ def test_flows_keep_energy_and_enstrophy_without_viscosity_and_converge_with_the
     assert np.abs(later - start).max() > 0.1 * np.abs(start).max()
     np.testing.assert_allclose(invariants(later), invariants(start), rtol=1e-3)
     assert abs(later.mean()) < 1e-12
-    assert order(lambda steps: vorticity(start, start, 0.05, 1.0, steps), 50) == pytest.approx(2.0, abs=0.2)
+    assert order(lambda steps: vorticity(start, start, 0.05, 1.0, steps), 20) == pytest.approx(4.0, abs=0.2)
 
 
 def test_navier_stokes_goes_on_from_the_same_beginning():
@@ -125,6 +137,7 @@ def test_waves_of_a_block_are_orthonormal_cosines():
         (make_burgers, {"size": 33}, "size must be even"),
         (make_advection, {"speed": np.inf}, "speed and time"),
         (make_darcy, {"low": 0.0}, "low"),
+        (make_burgers, {"size": 64, "time": 50.0, "viscosity": 1e-5, "steps": 2}, "take more steps"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, wrong, match):

@@ -1,12 +1,11 @@
 import pytest
 
+from ovk.distributed.local import local_cluster
+
 
 @pytest.fixture(scope="session")
 def client():
     """Two workers, processes with one thread each."""
-    distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", silence_logs=50
-    )
-    with cluster, distributed.Client(cluster) as client:
+    pytest.importorskip("distributed")
+    with local_cluster(2) as client:
         yield client

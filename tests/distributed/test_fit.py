@@ -2,11 +2,11 @@
 
 import os
 import signal
-import threading
-import time
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,11 +15,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.distributed import FilePart, PartError, fit, predict, progressive, score
+from ovk.distributed.local import local_cluster
 from ovk.features import Fourier, Given, Nystrom
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.streams import split_files
 from ovk.structured import Jaccard
+from processes import PATIENCE
 
 N = 600
 
@@ -143,38 +145,68 @@ def test_structured_outputs_of_parts(client):
     assert_allclose(vectors.predict(X), ridge.predict(X))
 
 
-def slow_rows(start, stop, log):
-    """A part that says who reads it, and takes its time."""
-    name = f"{start}-{os.getpid()}-{time.monotonic_ns()}"
-    (Path(log) / name).write_text(str(os.getpid()))
-    time.sleep(0.15)
-    return rows(start, stop)
+def mortal_rows(start, stop, folder, fatal=()):
+    """Rows in two chunks; the first who reads a fatal part is killed between them."""
+    X, Y = rows(start, stop)
+    half = len(X) // 2
+    yield X[:half], Y[:half]
+    if start in fatal:
+        try:
+            (Path(folder) / str(start)).touch(exist_ok=False)
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    yield X[half:], Y[half:]
 
 
 def test_workers_that_are_killed_change_no_bit(client, tmp_path):
+    """In the middle of the pass of sums, twice: the sample is taken from the first chunk."""
     estimator = OVKRidge(KERNEL, 0.1, landmarks=np.array(table()[0][:20]))
-    expected = fit(estimator, cut(rows, 7), client)
-    victims = []
-
-    def kill():
-        deadline = time.monotonic() + 600
-        while len(victims) < 2 and time.monotonic() < deadline:
-            # A worker that is reading a part right now, and was not killed before.
-            reading = [int(path.read_text() or 0) for path in tmp_path.iterdir()]
-            own = {os.getpid(), 0, *victims}
-            alive = [pid for pid in reading if pid not in own]
-            if len(reading) >= 3 + 2 * len(victims) and alive:
-                victims.append(alive[-1])
-                os.kill(alive[-1], signal.SIGKILL)
-            time.sleep(0.02)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    found = fit(estimator, cut(slow_rows, 7, log=str(tmp_path)), client)
-    thread.join()
-    assert len(victims) == 2
+    parts = cut(mortal_rows, 7, folder=str(tmp_path))
+    fatal = [parts[2].args[0], parts[5].args[0]]
+    expected = fit(estimator, parts, client)
+    found = fit(estimator, cut(mortal_rows, 7, folder=str(tmp_path), fatal=fatal), client)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(map(str, fatal))
     assert_array_equal(found.dual_coef_, expected.dual_coef_)
-    client.wait_for_workers(2, timeout=600)
+    client.wait_for_workers(2, timeout=PATIENCE)
+
+
+def flaky_rows(start, stop, folder):
+    """Rows that cannot be read at the first attempt."""
+    mark = Path(folder) / str(start)
+    if not mark.exists():
+        mark.touch()
+        raise OSError("the disk is busy")
+    return rows(start, stop)
+
+
+def test_a_part_that_fails_once_is_tried_again(client, tmp_path):
+    estimator = OVKRidge(KERNEL, 0.1, landmarks=20)
+    found = fit(estimator, cut(flaky_rows, 3, folder=str(tmp_path)), client)
+    assert_array_equal(found.dual_coef_, fit(estimator, cut(rows, 3)).dual_coef_)
+
+
+def test_workers_that_do_not_leave_are_killed(monkeypatch):
+    """What they were asked for is done: that their end takes long is no reason to lose it."""
+    distributed = pytest.importorskip("distributed")
+    killed = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append((pid, number)))
+
+    class Stuck:
+        workers = {0: SimpleNamespace(pid=17), 1: SimpleNamespace(pid=None)}
+
+        def __init__(self, **options):
+            assert options["host"] == "127.0.0.1"
+
+        def close(self):
+            raise TimeoutError
+
+    monkeypatch.setattr(distributed, "LocalCluster", Stuck)
+    monkeypatch.setattr(distributed, "Client", nullcontext)
+    with local_cluster(2) as cluster:
+        assert isinstance(cluster, Stuck)
+    assert killed == [(17, signal.SIGKILL)]
 
 
 def broken():

@@ -1,5 +1,7 @@
 """Progressive evaluation of classifiers, and labels that come late."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,6 +11,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, roc_auc_score
 import ovk
 from ovk import PKAWV, AutoStreamClassifier, PKAWVClassifier
 from ovk.evaluation import DelayedLabels, progressive, progressive_classes
+from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
 
 
@@ -94,6 +97,89 @@ def test_a_delay_is_the_plain_loop(delay):
             expected[t] = model.predict(X[t : t + 1])[0]
     found = progressive(SGDRegressor(random_state=0), X, y, delay=delay, progress=False)
     assert_allclose(found.predictions, expected)
+
+
+@pytest.mark.parametrize("dates", [False, True])
+@pytest.mark.parametrize("delay", [0, 3, 40])
+def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
+    """Row t is predicted from the labels of the rows s before it with time_s + delay <= time_t."""
+    X = rows(60)[0]
+    y, labels = np.sin(X[:, 0]), np.where(X[:, 0] > 0, "up", "down")
+    time = np.sort(np.random.default_rng(2).integers(0, 90, 60))  # several rows at once, and gaps
+    expected, model, guesses = np.zeros(60), PKAWV(Gaussian(1.0)), []
+    classifier, known = SGDClassifier(random_state=0), 0
+    for t in range(60):
+        while known < t and time[known] + delay <= time[t]:
+            own = slice(known, known + 1)
+            model.partial_fit(X[own], y[own])
+            classifier.partial_fit(X[own], labels[own], classes=["down", "up"])
+            known += 1
+        expected[t] = model.predict(X[t : t + 1])[0] if known else 0.0
+        guesses.append(classifier.predict(X[t : t + 1])[0] if known else "down")
+    clock = np.datetime64("2026-01-01") + time.astype("timedelta64[h]") if dates else time
+    late = timedelta(hours=delay) if dates else delay
+    found = progressive(PKAWV(Gaussian(1.0)), X, y, delay=late, time=clock, chunk_size=17, progress=False)
+    assert_allclose(found.predictions, expected, atol=1e-10)
+    result = progressive_classes(SGDClassifier(random_state=0), X, labels, delay=late, time=clock, chunk_size=17)
+    assert_array_equal(result.predictions, guesses)
+
+
+def test_clocks_that_are_refused():
+    X = rows(6)[0]
+    y = X[:, 0]
+    time = np.arange(6.0)
+    for clock, delay, message in [
+        (time[::-1], 1, "time must not be missing or decrease, but row 1 holds 4.0 after 5.0: sort the rows"),
+        (np.where(time == 2, np.nan, time), 1, "row 2 holds nan"),
+        (time[:4], 1, "time must have an entry for each of the 6 rows, got 4"),
+        (time, timedelta(1), "delay must be a number >= 0, as time holds numbers"),
+        (time, -1, "delay must be"),
+        (time.astype("datetime64[D]"), 1, "delay must be a timedelta >= 0"),
+        ([["a"] * 6], 1, "time must be one column of numbers or of dates"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            progressive(PKAWV(Gaussian(1.0)), X, y, delay=delay, time=clock, progress=False)
+    pieces = iter([(X[:3], y[:3]), (X[3:], y[3:])])
+    with pytest.raises(ValueError, match="time must have an entry for each row, but has 4 and more rows come"):
+        progressive(PKAWV(Gaussian(1.0)), pieces, delay=1, time=time[:4], progress=False)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_weights_reach_the_learner(delay):
+    X = rows(40)[0]
+    y, w = np.sin(X[:, 0]), np.linspace(0.0, 2.0, 40)
+    features = Nystrom(Given(X[:8]))
+    model, expected = PKAWV(Gaussian(1.0), features=features), np.zeros(40)
+    for t in range(40):
+        own = slice(t - delay - 1, t - delay)
+        if own.start >= 0:
+            model.partial_fit(X[own], y[own], w[own])
+            expected[t] = model.predict(X[t : t + 1])[0]
+    fresh = PKAWV(Gaussian(1.0), features=features)
+    found = progressive(fresh, X, y, delay=delay, sample_weight=w, untested=5, chunk_size=9, progress=False)
+    assert_allclose(found.predictions[5:], expected[5:], atol=1e-10)
+    assert_allclose(found.mse, np.mean((expected - y)[5:] ** 2))
+    labels = np.where(X[:, 0] > 0, "up", "down")
+    weighed, plain = PKAWVClassifier(Gaussian(1.0)), PKAWVClassifier(Gaussian(1.0))
+    result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
+    assert_array_equal(result.predictions, plain.predict_then_learn(X, labels, ["down", "up"], w))
+    with pytest.raises(ValueError, match="AutoStreamClassifier cannot take sample_weight here"):
+        progressive_classes(AutoStreamClassifier(), X, labels, sample_weight=w)
+    with pytest.raises(ValueError, match="sample_weight must have an entry for each of the 40 rows, got 39"):
+        progressive(PKAWV(Gaussian(1.0)), X, y, sample_weight=w[:39], progress=False)
+    for other in (SGDRegressor(random_state=0), PKAWV(Gaussian(1.0))):
+        progressive(other, X, y, delay=delay, sample_weight=w, progress=False)
+
+
+def test_labels_that_come_late_can_have_weights():
+    X = rows(20)[0]
+    y = np.sin(X[:, 0])
+    late, plain = DelayedLabels(PKAWV(Gaussian(1.0))), PKAWV(Gaussian(1.0))
+    _, tickets = late.predict(X)
+    late.learn(tickets[:10], y[:10], np.full(10, 0.5))
+    late.learn(tickets[10], y[10], 3.0)
+    plain.partial_fit(X[:11], y[:11], [*[0.5] * 10, 3.0])
+    assert_allclose(late.predict(X)[0], plain.predict(X), atol=1e-10)
 
 
 def test_labels_in_any_order(tmp_path):

@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import instances
 import ovk
 import reference
 from ovk._params import equal
-from ovk.features import NystromMap, OperatorNystromMap
+from ovk.features import KORS, Given, NystromMap, OperatorNystromMap
 from ovk.features.nystrom import independent
 from ovk.kernels import Gaussian, Linear, Tanimoto
-from ovk.operators import Dense, LowRank
+from ovk.operators import Dense, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree
 
 KERNELS = instances.each(instances.KERNELS)
@@ -131,3 +131,11 @@ def test_save_and_load(tmp_path):
         again = ovk.load(tmp_path / "map")
         assert equal(again.kernel, features.kernel)
         assert np.array_equal(again.transform(X), before)
+
+
+def test_points_chosen_for_a_sum_of_products_are_those_of_its_scalar_kernel():
+    X, T = instances.inputs(None, 60), MixedEffect(0.5)
+    kernels = (Gaussian(1.0) * T + Linear() * T, Gaussian(1.0) + Linear())
+    terms, scalar = (Given.chosen(K, X, KORS(0.1), random_state=0).points for K in kernels)
+    assert 10 < len(scalar) < 60
+    assert_array_equal(terms, scalar)

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 import instances
 import reference
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
-from ovk.intervals.jackknife import _mahalanobis, shrunk_correlation
 from ovk.intervals.quantile import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
@@ -114,15 +113,16 @@ def test_the_share_of_left_out_rows_inside_is_the_level(region):
         assert_allclose(found.radius[0, 0], np.sort(largest)[89])
 
 
-def test_a_box_around_many_outputs_holds_what_it_should_with_few_rows():
-    """A row that is far off must not stretch the measure that it is judged by: it held 82% with a scale of all rows."""
+@pytest.mark.parametrize("region", ["box", "ellipsoid"])
+def test_a_region_around_many_outputs_holds_what_it_should_with_few_rows(region):
+    """A row that is far off must not stretch the measure that it is judged by: a box held 82% with a scale of all."""
     inside = []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         X, new = rng.uniform(-1, 1, (15, 1)), rng.uniform(-1, 1, (50, 1))
         Y, truth = rng.standard_normal((15, 8)), rng.standard_normal((50, 8))
         model = SeparableLeftOut(eigenpairs(Gaussian(1.0)(X)), Y, np.eye(8), 10.0)
-        inside.append(jackknife(model, *at(X, new), region="box").contains(truth).mean())
+        inside.append(jackknife(model, *at(X, new), region=region).contains(truth).mean())
     assert 0.86 < np.mean(inside) < 0.95
 
 
@@ -183,7 +183,7 @@ def test_a_wide_output_does_not_widen_the_others():
         assert_allclose(other.width, one.width * [1.0, 1.0, 100.0], rtol=1e-7)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(factor=st.floats(1e-2, 1e2), shift=st.floats(-50.0, 50.0), region=st.sampled_from((*REGIONS, "plus")))
 def test_scaling_and_shifting_the_outputs(factor, shift, region):
     rng = np.random.default_rng(4)
@@ -210,14 +210,35 @@ def test_permuting_the_outputs(region):
     assert_allclose(other.upper, one.upper[:, order], rtol=1e-9)
 
 
-def test_scores_of_the_ellipsoid_leave_their_own_row_out_of_the_correlation():
-    rng = np.random.default_rng(6)
-    z = rng.standard_normal((20, 4)) @ rng.standard_normal((4, 4))
-    z /= np.sqrt((z**2).mean(axis=0))
-    found = _mahalanobis(z, shrunk_correlation(z))
-    for i in range(20):
-        C = shrunk_correlation(z) - np.outer(z[i], z[i]) / 24
-        assert_allclose(found[i], np.sqrt(z[i] @ np.linalg.solve(C, z[i])))
+def ellipsoid_radius(scores, block):
+    """The quantile of the distances of rows, each with scale and correlation of the rows of other blocks."""
+    found = []
+    for row, own in zip(scores, block, strict=True):
+        others = scores[block != own]
+        c = np.sqrt((others**2).mean(axis=0))
+        M = np.einsum("ij,ik->jk", others / c, others / c) / len(others)
+        weight = len(others) / (len(others) + scores.shape[1])
+        C = weight * M + (1.0 - weight) * np.eye(len(c))
+        found.append(np.sqrt((row / c) @ np.linalg.solve(C, row / c)))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("size", [1, 4], ids=["rows", "groups"])
+def test_scores_of_the_ellipsoid_leave_their_own_rows_out_of_its_measure(size):
+    X, Y = curves(20, np.random.default_rng(6), d=5)
+    block = np.arange(20) // size
+    model = fitted(X, Y, together=block)
+    found = jackknife(model, *at(X, X[:1]), 0.8, region="ellipsoid").radius[0, 0]
+    scores = model.residuals / np.sqrt(model.variances)
+    assert_allclose(found, order_statistic(ellipsoid_radius(scores, block), 0.8))
+
+
+def test_with_many_rows_the_measure_without_one_of_them_is_approximated():
+    X, Y = curves(260, np.random.default_rng(6), d=4)
+    model = fitted(X, Y)
+    found = jackknife(model, *at(X, X[:1]), 0.8, region="ellipsoid").radius[0, 0]
+    scores = model.residuals / np.sqrt(model.variances)
+    assert_allclose(found, order_statistic(ellipsoid_radius(scores, np.arange(260)), 0.8), rtol=0.01)
 
 
 def test_too_few_rows_give_infinite_intervals():

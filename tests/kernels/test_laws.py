@@ -72,3 +72,13 @@ def test_algebra(data, factor, whole):
             assert_allclose(kernel(X), float(multiple) * one(X))
     assert type(one + two) is Sum
     assert type(one * two) is Product
+
+
+@SETTINGS
+@given(st.data(), KERNELS)
+def test_no_inputs_give_an_empty_matrix(data, kernel):
+    X = data.draw(points(kernel))
+    assert kernel(X[:0]).shape == (0, 0)
+    assert kernel(X[:0], X).shape == (0, len(X))
+    assert kernel(X, X[:0]).shape == (len(X), 0)
+    assert kernel.diag(X[:0]).shape == (0,)

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from scipy.spatial.distance import pdist, squareform
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel
 
+import instances
+import ovk
+from ovk import OVKRidge
 from ovk.kernels import (
     Function,
     Gaussian,
@@ -18,7 +22,8 @@ from ovk.kernels import (
     Tanimoto,
     as_kernel,
 )
-from ovk.operators import Identity
+from ovk.operators import Identity, MixedEffect
+from ovk.ovkernels import as_operator_kernel
 
 X = np.random.default_rng(0).standard_normal((5, 3))
 
@@ -52,6 +57,14 @@ def test_empty_fingerprints_are_alike():
     assert_allclose(Tanimoto()(F), expected)
     assert_allclose(Tanimoto()(sparse.csr_array(F)), expected)
     assert np.isfinite(Tanimoto().slopes(F, F)[0].A).all()
+
+
+@pytest.mark.parametrize("kernel", [pytest.param(kernel, id=name) for name, kernel in instances.KERNELS])
+def test_no_rows_give_matrices_without_rows_or_columns(kernel):
+    rows = instances.inputs(kernel, 4)
+    for left, right in ((rows[:0], None), (rows, rows[:0]), (rows[:0], rows)):
+        assert kernel(left, right).shape == (len(left), len(left if right is None else right))
+    assert kernel.diag(rows[:0]).shape == (0,)
 
 
 # ------------------------------------------------------------------------------------------------ precomputed
@@ -132,3 +145,28 @@ def test_what_does_not_count_as_a_kernel():
     for wrong in (None, 3.0, Gaussian, Identity(2)):
         with pytest.raises(ValueError, match=r"kernel must be a kernel of ovk\.kernels"):
             as_kernel(wrong)
+
+
+def test_scikit_learn_s_algebra_with_our_kernels_and_operators(tmp_path):
+    ours, operator, theirs = Gaussian(2.0), MixedEffect(0.5), RBF(1.0)
+    G = np.exp(-squareform(pdist(X, "sqeuclidean")) / 2)
+    for product in (theirs * ours, ours * theirs):
+        assert_allclose(as_kernel(product)(X), G * ours(X))
+        assert "Gaussian(2.0)" in repr(product)
+    for total in (theirs + ours, ours + theirs):
+        assert_allclose(as_kernel(total)(X), G + ours(X))
+    both = as_operator_kernel(2.0 * theirs * MixedEffect(0.5, 2))
+    assert_allclose(both.gram(X).dense(), np.kron(2.0 * G, [[1.0, 0.5], [0.5, 1.0]]))
+    # A notebook prints the model.
+    model = OVKRidge(theirs * operator)
+    assert repr(model) == "OVKRidge(kernel=RBF(length_scale=1) * MixedEffect(0.5))"
+    model.fit(X, X[:, :2])
+    ovk.save(model, tmp_path / "model.ovk")
+    assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X), model.predict(X))
+    with pytest.raises(ValueError, match=r"kernel must be a kernel of ovk\.kernels"):
+        as_kernel(operator)
+
+
+def test_products_of_earlier_releases_hold_an_operator_as_a_constant():
+    old = RBF(1.0) * ConstantKernel(MixedEffect(0.5))
+    assert as_operator_kernel(old).operator.omega == 0.5

@@ -189,6 +189,19 @@ def test_duplicated_rows():
     assert (G <= 1.0).all()
 
 
+def test_repeated_rows_of_sparse_inputs_are_at_distance_zero():
+    """The square root of a rounded zero is 1e-8, which a rough kernel shows."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((40, 30)) < 0.5, rng.random((40, 30)), 0.0)
+    X[7] = 0.0
+    close = X + 1e-9 * (X > 0)
+    for kernel in (Matern(0.5, 3.0), Matern(1.5, 3.0)):
+        twice = kernel(sparse.csr_array(np.concatenate([X, X])))
+        assert_allclose(np.diagonal(twice[:40, 40:]), 1.0, rtol=0, atol=1e-15)
+        found = kernel(sparse.csr_array(X), sparse.csr_array(close))
+        assert_allclose(found, row_by_row(kernel, X, close), rtol=0, atol=1e-14)
+
+
 def test_values_never_exceed_one():
     """Rounding can leave a squared distance below zero; a kernel value above one would not be a kernel's."""
     X = np.random.default_rng(0).standard_normal((200, 5)) * 1e3

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ovk.online.first_order.recursion import recursion
+from ovk.online.first_order.blocks import recursion
 
 
 def one_by_one(start, factors, additions):

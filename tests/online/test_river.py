@@ -11,7 +11,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from online.streams import stream
-from ovk import KAWV, OLOK, PKAWV, NoveltyDetector, OLOKClassifier, OVKRidge, PKAWVClassifier
+from ovk import (
+    KAWV,
+    OLOK,
+    PKAWV,
+    AutoStream,
+    AutoStreamClassifier,
+    NoveltyDetector,
+    OLOKClassifier,
+    OVKRidge,
+    PKAWVClassifier,
+)
 from ovk.features import KORS, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
@@ -21,6 +31,7 @@ pytest.importorskip("river")
 
 from river import checks, compose, preprocessing
 
+from ovk.online.experts.auto import StageLearner
 from ovk.online.river import (
     RiverAnomalyDetector,
     RiverClassifier,
@@ -37,6 +48,9 @@ ADAPTERS = {
     "classifier": RiverClassifier(OLOKClassifier(K, truncation=20)),
     "second order": RiverRegressor(PKAWV(K, features=Nystrom(Uniform(size=20)))),
     "second order classifier": RiverClassifier(PKAWVClassifier(K, features=Nystrom(Uniform(size=20)))),
+    "without settings": RiverRegressor(AutoStream()),
+    "several targets without settings": RiverMultiTargetRegressor(AutoStream()),
+    "classifier without settings": RiverClassifier(AutoStreamClassifier()),
 }
 CHECKS = [
     pytest.param(model, check, id=f"{name}-{number}-{check.__name__}")
@@ -68,7 +82,11 @@ def test_river_checks(model, check):
     if "dataset" in getattr(check, "keywords", {}):
         # Windows and landmarks are full after 20 examples: some three times as many show what river's hundreds would.
         dataset = list(check.keywords["dataset"])
-        check = partial(check.func, dataset=dataset[:: max(1, len(dataset) // 60)])
+        dataset = dataset[:: max(1, len(dataset) // 60)]
+        if isinstance(model.model, StageLearner):
+            # They choose after 20 and 60 examples, and their memory grows there.
+            dataset = (3 * dataset)[:50]
+        check = partial(check.func, dataset=dataset)
     check(model.clone())
 
 
@@ -254,6 +272,23 @@ def test_true_and_false_need_one_learner():
     assert [model.predict_one(x) for x in dicts(X, "ab")] == own.predict(X).tolist()
 
 
+def test_examples_with_weights():
+    X, Y = stream(30)
+    w = np.linspace(0.0, 2.0, 30)
+    own = learner().partial_fit(X, Y[:, 0], w)
+    one, several = RiverRegressor(learner()), RiverMultiTargetRegressor(learner())
+    for x, y, weight in zip(dicts(X), Y[:, 0].tolist(), w.tolist(), strict=True):
+        one.learn_one(x, y, w=weight)
+        several.learn_one(x, {"u": y}, w=weight)
+    assert_allclose(one.predict_one(dicts(X)[3]), own.predict(X[3:4])[0], atol=1e-10)
+    assert_allclose(several.predict_one(dicts(X)[3])["u"], own.predict(X[3:4])[0], atol=1e-10)
+    labels, classifier = Y[:, 0] > 0, RiverClassifier(OLOKClassifier(K))
+    for x, label, weight in zip(dicts(X), labels.tolist(), w.tolist(), strict=True):
+        classifier.learn_one(x, label, w=weight)
+    scores = OLOKClassifier(K).partial_fit(X, labels, [False, True], w).decision_function(X[:1])
+    assert classifier.predict_proba_one(dicts(X)[0])[True] == pytest.approx(1 / (1 + np.exp(-scores[0])))
+
+
 def test_in_a_pipeline():
     X, Y = stream(100)
     model = compose.Pipeline(preprocessing.StandardScaler(), RiverRegressor(learner()))
@@ -290,6 +325,57 @@ def test_features_that_cannot_be_widened():
     adapter.learn_one({"a": 1.0}, 1.0)
     with pytest.raises(TypeError, match="Taylor features cannot take inputs that appear after the start"):
         adapter.learn_one({"a": 1.0, "b": 1.0}, 1.0)
+
+
+def test_rows_without_settings_are_the_learners_own():
+    X, Y = stream(80)
+    Z = AutoStream().predict_then_learn(X, Y[:, 0])
+    model, found = RiverRegressor(AutoStream()), []
+    for x, y in zip(dicts(X), Y[:, 0].tolist(), strict=True):
+        found.append(model.predict_one(x))
+        model.learn_one(x, y)
+    assert_allclose(found, Z, rtol=0, atol=1e-8)
+
+
+def test_classes_without_settings_join_when_they_come():
+    X, y = clusters(90)
+    order = np.argsort(y == "green", kind="stable")
+    X, y = X[order], y[order]
+    model, own = RiverClassifier(AutoStreamClassifier()), AutoStreamClassifier()
+    assert model.predict_one({"a": 1.0}) is None
+    for x, label in zip(dicts(X, "ab"), y.tolist(), strict=True):
+        model.learn_one(x, label)
+    own.partial_fit(X, y)
+    assert list(model.learners) == [None]
+    shares = model.predict_proba_one({"a": X[5, 0], "b": X[5, 1]})
+    assert list(shares) == own.classes_.tolist()
+    assert_allclose(list(shares.values()), own.predict_proba(X[5:6])[0], atol=1e-8)
+    assert type(model.predict_one({"a": 1.0, "b": 0.0})) is str
+    given = RiverClassifier(AutoStreamClassifier(), classes=("red", "green"))
+    with pytest.raises(ValueError, match="label 'blue', which is not one of the classes"):
+        given.learn_one({"a": 1.0}, "blue")
+
+
+@pytest.mark.parametrize("before", [10, 40])
+def test_features_that_come_later_without_settings(before):
+    X, Y = stream(before + 90)
+    X[:before, 2] = 0.0
+    y = Y[:, 0] + 50.0 * X[:, 2]
+    model = RiverRegressor(AutoStream())
+    for x, label in zip(dicts(X[:before, :2], "ab"), y[:before].tolist(), strict=True):
+        model.learn_one(x, label)
+    kept = pickle.loads(pickle.dumps(model))
+    errors = []
+    for x, label in zip(dicts(X[before:]), y[before:].tolist(), strict=True):
+        errors.append(model.predict_one(x) - label)
+        model.learn_one(x, label)
+    assert model.learner.n_features_in_ == 3
+    # Stages are counted from the new feature on: after 60 more rows its part in the label is known.
+    assert np.std(errors[65:]) < 0.2 * np.std(y[before + 65 :])
+    # What is not learned because of a bad value leaves the old features as they were.
+    with pytest.raises(ValueError, match="must be a number"):
+        kept.learn_one({"a": 0.0, "c": "?"}, 0.0)
+    assert kept.learner.n_features_in_ == 2
 
 
 def test_anomalies_are_those_of_the_detector():

@@ -115,7 +115,7 @@ def gradient_of(loss):
 SIZES = {
     "none": None,
     "window 7": lambda t: 7,
-    "paper": lambda t: max(int(np.ceil(t**0.9)), PaperWindow(0.4).first(0.5, 0.2)),
+    "paper": lambda t: max(int(np.ceil(t**0.9)), PaperWindow(0.4).first(0.9, 1.0)),
 }
 
 
@@ -139,13 +139,14 @@ def test_naive_loop_with_a_window_and_means(loss, truncation, average, block):
     X, Y = stream(60, LOSSES[loss], missing=0.3)
     K, size = KERNELS["separable"], SIZES[truncation]
     params = {"average": average, "discount": 0.95}
-    model = OLOK(K, 0.2, InverseSqrt(0.5), LOSSES[loss], TRUNCATIONS[truncation], **params)
+    model = OLOK(K, 1.0, InverseSqrt(0.9), LOSSES[loss], TRUNCATIONS[truncation], **params)
     with blocks_of(block):
         Z = model.predict_then_learn(X, Y)
     # A window of 7 holds the step size from step 7 on.
-    rate = lambda t, *_: 0.5 / (min(t, 7) if truncation == "window 7" else t) ** 0.5  # noqa: E731
-    found, kept = reference.olok(K, X, Y, gradient_of(LOSSES[loss]), 0.2, rate, size, 0.95, average)
+    rate = lambda t, *_: 0.9 / (min(t, 7) if truncation == "window 7" else t) ** 0.5  # noqa: E731
+    found, kept = reference.olok(K, X, Y, gradient_of(LOSSES[loss]), 1.0, rate, size, 0.95, average)
     agrees(Z, model, found, kept)
+    assert truncation == "none" or len(kept) < 0.7 * model.t_
     if average:
         sums = np.array([s for _, a, s, _ in kept if a.any()])
         assert_allclose(model.expansion_.C, sums / model.t_, rtol=0, atol=1e-10)

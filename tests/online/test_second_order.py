@@ -8,6 +8,9 @@ import reference
 from online.streams import KERNELS, stream
 from ovk import KAWV, PKAWV
 from ovk.features import ALD, KORS, Nystrom, Uniform
+from ovk.kernels import Gaussian, Linear
+from ovk.operators import MixedEffect
+from ovk.ovkernels import Separable
 
 N = 20
 
@@ -31,6 +34,16 @@ def test_exact_forecaster(kernel, missing, forecaster):
     Z = model.predict_then_learn(X, Y)
     assert_allclose(Z, reference.forecasts(K.gram(X).dense(), Y, 0.3, forecaster == "awv"), rtol=0, atol=1e-9)
     assert model.t_ == int((~np.isnan(Y)).any(axis=1).sum())
+
+
+@pytest.mark.parametrize("learner", [KAWV, PKAWV])
+def test_a_sum_that_is_one_product_is_learned_as_one(learner):
+    X, Y = holes(N, 0.0)
+    T = MixedEffect(0.5)
+    apart, together = Gaussian(1.0) * T + 0.5 * Linear() * T, (Gaussian(1.0) + 0.5 * Linear()) * T
+    model = learner(apart, 0.3)
+    assert_allclose(model.predict_then_learn(X, Y), learner(together, 0.3).predict_then_learn(X, Y), rtol=1e-10)
+    assert isinstance(model.kernel_, Separable)
 
 
 SELECTIONS = {

@@ -180,13 +180,15 @@ KILL = """
     save([0, np.zeros(100_000)], path)
     took = time.perf_counter() - started
     values, turn, interrupted = set(), 0, 0
-    while turn < 25 and time.perf_counter() - started < 5:
+    # On a machine with other things to do many of them are killed before they begin.
+    while (turn < 25 and time.perf_counter() - started < 5) or len(values) < 2 or not interrupted:
         turn += 1
         child = os.fork()
         if child == 0:
             while True:
                 save([turn, np.full(100_000, float(turn))], path)
         time.sleep(random.uniform(0.2, 5.0) * took)
+        took *= 1.0 if values - {0} else 1.5
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         number, array = load(path)

@@ -12,6 +12,7 @@ from ovk.kernels import Gaussian
 from ovk.serving import Limits, create_app
 from ovk.sessions import Settings, learn
 from ovk.streams import open_records
+from processes import PATIENCE
 from serving_rows import rows, table
 
 with warnings.catch_warnings():
@@ -45,7 +46,8 @@ class Clients:
         self.models, self.opened = models, []
 
     def __call__(self, *names, address="127.0.0.1", base="http://localhost", limits=None, **options):
-        app = create_app([self.models / f"{name}.ovk" for name in names], limits=Limits(**limits or {}), **options)
+        allowed = Limits(**{"seconds": PATIENCE, **(limits or {})})
+        app = create_app([self.models / f"{name}.ovk" for name in names], limits=allowed, **options)
         client = TestClient(app, base_url=base, client=(address, 50000), raise_server_exceptions=False)
         client.__enter__()
         self.opened.append(client)
@@ -71,7 +73,7 @@ def server(models, tmp_path_factory):
     """The real process, with two models and a shadow; at the end it is asked to end, and does so in order."""
     data = tmp_path_factory.mktemp("data")
     arguments = [models / "point.ovk", models / "table.ovk", "--data", data, "--shadow", f"point={models / 'wide.ovk'}"]
-    with ServerProcess(arguments) as running:
+    with ServerProcess([*arguments, "--timeout", PATIENCE]) as running:
         yield running
         assert running.terminate() == 0
         assert [line["event"] for line in running.lines][-1] == "stopped"

@@ -2,20 +2,15 @@
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from processes import PATIENCE, free_port
+
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "in-service.md"
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -28,10 +23,12 @@ def test_the_commands_of_the_page_run(tmp_path):
         (shims / name).write_text(f'#!/bin/sh\n{words} "$@"\n')
         (shims / name).chmod(0o755)
     script = "\n".join(f"echo '== {k}'\n{block}" for k, block in enumerate(blocks)).replace("8080", str(free_port()))
+    # A reader's machine starts a server within a minute; this one may have other things to do.
+    script = script.replace("--retry 60", f"--retry {PATIENCE:.0f}")
     # Whatever fails, no server is left behind.
     script = f"set -eu\nexport PATH={shims}:$PATH\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
     found = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
     )
     assert found.returncode == 0, found.stdout + found.stderr
     parts = dict(re.findall(r"(?s)== (\d+)\n(.*?)(?=== \d|\Z)", found.stdout))

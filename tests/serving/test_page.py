@@ -6,21 +6,31 @@ import httpx
 import pytest
 
 from headless import BROWSER, Headless
+from processes import PATIENCE, wait_until
 from serving_rows import rows
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 
 
-@pytest.fixture
-def browser(tmp_path):
-    one = Headless(tmp_path / "profile")
+@pytest.fixture(scope="module")
+def one_browser(tmp_path_factory):
+    one = Headless(tmp_path_factory.mktemp("browser") / "profile")
     yield one
     one.close()
 
 
+@pytest.fixture
+def browser(one_browser):
+    """A browser that shows nothing and has heard no complaints."""
+    one_browser.open("about:blank", 800)
+    one_browser.complaints.clear()
+    one_browser.requested.clear()
+    return one_browser
+
+
 def learn(server, start, count, size=20):
     X, Y = rows(2000, seed=30)
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         for k in range(start, start + count):
             part = slice(size * k, size * k + size)
             body = {"id": f"page {k}", "rows": X[part].tolist(), "targets": Y[part].tolist()}
@@ -28,18 +38,34 @@ def learn(server, start, count, size=20):
 
 
 def tile(name):
-    return f"document.querySelector('#tiles dd[data-name=\"{name}\"]')?.textContent"
+    """The number in a tile, -1 as long as there is none."""
+    text = f"document.querySelector('#tiles dd[data-name=\"{name}\"]')?.textContent"
+    return f"Number(({text} ?? '-1').replaceAll(',', ''))"
+
+
+def rows_learned(server):
+    """Rows that the model has learned, when none wait any more."""
+    found = {}
+
+    def learned_all():
+        text = httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
+        for name in ("ovk_queue_requests", "ovk_rows_learned_total"):
+            found[name] = int(float(re.search(rf'{name}{{model="point"}} (.*)', text)[1]))
+        return found["ovk_queue_requests"] == 0
+
+    wait_until(learned_all, "end of learning", server.process)
+    return found["ovk_rows_learned_total"]
 
 
 def test_the_page_shows_the_metrics_and_follows_them(server, browser):
     learn(server, 0, 20)
+    before = rows_learned(server)
     browser.open(server.url, 1280)
-    browser.wait(f"{tile('rows learned')} >= '400'")
-    before = int(browser.ask(tile("rows learned")))
+    browser.wait(f"{tile('rows learned')} === {before}")
     learn(server, 20, 10)
-    browser.wait(f"{tile('rows learned')} === '{before + 200}'")
+    browser.wait(f"{tile('rows learned')} === {before + 200}")
     browser.wait("document.getElementById('state').textContent === 'live'")
-    metrics = httpx.get(f"{server.url}/metrics").text
+    metrics = httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
     for learner in ("point", "wide", "last value", "running mean"):
         for output in ("y0", "y1"):
             value = float(
@@ -65,7 +91,7 @@ def test_the_page_shows_the_metrics_and_follows_them(server, browser):
 def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
     learn(server, 30, 5)
     browser.open(server.url, 390)
-    browser.wait(f"{tile('rows learned')} !== undefined")
+    browser.wait(f"{tile('rows learned')} === {rows_learned(server)}")
     assert browser.ask("document.documentElement.scrollWidth <= innerWidth")
     assert browser.ask("document.documentElement.lang") == "en"
     # Every figure has words, every field a label, every table head cells.
@@ -101,9 +127,12 @@ def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
 
 def test_a_complaint_would_be_noticed(server, browser):
     browser.open(server.url, 800)
-    browser.wait(f"{tile('rows learned')} !== undefined")
+    browser.wait(f"{tile('rows learned')} >= 0")
     browser.ask(
         "document.body.insertAdjacentHTML('beforeend', '<img src=\"http://127.0.0.1:9/x.png\" style=\"color: red\">')"
     )
-    browser.ask("new Promise(done => setTimeout(done, 200))")
-    assert any("Content Security Policy" in complaint for complaint in browser.complaints)
+    # Every question brings the complaints along that came before its answer.
+    wait_until(
+        lambda: browser.ask("1") and any("Content Security Policy" in complaint for complaint in browser.complaints),
+        "complaint",
+    )

@@ -1,6 +1,7 @@
 """The real server process, asked by real clients, killed, starved of disk, and ended."""
 
 import json
+import re
 import warnings
 
 import httpx
@@ -11,6 +12,9 @@ from benchmarks.service_trials import kill_trial
 
 import ovk
 from ovk.serving import create_app
+from ovk.serving.checkpoint import Entry
+from ovk.serving.log import Log
+from processes import PATIENCE
 from serving_rows import rows, table
 
 with warnings.catch_warnings():
@@ -21,7 +25,7 @@ with warnings.catch_warnings():
 
 def test_httpx(server, models):
     X, Y = rows(20, seed=11)
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         assert client.get("/v2/health/ready").status_code == 200
         body = {"id": "httpx", "rows": X.tolist(), "targets": Y.tolist()}
         assert client.post("/v2/models/point/learn", json=body).status_code == 202
@@ -36,7 +40,8 @@ def test_httpx(server, models):
 def test_tritons_client_with_binary_tensors(server, models):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        client = tritonclient.InferenceServerClient(f"127.0.0.1:{server.port}")
+        patient = {"connection_timeout": PATIENCE, "network_timeout": PATIENCE}
+        client = tritonclient.InferenceServerClient(f"127.0.0.1:{server.port}", **patient)
         assert client.is_server_live()
         assert client.is_server_ready()
         assert client.is_model_ready("table")
@@ -65,7 +70,7 @@ def test_mlflows_client(server, models):
     import pandas as pd
 
     client = scoring.ScoringServerClient("127.0.0.1", server.port)
-    client.wait_server_ready(timeout=600)
+    client.wait_server_ready(timeout=PATIENCE)
     assert client.get_version() == ovk.__version__
     X, _ = rows(3, seed=13)
     frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
@@ -93,6 +98,30 @@ def test_an_address_that_others_reach_needs_tokens(models, capsys):
     assert "--tokens" in capsys.readouterr().err
 
 
+def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
+    from ovk.cli import main
+
+    monkeypatch.setattr("ovk.serving.run.log_as_json", lambda: None)  # it would change the loggers of all tests
+
+    app = create_app([models / "point.ovk"], data=tmp_path).state.server
+    app.open()
+    app.close()
+    log = Log(tmp_path / "point")
+    for k in range(3):
+        log.append([Entry(str(k), promote="point").encode()])
+    log.close()
+    [path] = log.segments()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(SystemExit) as end:
+        main(["serve", str(models / "point.ovk"), "--data", str(tmp_path), "--port", "0"])
+    err = capsys.readouterr().err
+    assert end.value.code == 4
+    assert re.search(rf"{path} is damaged at offset \d+", err)
+    assert path.read_bytes() == content
+
+
 def test_a_port_that_is_taken_is_said_so(server):
     from ovk.serving.run import _listening
 
@@ -114,7 +143,7 @@ def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
     X, Y = rows(400, seed=14)
     with (
         ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
     ):
 
         def learn(k):

@@ -8,6 +8,7 @@ import pytest
 
 import ovk
 from ovk.serving import Checkpoint, learn_log
+from processes import wait_until
 from serving_rows import rows, table
 
 
@@ -31,10 +32,8 @@ def learn_all(client, model, X, Y, size=10, prefix="request"):
 
 
 def wait_until_learned(client, model, sequence):
-    until = time.monotonic() + 600
-    while f'ovk_sequence{{model="{model}"}} {float(sequence)}' not in client.get("/metrics").text:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    line = f'ovk_sequence{{model="{model}"}} {float(sequence)}'
+    wait_until(lambda: line in client.get("/metrics").text, f"record {sequence}")
 
 
 def test_health_and_metadata(client_of):
@@ -82,6 +81,17 @@ def test_predictions_of_a_learner_in_tensors(client_of, models):
     assert given["parameters"]["binary_data_size"] == len(reply.content) - size
     values = np.frombuffer(reply.content[size:], "<f8").reshape(given["shape"])
     np.testing.assert_array_equal(values, model.predict(X.astype(np.float32)))
+
+
+def test_clients_may_name_the_version(client_of):
+    client = client_of("point")
+    body = {"inputs": [tensor("X", rows(2)[0])]}
+    plain = client.post("/v2/models/point/infer", json=body).json()
+    assert client.post("/v2/models/point/versions/1/infer", json=body).json() == plain
+    assert client.get("/v2/models/point/versions/1").json()["versions"] == ["1"]
+    assert client.get("/v2/models/point/versions/1/ready").status_code == 200
+    refusal = client.post("/v2/models/point/versions/2/infer", json=body)
+    assert (refusal.status_code, "versions are 1" in refusal.json()["error"]) == (404, True)
 
 
 def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, models):
@@ -234,13 +244,20 @@ def test_a_reader_sees_whole_blocks(client_of, models, tmp_path):
         twin.predict_then_learn(X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10])
         at[k + 1] = twin.predict(probe)
     seen = set()
-    for k in range(20):
-        learn_all(client, "point", X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10], prefix=f"block {k}")
+
+    def look():
         reply = client.post("/v2/models/point/infer", json={"inputs": [tensor("X", probe)]})
         sequence = reply.json()["parameters"]["sequence"]
         np.testing.assert_array_equal(outputs(reply)["mean"], at[sequence])
         seen.add(sequence)
-    assert len(seen) > 1
+
+    look()
+    for k in range(20):
+        learn_all(client, "point", X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10], prefix=f"block {k}")
+        look()
+    wait_until_learned(client, "point", 20)
+    look()
+    assert {0, 20} <= seen
 
 
 def test_without_a_folder_nothing_is_learned(client_of):

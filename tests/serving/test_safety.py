@@ -2,12 +2,15 @@
 
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from ovk.serving import Tokens
+from ovk.serving.log import Log
 from ovk.serving.page import page_and_policy
+from processes import PATIENCE, wait_until
 from serving_rows import rows
 
 SECRETS = {"predict": "p" * 20, "learn": "l" * 20, "admin": "a" * 20}
@@ -88,24 +91,38 @@ def test_limits(client_of, tmp_path):
     assert chunked.status_code == 413
 
 
-def test_a_full_queue_asks_to_come_again(client_of, tmp_path, monkeypatch):
-    client = client_of("point", data=tmp_path, limits={"queue": 2, "seconds": 0.3})
-    X, Y = rows(2)
-    from ovk.serving.log import Log
-
+@pytest.fixture
+def stuck(monkeypatch):
+    """A disk that takes nothing until it is told to."""
     real, free = Log.append, threading.Event()
 
     def slow(self, records):
-        assert free.wait(600)
+        assert free.wait(PATIENCE)
         return real(self, records)
 
     monkeypatch.setattr(Log, "append", slow)
-    body = {"rows": X.tolist(), "targets": Y.tolist()}
-    codes = [client.post("/v2/models/point/learn", json=body).status_code for _ in range(3)]
-    assert codes == [503, 503, 429]
-    again = client.post("/v2/models/point/learn", json=body)
+    yield free
     free.set()
-    assert again.headers["retry-after"] == "1"
+
+
+def test_a_full_queue_asks_to_come_again(client_of, tmp_path, stuck):
+    client = client_of("point", data=tmp_path, limits={"queue": 2, "seconds": PATIENCE})
+    X, Y = rows(2)
+    body = {"rows": X.tolist(), "targets": Y.tolist()}
+    with ThreadPoolExecutor(2) as others:
+        waiting = [others.submit(client.post, "/v2/models/point/learn", json=body) for _ in range(2)]
+        wait_until(lambda: 'ovk_queue_requests{model="point"} 2.0' in client.get("/metrics").text, "full queue")
+        refused = client.post("/v2/models/point/learn", json=body)
+        stuck.set()
+        assert [reply.result(PATIENCE).status_code for reply in waiting] == [202, 202]
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+
+
+def test_a_disk_that_takes_too_long_is_no_reason_to_wait_for_ever(client_of, tmp_path, stuck):
+    client = client_of("point", data=tmp_path, limits={"seconds": 0.2})
+    X, Y = rows(2)
+    late = client.post("/v2/models/point/learn", json={"id": "a", "rows": X.tolist(), "targets": Y.tolist()})
+    assert (late.status_code, late.headers["retry-after"]) == (503, "2")
 
 
 def test_content_types_are_checked(client_of):

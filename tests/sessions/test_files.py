@@ -1,19 +1,19 @@
 """Files beyond memory, learned in parts from the command line and from Python."""
 
 import json
-import os
 import subprocess
 import sys
-import time
+from functools import partial
 
 import numpy as np
 import pytest
 
-from brokers import free_port
 from ovk import load
 from ovk.cli import main
+from ovk.distributed.local import local_cluster
 from ovk.sessions import Settings, fit_files
 from ovk.streams import split_files
+from processes import PATIENCE, environment, free_port
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +54,16 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
     pytest.importorskip("distributed")
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     common = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
     one = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
     processes = [subprocess.Popen([*common, "--dashboard-address", "127.0.0.1:0"], **quiet)]
     try:
         processes += [subprocess.Popen([*one, "--no-nanny", "--host", "127.0.0.1"], **quiet) for _ in range(2)]
-        until = time.monotonic() + 600
         import distributed
 
-        with distributed.Client(address, timeout=600) as client:
-            client.wait_for_workers(2, timeout=until - time.monotonic())
+        with distributed.Client(address, timeout=PATIENCE) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
         model = tmp_path / "m.ovk"
         pattern = str(folder / "*.csv")
         main_done(
@@ -94,6 +92,17 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
     np.testing.assert_array_equal(load(model).estimator.dual_coef_, alone.estimator.dual_coef_)
     main_done(["predict", str(model), str(folder / "0.csv"), "--out", str(tmp_path / "p.csv")])
     assert (tmp_path / "p.csv").read_text().count("\n") == 151
+
+
+def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("distributed")
+    # In threads of this process, which start at once.
+    monkeypatch.setattr("ovk.cli.fit.local_cluster", partial(local_cluster, processes=False))
+    asked = ["fit", str(folder / "[0-9].csv"), "--targets", "a,b", "--landmarks", "20", "--json", "--save"]
+    main_done([*asked, str(tmp_path / "two.ovk"), "--workers", "2"])
+    main_done([*asked, str(tmp_path / "one.ovk")])
+    one, two = (load(tmp_path / f"{name}.ovk").estimator.dual_coef_ for name in ("one", "two"))
+    np.testing.assert_array_equal(one, two)
 
 
 def main_done(arguments):

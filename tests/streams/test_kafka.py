@@ -1,14 +1,14 @@
 """Partitions of Kafka, on the mock cluster of the client library, which lives in this process."""
 
 import json
-import signal
 
 import pytest
 
 import ovk as library
-from brokers import csv_file, json_messages, ovk, table, written_again
+from brokers import csv_file, json_messages, table
 from ovk.sessions import Settings, learn, merge_sessions
 from ovk.streams import BrokerError, Gap, open_broker, open_records
+from processes import PATIENCE, PausedRun, ovk
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -30,7 +30,7 @@ class Mock:
     def publish(self, topic, messages, partition=0):
         for message in messages:
             self.producer.produce(topic, message, partition=partition)
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(PATIENCE) == 0
 
 
 @pytest.fixture(scope="module")
@@ -89,28 +89,19 @@ def test_a_partition_teaches_what_a_file_does(mock, tmp_path):
 
 
 def test_killed_processes_change_no_byte(mock, tmp_path):
-    rows = table(4000, seed=5)
+    rows = table(2000, seed=5)
     mock.publish("more", with_ids(rows, 50))
     with open_records(csv_file(tmp_path / "t.csv", rows)) as records:
         whole = learn(records, settings(), predictions=tmp_path / "whole")
     stream = [f"kafka://{mock.hosts}/more?partition=0", "--targets", "a,b", "--warm-up", "100", "--block", "64"]
-    stream += [
-        "--checkpoint",
-        "256",
-        "--id-column",
-        "id",
-        "--resume",
-        tmp_path / "m.ovk",
-        "--predictions",
-        tmp_path / "parts",
-    ]
+    stream += ["--checkpoint", "256", "--id-column", "id"]
+    stream += ["--resume", tmp_path / "m.ovk", "--predictions", tmp_path / "parts"]
+    with PausedRun(tmp_path / "signs", [5], "stream", *stream) as run:
+        run.wait(5)
+        run.kill()
+    assert 256 < library.load(tmp_path / "m.ovk").offset < 2000
     process = ovk("stream", *stream)
-    written_again(tmp_path / "m.ovk", process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    process = ovk("stream", *stream)
-    _, err = process.communicate(timeout=600)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert parts(tmp_path / "parts") == parts(tmp_path / "whole")
     assert same_model(library.load(tmp_path / "m.ovk"), whole, tmp_path)

@@ -3,17 +3,18 @@
 import json
 import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
 
 import ovk as library
-from brokers import NATSServer, csv_file, csv_messages, json_messages, ovk, table, written_again
+from brokers import NATSServer, csv_file, csv_messages, json_messages, table
 from ovk.cli import main
 from ovk.sessions import Settings, learn
 from ovk.streams import BrokerError, Gap, open_broker, open_records
 from ovk.streams.credentials import credentials
+from ovk.streams.jetstream import JetStream
+from processes import PATIENCE, PausedRun, ovk, wait_until
 
 SETTINGS = {"warm_up": 100, "block": 64, "every": 256, "max_bad": 1.0}
 ROWS = table(1000)
@@ -118,17 +119,19 @@ def test_killed_processes_and_a_killed_server_change_no_byte(server, tmp_path, c
             whole = learn(records, settings(warm_up=200, every=256), predictions=tmp_path / "file")
         model = tmp_path / "m.ovk"
         stream = [f"{own.url}/ROWS", *common, "--resume", model, "--predictions", tmp_path / "parts"]
-        for kill in range(2):
-            process = ovk("stream", *stream)
-            written_again(model, process)
-            if kill == 0:
-                own.kill()
-                time.sleep(0.1)
-                own.start()
-                written_again(model, process)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            assert process.returncode == -signal.SIGKILL
+        # Between the predictions of a checkpoint and its model, with a server that was killed just before.
+        with PausedRun(tmp_path / "first", [2, 5], "stream", *stream) as run:
+            run.wait(2)
+            own.kill()
+            own.start()
+            run.go_on(2)
+            run.wait(5)
+            run.kill()
+        # Behind a checkpoint.
+        with PausedRun(tmp_path / "second", [4], "stream", *stream) as run:
+            run.wait(4)
+            run.kill()
+        assert 256 < library.load(model).offset < 3000
         with pytest.raises(SystemExit) as ended:
             main(["stream", *map(str, stream)])
         out, err = capsys.readouterr()
@@ -151,7 +154,7 @@ def test_a_server_that_goes_away_in_the_midst_is_waited_for(tmp_path, whole):
                 own.kill()
                 own.start()
 
-        with open_broker(f"{own.url}/ROWS", patience=30) as records:
+        with open_broker(f"{own.url}/ROWS", patience=PATIENCE) as records:
             session = learn(records, settings(), predictions=tmp_path / "parts", watch=watch)
         assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
         # One that does not come back is an error, with everything safe that was learned.
@@ -218,6 +221,30 @@ def test_a_gap_is_named(server, tmp_path):
     server.publish("GAP", json_messages(ROWS, 20))
     with pytest.raises(ValueError, match="made anew"):
         learned(f"{server.url}/GAP", tmp_path)
+
+
+def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tmp_path, monkeypatch):
+    server.publish("SLOW", json_messages(ROWS, 100))
+    monkeypatch.setattr("ovk.streams.brokers.PAUSES", 2)
+    read, calls = JetStream.read, iter(range(10**6))
+    monkeypatch.setattr(JetStream, "read", lambda self, place: [] if next(calls) % 6 else read(self, place))
+    session = learned(f"{server.url}/SLOW", tmp_path)
+    assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
+
+    async def remove(context):
+        for number in (9, 10):
+            await context.delete_msg("SLOW", number)
+
+    monkeypatch.setattr(JetStream, "read", read)
+    monkeypatch.setattr("ovk.streams.jetstream.WAIT", 0.2)
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    with open_broker(f"{server.url}/SLOW") as records:
+        server.run(remove)
+        with pytest.raises(Gap, match=r"messages 9 to 10 of .* are gone"):
+            learn(records, settings(), save_to=fresh / "m.ovk")
+    # What a block lacks stays unread: the position is that of the last block.
+    assert library.load(fresh / "m.ovk").offset == 768
 
 
 def test_bad_messages_are_counted_and_named(server, tmp_path):
@@ -301,7 +328,7 @@ def test_tls(tmp_path, monkeypatch):
 
 def test_predictions_are_published_once(server, stream, tmp_path):
     async def keep(context):
-        await context.add_stream(name="PREDICTED", subjects=["predicted"])
+        await context.add_stream(name="PREDICTED", subjects=["predicted"], duplicate_window=3600)
 
     server.run(keep)
 
@@ -343,18 +370,15 @@ def test_a_stream_is_followed_until_a_signal(server, tmp_path):
     arguments = ["--targets", "a,b", "--warm-up", "100", "--block", "64", "--save", place, "--follow"]
     process = ovk("stream", f"{server.url}/LIVE", *arguments)
     try:
-        until = time.monotonic() + 600
         # A pause is a checkpoint, although there were too few rows for one.
-        while not place.exists() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert library.load(place).offset == 300
+        wait_until(lambda: place.exists() and library.load(place).offset == 300, "checkpoint in a pause", process)
         server.publish("LIVE", json_messages(ROWS[300:420], 10))
-        while library.load(place).offset < 420 and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_until(lambda: library.load(place).offset == 420, "checkpoint in a later pause", process)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=600)
+        _, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
+        process.communicate()
     assert process.returncode == 143, err
     assert library.load(place).offset == 420
     with open_broker(f"{server.url}/LIVE") as records:

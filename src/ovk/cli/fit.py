@@ -29,11 +29,15 @@ from ovk.cli.options import (
     whole_numbers,
 )
 from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, shown_numbers, table
+from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
 from ovk.sessions import Fitted, Settings, fit_classes, fit_files, fit_table
 from ovk.streams import open_records, split_files
 
 NAME = "fit"
+
+#: Seconds that a scheduler may take to answer.
+SCHEDULER = 30
 
 
 def command(
@@ -155,20 +159,17 @@ def _cluster(scheduler: str, workers: int) -> Iterator[Any]:
     if not scheduler and not workers:
         yield None
         return
+    if workers:
+        with local_cluster(workers) as client:
+            yield client
+        return
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:
-        raise ImportError("--scheduler and --workers need Dask: install it with  pip install 'ovk[dask]'") from error
-    if scheduler:
-        try:
-            client = distributed.Client(scheduler, timeout=10)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise Failure(
-                f"there is no Dask scheduler at {scheduler}: check the address ({error})", Exit.USAGE
-            ) from error
-        with client:
-            yield client
-        return
-    one = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "host": "127.0.0.1"}
-    with distributed.LocalCluster(**one, silence_logs=50) as cluster, distributed.Client(cluster) as client:
+        raise ImportError("--scheduler needs Dask: install it with  pip install 'ovk[dask]'") from error
+    try:
+        client = distributed.Client(scheduler, timeout=SCHEDULER)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise Failure(f"there is no Dask scheduler at {scheduler}: check the address ({error})", Exit.USAGE) from error
+    with client:
         yield client

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import eigh
 
 from ovk._params import Registered
 from ovk._types import Array
 from ovk.curves.grid import Grid
+
+#: Values beyond this have sums of squares that are no numbers.
+LARGEST = 1e140
 
 #: Functions from which components are found; more are taken where these do not show them all.
 ENOUGH = 2000
@@ -96,17 +100,26 @@ def _components(Y: Array, mean: Array, roots: Array, tol: float, most: int) -> t
     """Orthonormal columns (d, J), scales (J,) and the share left out, from the smaller of A A' and A'A."""
     A = (Y - mean) * roots
     n, d = A.shape
-    squares, vectors = np.linalg.eigh(A @ A.T if n < d else A.T @ A)
-    squares, vectors = np.maximum(squares[::-1], 0.0), vectors[:, ::-1]
-    total = float(squares.sum())
+    largest = float(max(A.max(initial=0.0), -A.min(initial=0.0)))
+    if not largest < LARGEST:
+        raise ValueError(f"functions with values up to {largest:.3g} are too large for their squares: scale them")
+    # A power of two, which costs no digit, keeps the squares of small values within the range of numbers.
+    exponent = int(np.frexp(largest)[1])
+    np.ldexp(A, -exponent, out=A)
+    G, eps = (A @ A.T if n < d else A.T @ A), np.finfo(float).eps
+    total = float(np.trace(G))
     if total <= 0.0:
         return np.eye(d, 1), np.zeros(1), 0.0
+    # All squares up to here together are less than may be left out, or no more than rounding.
+    few = max(0.5 * tol**2 / len(G), eps) * total
+    squares, vectors = eigh(G, subset_by_value=(few, np.inf), overwrite_a=True, check_finite=False)
+    squares, vectors = squares[::-1], vectors[:, ::-1]
     left = np.sqrt(np.maximum(1.0 - np.cumsum(squares) / total, 0.0))
     # Squares below the rounding of the largest show nothing.
-    real = int((squares > len(squares) * np.finfo(float).eps * squares[0]).sum())
+    real = int((squares > len(G) * eps * squares[0]).sum())
     J = max(1, min(int((left > tol).sum()) + 1, real, most))
     vectors = vectors[:, :J]
     if n < d:
         # What A'u / s lost to rounding in being orthonormal is put right.
         vectors = np.linalg.qr(A.T @ vectors / np.sqrt(squares[:J]))[0]
-    return np.ascontiguousarray(vectors), np.sqrt(squares[:J] / n), float(left[J - 1])
+    return np.ascontiguousarray(vectors), np.ldexp(np.sqrt(squares[:J] / n), exponent), float(left[J - 1])

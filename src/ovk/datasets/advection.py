@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._params import check_int, positive
-from ovk._types import Array, Loaded, RandomState
+from ovk._params import check_int
+from ovk._types import Loaded, RandomState
 from ovk.curves import Grid
-from ovk.datasets._shared import as_generator, bundle, with_noise
+from ovk.datasets._equations import checked_draw, function_pairs, waves_on_circle
 
 #: Terms of the Karhunen-Loeve expansion, those without a wave left out.
 _TERMS = 100
@@ -30,7 +30,9 @@ def make_advection(
 
     v is a Gaussian process with covariance :math:`(-\Delta + 9)^{-2}`, from 100 terms of its expansion: waves
     :math:`\sqrt 2 \cos(2 \pi l x), \sqrt 2 \sin(2 \pi l x)` with variances :math:`((2 \pi l)^2 + 9)^{-2}`, l up to 50.
-    The map is linear and loses nothing, but no smooth kernel can tell where between two points a field jumps.
+    As published the points, both ends among them, are 1 / (`size` - 1) apart, so that with 200 of them half a turn ends
+    halfway between two. The output takes its values where the input has none, and where a field jumps between two
+    points nothing tells which of their values is meant: most of the 11% by which the best methods err.
 
     Parameters
     ----------
@@ -38,17 +40,13 @@ def make_advection(
     size : int
         Points of the grid.
     speed, time : float
-        The field is moved by speed times time, to the nearest point of the grid.
-    noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
-    random_state : int, Generator, RandomState or None
-    return_X_y : bool
-        Return (data, target) instead of the Bunch.
+        The field is moved by speed times time.
+    noise, random_state, return_X_y : as in `make_burgers`
 
     Returns
     -------
     Bunch
-        `data` (n, size) fields at the beginning, `target` (n, size) at `time`; `grid` the periodic `Grid`;
+        `data` (n, size) fields at the beginning, `target` (n, size) at `time`; `grid` the `Grid` of the points;
         `feature_names`, `target_names`, `DESCR`.
 
     References
@@ -60,34 +58,20 @@ def make_advection(
     --------
     >>> import numpy as np
     >>> from ovk.datasets import make_advection
-    >>> u0, u1 = make_advection(5, random_state=0, return_X_y=True)
-    >>> bool((np.roll(u0, 100, axis=1) == u1).all())
+    >>> u0, u1 = make_advection(5, size=201, random_state=0, return_X_y=True)  # half a turn is 100 of 200 steps
+    >>> bool((np.roll(u0[:, 1:], 100, axis=1) == u1[:, 1:]).all())
     True
     """
-    n, d = check_int(n_samples, "n_samples"), check_int(size, "size", least=2)
-    level = positive(noise, "noise", zero=True)
-    shift = float(speed) * float(time)
+    n, level, rng = checked_draw(n_samples, noise, random_state)
+    grid, shift = Grid.regular(check_int(size, "size", least=2)), float(speed) * float(time)
     if not np.isfinite(shift):
         raise ValueError(f"speed and time must be finite, got {speed!r} and {time!r}")
-    rng = as_generator(random_state)
-    grid = Grid(np.arange(d) / d, period=1.0)
-    v = rng.standard_normal((n, _TERMS)) @ _waves(grid.checked())
-    data = np.where(v >= 0, 1.0, -1.0)
-    target = with_noise(np.roll(data, round(shift * d), axis=1), level, rng)
-    return bundle(
-        f"{n} fields of -1 and 1 on the circle, carried along by {shift:g}, after de Hoop et al. (2022)",
-        data,
-        target,
-        [f"u0 at {x:g}" for x in grid.checked()],
-        [f"u at {x:g}" for x in grid.checked()],
-        return_X_y,
-        grid=grid,
+    coefficients = rng.standard_normal((n, _TERMS))
+    before, after = (
+        np.where(coefficients @ waves_on_circle(points, _TERMS // 2, 9.0) >= 0, 1.0, -1.0)
+        for points in (grid.checked(), grid.checked() - shift)
     )
-
-
-def _waves(points: Array) -> Array:
-    """sqrt(variance) times the waves, one a row: (100, d)."""
-    l = np.arange(1, _TERMS // 2 + 1)[:, None]  # noqa: E741 - as in the formula
-    angle = 2.0 * np.pi * l * points
-    deviation = np.sqrt(2.0) / ((2.0 * np.pi * l) ** 2 + 9.0)
-    return np.vstack([deviation * np.cos(angle), deviation * np.sin(angle)])
+    return function_pairs(
+        f"{n} fields of -1 and 1 on the circle, carried along by {shift:g}, after de Hoop et al. (2022)",
+        before, after, ("u0", "u"), grid, level, rng, return_X_y,
+    )  # fmt: skip

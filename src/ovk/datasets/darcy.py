@@ -11,7 +11,7 @@ from ovk._params import check_int, positive
 from ovk._progress import track
 from ovk._types import Array, Loaded, RandomState
 from ovk.curves import ProductGrid
-from ovk.datasets._shared import as_generator, bundle, with_noise
+from ovk.datasets._equations import checked_draw, function_pairs
 
 
 def make_darcy(
@@ -43,11 +43,7 @@ def make_darcy(
         Permeabilities of the two materials.
     smooth : bool
         A permeability that changes smoothly, in the place of two materials.
-    noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
-    random_state : int, Generator, RandomState or None
-    return_X_y : bool
-        Return (data, target) instead of the Bunch.
+    noise, random_state, return_X_y : as in `make_burgers`
 
     Returns
     -------
@@ -62,10 +58,8 @@ def make_darcy(
     >>> block.data.shape, bool((block.target >= 0).all())
     ((3, 289), True)
     """
-    n, N = check_int(n_samples, "n_samples"), check_int(size, "size", least=5)
-    bounds = positive(low, "low"), positive(high, "high")
-    level = positive(noise, "noise", zero=True)
-    rng = as_generator(random_state)
+    n, level, rng = checked_draw(n_samples, noise, random_state)
+    N, bounds = check_int(size, "size", least=5), (positive(low, "low"), positive(high, "high"))
     k = np.pi * np.arange(N)
     deviation = 1.0 / (k[:, None] ** 2 + k**2 + 9.0)
     deviation[0, 0] = 0.0  # neither material is favoured
@@ -73,16 +67,10 @@ def make_darcy(
     # The mean over the block of the variance of v.
     a = np.exp(v / np.linalg.norm(deviation)) if smooth else np.where(v >= 0, bounds[1], bounds[0])
     u = np.stack([pressure(one) for one in track(a, "solving for pressures")])
-    names = [f"{i},{j}" for i in range(N) for j in range(N)]
-    return bundle(
+    return function_pairs(
         f"{n} permeabilities of a square block and the pressures in it",
-        a.reshape(n, -1),
-        with_noise(u.reshape(n, -1), level, rng),
-        [f"a {name}" for name in names],
-        [f"u {name}" for name in names],
-        return_X_y,
-        grid=ProductGrid.regular((N, N)),
-    )
+        a.reshape(n, -1), u.reshape(n, -1), ("a", "u"), ProductGrid.regular((N, N)), level, rng, return_X_y,
+    )  # fmt: skip
 
 
 def _cosines(coefficients: Array) -> Array:

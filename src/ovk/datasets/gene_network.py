@@ -115,7 +115,8 @@ class GeneNetwork:
     def steady(self, mrna: Array) -> Array:
         """Where levels (series, n) come to rest: those after forty of the longest time constants."""
         end = 40.0 / float(min(self.decay.min(), self.turnover.min()))
-        rest: Array = self.simulate(mrna, mrna, np.array([0.0, end]))[:, -1]
+        # Steps that are longer come to rest at the same levels.
+        rest: Array = self.simulate(mrna, mrna, np.array([0.0, end]), max_step=0.5)[:, -1]
         return rest
 
     def _velocity(self, state: Array, push: Any) -> Array:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.fft import irfft2, rfft2
 
-from ovk._params import check_int, positive
 from ovk._progress import track
 from ovk._types import Array, Loaded, RandomState
 from ovk.curves import Grid, ProductGrid
-from ovk.datasets._shared import as_generator, bundle, with_noise
+from ovk.datasets._equations import checked_draw, checked_motion, function_pairs, in_steps
 
 #: Flows that are carried on together: few enough for their transforms to stay in the processor's cache.
 _TOGETHER = 4
@@ -25,7 +24,7 @@ def make_navier_stokes(
     size: int = 64,
     viscosity: float = 0.025,
     time: float = 10.0,
-    steps: int = 200,
+    steps: int = 20,
     initial: Any = None,
     noise: float = 0.0,
     random_state: RandomState = None,
@@ -41,13 +40,13 @@ def make_navier_stokes(
     .. math:: f(x) = \sum_k \frac{a_k \cos(k \cdot x) + b_k \sin(k \cdot x)}{\sqrt{2} \pi (9 + |k|^2)^2}
 
     The initial vorticity is one draw of the same law, the same for all samples. Space is spectral with a third of the
-    waves removed against aliasing; in time viscosity is implicit (Crank-Nicolson) and advection explicit
-    (Adams-Bashforth), of second order in the step: with 200 steps to time 10 the relative error is about 6e-5.
+    waves removed against aliasing; time is of fourth order (Runge-Kutta, viscosity integrated exactly): with 20 steps
+    to time 10 the relative error is about 1e-7.
 
     Parameters
     ----------
     n_samples : int
-        Number n of forcings. A flow of 64 x 64 points takes about 50 ms.
+        Number n of forcings. A flow of 64 x 64 points takes about 12 ms.
     size : int, even, at least 24
         Points of the grid in each direction.
     viscosity, time : float > 0
@@ -55,11 +54,7 @@ def make_navier_stokes(
         Steps in time.
     initial : (size, size) array, optional
         The vorticity at the beginning; drawn if absent. Give that of one draw to go on with more samples of its law.
-    noise : float >= 0
-        Standard deviation of noise on every value of the outputs, relative to their root mean square.
-    random_state : int, Generator, RandomState or None
-    return_X_y : bool
-        Return (data, target) instead of the Bunch.
+    noise, random_state, return_X_y : as in `make_burgers`
 
     Returns
     -------
@@ -79,12 +74,8 @@ def make_navier_stokes(
     >>> flow.data.shape, flow.target.shape, flow.grid.shape
     ((2, 576), (2, 576), (24, 24))
     """
-    n, N = check_int(n_samples, "n_samples"), check_int(size, "size", least=24)
-    if N % 2:
-        raise ValueError(f"size must be even, got {N}")
-    nu, T = positive(viscosity, "viscosity"), positive(time, "time")
-    count, level = check_int(steps, "steps"), positive(noise, "noise", zero=True)
-    rng = as_generator(random_state)
+    n, level, rng = checked_draw(n_samples, noise, random_state)
+    N, nu, T, count = checked_motion(size, 24, viscosity, time, steps)
     waves = forcing_waves(N)
     start = rng.standard_normal(2 * _PAIRS) @ waves if initial is None else _checked_field(initial, N)
     data = rng.standard_normal((n, 2 * _PAIRS)) @ waves
@@ -94,18 +85,12 @@ def make_navier_stokes(
         forcing = data[some].reshape(-1, N, N)
         begin = np.broadcast_to(start.reshape(N, N), forcing.shape)
         target[some] = vorticity(begin, forcing, nu, T, count).reshape(len(forcing), -1)
-    target = with_noise(target, level, rng)
     side = Grid(2.0 * np.pi * np.arange(N) / N, period=2.0 * np.pi)
-    return bundle(
+    return function_pairs(
         f"{n} forcings of a flow on the torus and its vorticity at time {T:g}, after de Hoop et al. (2022)",
-        data,
-        target,
-        [f"forcing {i},{j}" for i in range(N) for j in range(N)],
-        [f"vorticity {i},{j}" for i in range(N) for j in range(N)],
-        return_X_y,
-        grid=ProductGrid([side, side]),
+        data, target, ("forcing", "vorticity"), ProductGrid([side, side]), level, rng, return_X_y,
         initial=start.reshape(N, N),
-    )
+    )  # fmt: skip
 
 
 def forcing_waves(size: int) -> Array:
@@ -123,12 +108,8 @@ def forcing_waves(size: int) -> Array:
 def vorticity(initial: Array, forcing: Array, viscosity: float, time: float, steps: int) -> Array:
     """The vorticity at `time` of flows (b, N, N) on the torus.
 
-    With w the transform of the vorticity, h a step, N(w) = -u . grad w and L = nu |k|^2,
-
-        (1 + h L / 2) w_{j+1} = (1 - h L / 2) w_j + h (3 N(w_j) - N(w_{j-1})) / 2 + h f,
-
-    the first step with N(w_0) in the place of the mean. u = (d_y, -d_x) psi with -Laplace psi = w, and as u has no
-    divergence u . grad w = d_x d_y (v^2 - u^2) + (d_x^2 - d_y^2) (u v): four transforms a step.
+    With w the transform of the vorticity, w' = -nu |k|^2 w - u . grad w + f (see `in_steps`). u = (d_y, -d_x) psi with
+    -Laplace psi = w, and as u has no divergence u . grad w = d_x d_y (v^2 - u^2) + (d_x^2 - d_y^2) (u v).
     """
     N = initial.shape[-1]
     k1, k2 = np.fft.fftfreq(N, 1.0 / N)[:, None], np.arange(N // 2 + 1.0)[None, :]
@@ -136,20 +117,15 @@ def vorticity(initial: Array, forcing: Array, viscosity: float, time: float, ste
     kept = (np.abs(k1) < N / 3.0) & (k2 < N / 3.0)
     inverse = np.where(squared > 0, 1.0 / np.maximum(squared, 1.0), 0.0)
     to_u, to_v = 1j * k2 * inverse, -1j * k1 * inverse
-    of_squares, of_product = np.where(kept, k1 * k2, 0.0), np.where(kept, k1**2 - k2**2, 0.0)
     h = time / steps
-    before, after = 1.0 - 0.5 * h * viscosity * squared, 1.0 + 0.5 * h * viscosity * squared
-    w, f = rfft2(initial) * kept, h * rfft2(forcing)
+    of_squares, of_product = (np.where(kept, h * factor, 0.0) for factor in (k1 * k2, k1**2 - k2**2))
+    f = h * rfft2(forcing) * kept
 
-    def advection(w: Any) -> Any:
+    def moved(w: Any) -> Any:
         u, v = irfft2(to_u * w, s=(N, N)), irfft2(to_v * w, s=(N, N))
-        return of_squares * rfft2(v * v - u * u) + of_product * rfft2(u * v)
+        return of_squares * rfft2(v * v - u * u) + of_product * rfft2(u * v) + f
 
-    last = advection(w)
-    now = last
-    for _ in range(steps):
-        w = (before * w + (0.5 * h) * (3.0 * now - last) + f) / after
-        last, now = now, advection(w)
+    w = in_steps(rfft2(initial) * kept, moved, np.exp(-0.5 * h * viscosity * squared), steps)
     return np.asarray(irfft2(w, s=(N, N)))
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from ovk._params import Registered
 from ovk._state import State, forked
-from ovk._types import Array, Indices, Labels, Mask
+from ovk._types import Array, Indices, Labels, Mask, Times
 from ovk.evaluation.class_scores import ClassificationResult, ClassScores
 from ovk.evaluation.drift import DriftRecord
 from ovk.evaluation.running import Scaling, Unscaled, checkpoints
@@ -117,7 +117,16 @@ class ClassEvaluator(State, Registered):
         scores = [ClassScores.start(name, 0) for name in (type(model).__name__, "no change", "majority")]
         return cls(model, scores, Unscaled() if scaling is None else scaling, delay=delay)
 
-    def predict_then_learn(self, X: Array, codes: Indices, classes: Any, *, tested: bool) -> tuple[Indices, Array]:
+    def predict_then_learn(
+        self,
+        X: Array,
+        codes: Indices,
+        classes: Any,
+        *,
+        tested: bool,
+        waiting: Times | None = None,
+        weights: Array | None = None,
+    ) -> tuple[Indices, Array]:
         """Let the model and the baselines predict and learn rows, and count those that are `tested`.
 
         Parameters
@@ -125,6 +134,8 @@ class ClassEvaluator(State, Registered):
         X : (n, p) inputs
         codes : (n,) numbers of the labels, -1 where one is missing
         classes : the labels known so far, by number; later calls may have more of them
+        waiting : (n,) how many rows wait for their labels when each is predicted, where that is not always `delay`
+        weights : (n,) what the losses of the rows are multiplied by in learning
 
         Returns
         -------
@@ -138,7 +149,7 @@ class ClassEvaluator(State, Registered):
         nothing = np.empty((n, 0))
         X = (self.scaling.scale(X, nothing) if tested else self.scaling.scale_warm_up(X, nothing)).X
         try:
-            P, tells = self._predictions(X, codes, labels)
+            P, tells = self._predictions(X, codes, labels, waiting, weights)
         except Exception as error:
             error.add_note(f"This happened in rows {start} to {start + n - 1} of the stream, counted from 0.")
             raise
@@ -162,19 +173,30 @@ class ClassEvaluator(State, Registered):
         self.warm_up += 0 if tested else n
         return guesses, P
 
-    def _predictions(self, X: Array, codes: Indices, labels: Labels) -> tuple[Array, bool]:
+    def _predictions(
+        self, X: Array, codes: Indices, labels: Labels, waiting: Times | None, weights: Array | None
+    ) -> tuple[Array, bool]:
         """(n, K) probabilities, and whether they are more than guesses."""
         begun, known = time.perf_counter(), codes >= 0
-        one_by_one = self.delay > 0 or not isinstance(self.model, _WithProbabilities)
+        most = np.full(len(X), self.delay) if waiting is None else waiting
+        one_by_one = self.delay > 0 or waiting is not None or not isinstance(self.model, _WithProbabilities)
+        if weights is not None and (one_by_one or not isinstance(self.model, CodedClassifier)):
+            raise ValueError(
+                f"{type(self.model).__name__} cannot take sample_weight here: OLOKClassifier and PKAWVClassifier can, "
+                "without a delay"
+            )
         P = np.empty((len(X), len(labels)))
         for rows in self.drift.pieces(self.model, self.n_rows, self.n_rows + len(X)):
-            learn = self._rows if one_by_one else self._block
-            P[rows] = learn(X[rows], codes[rows], known[rows], labels)
+            piece = X[rows], codes[rows], known[rows], labels
+            if one_by_one:
+                P[rows] = self._rows(*piece, most[rows])
+            else:
+                P[rows] = self._block(*piece, None if weights is None else weights[rows])
             self.drift.look(self.model, self.n_rows + rows.stop)
         self.scores[0].seconds += time.perf_counter() - begun
         return P, not one_by_one
 
-    def _block(self, X: Array, codes: Indices, known: Mask, labels: Labels) -> Array:
+    def _block(self, X: Array, codes: Indices, known: Mask, labels: Labels, weights: Array | None) -> Array:
         """(n, K) probabilities of a classifier of ovk."""
         first = "classes_" not in vars(self.model)
         if first and not known.any():
@@ -183,20 +205,24 @@ class ClassEvaluator(State, Registered):
         y[known] = labels[codes[known]]
         # One that must know its classes at the start is told; the others find them one after the other.
         told = labels if first and isinstance(self.model, CodedClassifier) else None
-        raw = self.model.predict_proba_then_learn(X, labels[codes] if known.all() else y, told)
+        options = {} if weights is None else {"sample_weight": weights}
+        raw = self.model.predict_proba_then_learn(X, labels[codes] if known.all() else y, told, **options)
         P = np.zeros((len(X), len(labels)))
         place = {label: k for k, label in enumerate(labels.tolist())}
         P[:, [place[label] for label in self.model.classes_.tolist()]] = raw
         return P
 
-    def _rows(self, X: Array, codes: Indices, known: Mask, labels: Labels) -> Array:
-        """(n, K) ones at the predictions of a classifier that is given one row at a time, `delay` rows late."""
+    def _rows(self, X: Array, codes: Indices, known: Mask, labels: Labels, most: Times) -> Array:
+        """(n, K) ones at the predictions of a classifier that is given one row at a time, when its label comes.
+
+        `most` (n,) rows wait for their labels when each is predicted.
+        """
         guesses = np.zeros(len(X), dtype=np.intp)
         names = labels.tolist()
         place = {label: k for k, label in enumerate(names)}
         for i in range(len(X)):
             row = slice(i, i + 1)
-            if len(self.waiting) > self.delay:
+            while len(self.waiting) > most[i]:
                 x, label = self.waiting.pop(0)
                 if label is not None:
                     self.model.partial_fit(x, np.array([label], dtype=labels.dtype), labels)

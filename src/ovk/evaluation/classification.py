@@ -11,10 +11,20 @@ from ovk._params import check_int
 from ovk._types import Labels, Mask
 from ovk.evaluation.class_evaluator import ClassEvaluator
 from ovk.evaluation.class_scores import ClassificationResult
+from ovk.evaluation.delayed import waiting_rows
 
 
 def progressive_classes(
-    model: Any, X: Any, y: Any, *, classes: Any = None, chunk_size: int = 1024, untested: int = 0, delay: int = 0
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    classes: Any = None,
+    chunk_size: int = 1024,
+    untested: int = 0,
+    delay: Any = 0,
+    time: Any = None,
+    sample_weight: Any = None,
 ) -> ClassificationResult:
     """Predict the class of every row of a stream before learning from it, and measure how well.
 
@@ -29,8 +39,10 @@ def progressive_classes(
     classes : the labels there will be, for classifiers that want to know them at the start; default those of y
     chunk_size : rows at a time
     untested : the first rows, which are learned but not counted
-    delay : how many rows later labels come: row t is predicted from the labels of the rows up to t - delay - 1. With a
-        delay rows are predicted and learned one at a time
+    delay, time : how much later labels come, in rows or by the clock, as in `progressive`. With a delay rows are
+        predicted and learned one at a time
+    sample_weight : (n,) >= 0, for `OLOKClassifier` and `PKAWVClassifier`
+        What the loss of each row is multiplied by where the model learns it. Scores count rows alike.
 
     Examples
     --------
@@ -54,11 +66,24 @@ def progressive_classes(
     known = np.unique(seen if classes is None else np.concatenate([np.asarray(classes, dtype=seen.dtype), seen]))
     codes = np.full(len(X), -1, dtype=np.intp)
     codes[~missing] = np.searchsorted(known, seen)
-    evaluator = ClassEvaluator.start(model, delay=check_int(delay, "delay", least=0))
+    late = waiting_rows(delay, time)
+    waiting = None if isinstance(late, int) else late
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    for name, column in (("time", waiting), ("sample_weight", weights)):
+        if column is not None and column.shape != (len(X),):
+            raise ValueError(f"{name} must have an entry for each of the {len(X)} rows, got shape {column.shape}")
+    evaluator = ClassEvaluator.start(model, delay=late if isinstance(late, int) else 0)
     first, size = check_int(untested, "untested", least=0), check_int(chunk_size, "chunk_size")
     edges = sorted({0, min(first, len(X)), *range(first, len(X), size), len(X)})
     found = [
-        evaluator.predict_then_learn(X[low:high], codes[low:high], known, tested=low >= first)[0]
+        evaluator.predict_then_learn(
+            X[low:high],
+            codes[low:high],
+            known,
+            tested=low >= first,
+            waiting=None if waiting is None else waiting[low:high],
+            weights=None if weights is None else weights[low:high],
+        )[0]
         for low, high in pairwise(edges)
     ]
     numbers = np.concatenate(found)

@@ -47,10 +47,10 @@ class Contestant(State):
         """A learner before the first row of a stream with d outputs."""
         return cls(name, learner, RunningSum.empty(d), RunningSum.empty(d))
 
-    def predict_then_learn(self, X: Array, y: Array) -> Array:
+    def predict_then_learn(self, X: Array, y: Array, weights: Array | None = None) -> Array:
         """(n, d) predictions."""
-        start = time.perf_counter()
-        F = np.asarray(self.learner.predict_then_learn(X, y), dtype=np.float64)
+        start, options = time.perf_counter(), {} if weights is None else {"sample_weight": weights}
+        F = np.asarray(self.learner.predict_then_learn(X, y, **options), dtype=np.float64)
         self.seconds += time.perf_counter() - start
         if F.shape != y.shape:
             raise ValueError(
@@ -174,8 +174,10 @@ class Evaluator(State, Registered):
         learner = self.contestant.learner
         return learner.model if isinstance(learner, (RowByRow, LearnsLate)) else learner
 
-    def predict_then_learn(self, chunk: Chunk, *, tested: bool) -> Array:
+    def predict_then_learn(self, chunk: Chunk, *, tested: bool, weights: Array | None = None) -> Array:
         """Let the model and the baselines predict and learn the rows, and count the errors of rows that are `tested`.
+
+        The model learns the rows with the `weights` (n,); errors count alike.
 
         Returns the predictions (n, d) of the model, in the original units.
         """
@@ -184,7 +186,7 @@ class Evaluator(State, Registered):
             return np.empty((0, len(self.outputs)))
         Y = chunk.Y.reshape(n, -1)
         try:
-            F = self._predict_scaled(chunk, Y, tested)
+            F = self._predict_scaled(chunk, Y, tested, weights)
         except Exception as error:
             error.add_note(f"This happened in rows {start} to {start + n - 1} of the stream, counted from 0.")
             raise
@@ -229,12 +231,13 @@ class Evaluator(State, Registered):
                 stacklevel=3,
             )
 
-    def _predict_scaled(self, chunk: Chunk, Y: Array, tested: bool) -> Array:
+    def _predict_scaled(self, chunk: Chunk, Y: Array, tested: bool, weights: Array | None) -> Array:
         """(n, d) predictions of the model, in the original units."""
         scaled = self.scaling.scale(chunk.X, Y) if tested else self.scaling.scale_warm_up(chunk.X, Y)
         y, F = scaled.Y.reshape(chunk.Y.shape), []
         for rows in self.drift.pieces(self.model, self.n_rows, self.n_rows + len(y)):
-            F.append(self.contestant.predict_then_learn(scaled.X[rows], y[rows]))
+            some = None if weights is None else weights[rows]
+            F.append(self.contestant.predict_then_learn(scaled.X[rows], y[rows], some))
             self.drift.look(self.model, self.n_rows + rows.stop)
         return scaled.restore(np.concatenate(F))
 

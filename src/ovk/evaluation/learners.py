@@ -40,26 +40,27 @@ class Incremental(Protocol):
 class RowByRow:
     """An estimator with `partial_fit` and `predict`, made to predict one row, then learn it.
 
-    It predicts 0 before it has learned anything. Rows with a missing output are predicted but not learned, since such
-    estimators refuse them.
+    It predicts 0 before it has learned anything. Rows with a missing output, or of weight 0, are predicted but not
+    learned, since such estimators refuse them.
     """
 
     def __init__(self, model: Incremental) -> None:
         self.model = model
         self.n_skipped = 0
 
-    def predict_then_learn(self, X: Array, y: Array, /) -> Array:
+    def predict_then_learn(self, X: Array, y: Array, /, sample_weight: Any = None) -> Array:
         F = np.zeros_like(y)
         for i in range(len(X)):
             row = slice(i, i + 1)
+            weight = {} if sample_weight is None else {"sample_weight": sample_weight[row]}
             try:
                 F[row] = np.asarray(self.model.predict(X[row])).reshape(F[row].shape)
             except NotFittedError:
                 F[row] = 0.0
             if np.isnan(y[row]).any():
                 self.n_skipped += 1
-            else:
-                self.model.partial_fit(X[row], y[row])
+            elif sample_weight is None or sample_weight[i] != 0:
+                self.model.partial_fit(X[row], y[row], **weight)
         return F
 
 

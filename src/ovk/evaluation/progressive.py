@@ -13,7 +13,7 @@ from ovk._params import check_int
 from ovk._progress import ProgressBar
 from ovk.evaluation.baselines import as_baseline
 from ovk.evaluation.conformal import as_intervals
-from ovk.evaluation.delayed import LearnsLate
+from ovk.evaluation.delayed import LearnsLate, waiting_rows
 from ovk.evaluation.evaluator import Evaluator
 from ovk.evaluation.learners import as_learner
 from ovk.evaluation.result import ProgressiveResult
@@ -35,7 +35,9 @@ def progressive(
     untested: int | None = None,
     baselines: Sequence[Any] = ("last", "mean"),
     intervals: Any = None,
-    delay: int = 0,
+    delay: Any = 0,
+    time: Any = None,
+    sample_weight: Any = None,
     chunk_size: int = 1024,
     keep: str = "predictions",
     progress: bool = True,
@@ -64,8 +66,13 @@ def progressive(
     intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
         Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
         output; the method learns in place, in the units of the outputs. Untested rows have none.
-    delay : how many rows later outputs come: row t is predicted from the outputs of the rows up to t - delay - 1. With
-        a delay the model predicts and learns one row at a time; scaling and baselines do not wait
+    delay : how much later outputs come: by default a number of rows, so that row t is predicted from the outputs of the
+        rows up to t - delay - 1. With a delay the model predicts one row at a time; scaling and baselines do not wait
+    time : (n,) numbers or dates that do not decrease, optional
+        With it `delay` is a number or a `datetime.timedelta`: the outputs of a row come so much later than the row, and
+        a row is predicted from those that have come by its time.
+    sample_weight : (n,) >= 0, optional
+        What the loss of each row is multiplied by where the model learns it. Errors count alike.
     keep : "predictions", "all" or "none"
         What to keep of each row: its predictions, its inputs and outputs as well (for `regret`), or nothing, so that
         memory does not grow with the stream.
@@ -115,21 +122,37 @@ def progressive(
     beside = [as_baseline(baseline) for baseline in baselines]
     if isinstance(model, ClassifierMixin):
         raise TypeError(f"{type(model).__name__} is a classifier: use progressive_classes")
-    learner = LearnsLate(model, delay) if check_int(delay, "delay", least=0) else model
+    waiting = waiting_rows(delay, time)
+    learner = model if isinstance(waiting, int) and waiting == 0 else LearnsLate(model, waiting)
     as_learner(learner)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     method = None if intervals is None else as_intervals(intervals)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
-    evaluator = None
+    _check_lengths(stream.n_rows, time=_length(time), sample_weight=_length(weights))
+    evaluator, done = None, 0
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_untested(iter(stream), untested):
             if evaluator is None:
                 evaluator = Evaluator.start(learner, beside, scaling, chunk, keep, method)
-            evaluator.predict_then_learn(chunk, tested=tested)
+            rows = slice(done, done + len(chunk.X))
+            evaluator.predict_then_learn(chunk, tested=tested, weights=None if weights is None else weights[rows])
+            done = rows.stop
             if bar is not None:
                 bar.update(len(chunk.X))
     if evaluator is None:
         raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
     return evaluator.result()
+
+
+def _length(values: Any) -> int | None:
+    return None if values is None else len(values)
+
+
+def _check_lengths(rows: int | None, **columns: int | None) -> None:
+    """Refuse columns that do not belong to the rows, where the number of these is known."""
+    for name, length in columns.items():
+        if rows is not None and length is not None and length != rows:
+            raise ValueError(f"{name} must have an entry for each of the {rows} rows, got {length}")
 
 
 def _after_untested(stream: Iterator[Chunk], untested: int) -> Iterator[tuple[Chunk, bool]]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from ovk._params import Registered
+from ovk._singular import SingularSystem
 from ovk._types import Array
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
@@ -117,6 +118,10 @@ class OperatorNystromMap(Registered):
 def independent(gram: Array) -> tuple[Array, Array]:
     """Rows of a gram that are linearly independent (to `DEPENDENT`), ascending, and their Cholesky factor."""
     largest = float(np.diagonal(gram).max(initial=0.0))
+    if not np.isfinite(gram).all():
+        raise SingularSystem(
+            "the kernel has values at the landmarks that are not finite: scale X, or check the kernel's parameters"
+        )
     if largest <= 0:
         raise ValueError("the kernel is zero at every landmark: choose other landmarks or another kernel")
     _, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(gram), tol=DEPENDENT * largest, lower=1)

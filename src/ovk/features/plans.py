@@ -11,7 +11,7 @@ import numpy as np
 
 from ovk._params import Parameters, Registered, check_int, equal, positive
 from ovk._types import Array
-from ovk.features.dictionary import Dictionary
+from ovk.features.dictionary import Dictionary, diagonal_blocks
 from ovk.features.fourier import FourierMap, LinearFourierMap
 from ovk.features.operator_fourier import OperatorFourierMap
 from ovk.features.selection import Selection, Uniform
@@ -70,10 +70,7 @@ class FixedFeatures(Registered):
 
     def prior(self, X: Array) -> Array:
         """K(x, x), (n, per, per)."""
-        if isinstance(self.kernel, OperatorKernel):
-            return self.kernel.diagonal_blocks(X)
-        diagonal: Array = self.kernel.diag(X)[:, None, None]
-        return diagonal
+        return diagonal_blocks(self.kernel, X)
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Yield all rows with their features: a fixed map does not grow."""
@@ -261,12 +258,9 @@ class LinearFourier(FeaturePlan):
         self.weight = weight
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
-        if not isinstance(kernel, Separable):
-            raise ValueError(
-                f"LinearFourier features are for a scalar kernel or a product k * T, got {kernel!r}: use Nystrom"
-            )
+        scalar = _scalar(kernel, "LinearFourier")
         weight = positive(self.weight, "weight")
         n, linear = check_int(self.n, "n", least=0), Polynomial(1, gamma=weight, coef0=weight)
-        fourier = FourierMap.from_kernel(kernel.scalar, n, p, rng) if n > 0 else None
-        both = linear if fourier is None else linear + kernel.scalar
+        fourier = FourierMap.from_kernel(scalar, n, p, rng) if n > 0 else None
+        both = linear if fourier is None else linear + scalar
         return FixedFeatures(LinearFourierMap(fourier, weight), both, 1, 1 + p + 2 * n)

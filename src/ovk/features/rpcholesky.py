@@ -14,7 +14,7 @@ from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.solvers.random_pivots import random_pivots
 
 #: Rows for each landmark that are looked at: with these, choosing costs no more than learning from them.
-ROWS_EACH = 8
+ROWS_EACH = 5
 
 
 class RPCholesky(Parameters):

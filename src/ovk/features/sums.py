@@ -43,10 +43,10 @@ class FeatureSums(State):
         self.S = dsyrk(1.0, left.T, beta=1.0, c=self.S.T, lower=0, overwrite_c=1).T
         self.B += Phi.T @ (Y if weights is None else Y * weights[:, None])
 
-    def with_rows(self, Phi: Array, Y: Array, weights: Array | None = None) -> Self:
+    def with_rows(self, Phi: Array, Y: Array) -> Self:
         """The sums with further rows; these stay as they are."""
         new = self * 1.0
-        new.add(Phi, Y, weights)
+        new.add(Phi, Y)
         return new
 
     def with_new_features(self, new: slice, Phi: Array, Y: Array, weights: Array) -> Self:
@@ -152,15 +152,17 @@ class OutputSums(State):
         if whole.any():
             self.common.add(Phi[whole], Y[whole], None if weights is None else weights[whole])
         for q in range(Y.shape[1]):
-            self._add_own(q, Phi, Y[:, q], weights, observed[:, q] & ~whole)
+            self._add_own(q, Phi, Y[:, q], weights, np.flatnonzero(observed[:, q] & ~whole))
 
     def add_pairs(self, Phi: Array, outputs: Indices, y: Array, weights: Array | None = None) -> None:
         """Add observations in long form: y_i is output outputs_i of row i."""
-        for q in np.unique(outputs):
-            self._add_own(int(q), Phi, y, weights, outputs == q)
+        order = np.argsort(outputs, kind="stable")
+        starts = np.flatnonzero(np.diff(outputs[order], prepend=-1))
+        for q, rows in zip(outputs[order][starts].tolist(), np.split(order, starts[1:]), strict=False):
+            self._add_own(q, Phi, y, weights, rows)
 
-    def _add_own(self, q: int, Phi: Array, y: Array, weights: Array | None, rows: Mask) -> None:
-        if not rows.any():
+    def _add_own(self, q: int, Phi: Array, y: Array, weights: Array | None, rows: Indices) -> None:
+        if not len(rows):
             return
         if self.own_S is None or self.own_B is None:
             m, d = self.common.B.shape
@@ -168,7 +170,9 @@ class OutputSums(State):
         sums = FeatureSums(self.own_S[q], self.own_B[q])
         some = Phi[rows] if Phi.ndim == 2 else Phi[rows, q]
         sums.add(some, y[rows, None], None if weights is None else weights[rows])
-        self.own_S[q] = sums.S
+        # Added in place, unless BLAS had to copy.
+        if not np.may_share_memory(sums.S, self.own_S):
+            self.own_S[q] = sums.S
 
     def __add__(self, other: OutputSums) -> OutputSums:
         """The sums over the rows of both."""

@@ -9,10 +9,10 @@ observation, all by the left-out formulas of kernel ridge regression,
                {y : e'C^-1 e <= q^2}, e_j = (y_j - f_j(x)) / (c_j s_j(x))
 
 where c_j is the root mean square of r_ij / s_ij and C the correlation of the z, shrunk towards the identity. The score
-of a row in a box is that with the c_j of the other rows (or groups), in an ellipsoid that with a C of the other rows:
-with few rows, one that is far off would otherwise stretch the measure that it is judged by. A box over the points of a
-grid is a band around a whole curve. Intervals are wide where there were few data, and scale with the outputs. Nothing
-is assumed of the noise but that the scores of new rows are like those of left-out ones.
+of a row is that with the c_j and the C of the other rows (or groups): with few rows, one that is far off would
+otherwise stretch the measure that it is judged by. A box over the points of a grid is a band around a whole curve.
+Intervals are wide where there were few data, and scale with the outputs. Nothing is assumed of the noise but that the
+scores of new rows are like those of left-out ones.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from ovk.solvers.left_out import LeftOut
 
 #: Smallest eigenvalue of a correlation matrix that is left as it is.
 DEFINITE = 1e-8
+#: Relative error of predictions by rounding.
+ROUNDING = 1e-12
+#: Blocks of rows up to which each is really left out of the measure of spread, and operations that this may take.
+FEW_BLOCKS, MOST_OPERATIONS = 200, 1e10
 
 
 def jackknife(
@@ -80,12 +84,19 @@ def jackknife(
     # Outputs without any error have no spread to be measured by.
     z = scores / np.where(c > 0, c, 1.0)
     C = shrunk_correlation(z)
-    q = _quantile(_mahalanobis(z, C), groups, level)
-    sides = c * s
+    q = _quantile(_left_out_distances(scores, z, C, left_out.block), groups, level)
+    sides = np.maximum(c * s, _rounding(F))
     return _around(F, q * sides, np.full((len(F), 1), q), sides[:, :, None] * C * sides[:, None, :])
 
 
+def _rounding(F: Array) -> Array:
+    """Half the width below which an interval around F would miss an output that is known exactly."""
+    result: Array = np.maximum(ROUNDING * np.abs(F), 1e-150)
+    return result
+
+
 def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) -> Regions:
+    half = np.maximum(half, _rounding(F))
     return Regions(F, F - half, F + half, radius, np.full(radius.shape, np.nan), scatter)
 
 
@@ -142,6 +153,8 @@ def shrunk_correlation(z: Array) -> Array:
     moments = np.divide(known.T @ known, together, out=np.zeros((d, d)), where=together > 0)
     C: Array = moments * n / (n + d)
     np.fill_diagonal(C, 1.0)
+    if seen.all():
+        return C
     smallest = float(np.linalg.eigvalsh(C)[0])
     if smallest < DEFINITE:
         # Moments over different rows need not be positive together.
@@ -149,22 +162,50 @@ def shrunk_correlation(z: Array) -> Array:
     return C
 
 
-def _mahalanobis(z: Array, C: Array) -> Array:
-    """sqrt(z_i'C_-i^-1 z_i), nan where nothing was seen.
+def _left_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Array:
+    """sqrt(z_i'C^-1 z_i) of scores (n, d) with the c and the C of the rows of other blocks, nan where nothing was seen.
 
-    Without row i the correlation is C - z_i z_i' / (n + d), hence h / (1 - h / (n + d)) with h = z_i'C^-1 z_i. Where
-    only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    With many blocks one of them hardly moves c, and C without row i is C - z_i z_i' / (n + d) up to a factor near 1:
+    h / (1 - h / (n + d)) with h = z_i'C^-1 z_i. With few of them it moves both, the more so the more outputs there are,
+    since c also scales the part of C that was shrunk.
+
+    Parameters
+    ----------
+    z, C : scores in units of the c of all rows, and their shrunk correlation
     """
     n, d = z.shape
+    count = int(block.max()) + 1
+    if count > FEW_BLOCKS or count * float(d) ** 3 > MOST_OPERATIONS:
+        h = _squared_distances(z, C)
+        h = h / np.maximum(1.0 - h / (n + d), 1e-12)
+    else:
+        h = np.empty(n)
+        others = _others_scale(scores, block)
+        for number in range(count):
+            own = block == number
+            c = others[own][0]
+            h[own] = _squared_distances(scores[own] / c, shrunk_correlation(scores[~own] / c))
+    return _as_if_complete(h, ~np.isnan(z))
+
+
+def _squared_distances(z: Array, C: Array) -> Array:
+    """z_i'C^-1 z_i over the outputs that were seen, (n,)."""
     seen = ~np.isnan(z)
-    h = np.zeros(n)
+    h = np.zeros(len(z))
     patterns, number = np.unique(seen, axis=0, return_inverse=True)
     for p, pattern in enumerate(patterns):
         rows = np.flatnonzero(number.reshape(-1) == p)
         if pattern.any():
             part = z[np.ix_(rows, pattern)]
             h[rows] = np.einsum("ij,ji->i", part, cho_solve(cho_factor(C[np.ix_(pattern, pattern)]), part.T))
-    h = h / np.maximum(1.0 - h / (n + d), 1e-12)
-    replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), d)
+    return h
+
+
+def _as_if_complete(h: Array, seen: Mask) -> Array:
+    """sqrt(h_i) of squared distances (n,), nan where nothing was seen.
+
+    Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    """
+    replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), seen.shape[1])
     result: Array = np.sqrt(_completed(h, replaced, seen))
     return result

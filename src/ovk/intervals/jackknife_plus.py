@@ -57,7 +57,7 @@ def jackknife_plus(
 
 def _ends(left_out: LeftOut, cross: Array, prior: Array, level: float, groups: Indices | None) -> tuple[Array, Array]:
     F = left_out.predict_without(cross)
-    s = np.sqrt(left_out.variance_without(cross, prior) + left_out.alpha)
+    s = np.sqrt(left_out.variance_without(cross, prior) + left_out.noise)
     scores = np.abs(left_out.residuals) / np.sqrt(left_out.variances)
     lower, upper = np.empty((2, len(cross), scores.shape[1]))
     for j, score in enumerate(scores.T):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
+from ovk._algebra import Algebra
 from ovk._registry import register
 from ovk._types import Array
 from ovk.kernels.base import ScalarKernel
@@ -79,6 +80,10 @@ class SklearnKernel(ScalarKernel):
         return np.asarray(self.kernel.diag(X), dtype=np.float64)
 
 
+# scikit-learn's RBF() * T asks whether T is a kernel, and takes it for a number if it is not: then the product cannot
+# be printed. `as_ours` reads what it makes of our objects.
+sklearn_kernels.Kernel.register(Algebra)
+
 # So that models with these kernels can be saved: their state is their parameters, like ours.
 for _, _cls in inspect.getmembers(sklearn_kernels, inspect.isclass):
     if issubclass(_cls, sklearn_kernels.Kernel) and not inspect.isabstract(_cls):
@@ -104,9 +109,10 @@ def as_kernel(kernel: Any) -> ScalarKernel:
     >>> as_kernel("linear")
     Linear()
     """
+    kernel = as_ours(kernel)
     if isinstance(kernel, ScalarKernel):
         return kernel
-    if isinstance(kernel, sklearn_kernels.Kernel):
+    if isinstance(kernel, sklearn_kernels.Kernel) and not isinstance(kernel, Algebra):
         return SklearnKernel(kernel)
     if isinstance(kernel, str):
         if kernel not in _NAMES:
@@ -118,3 +124,17 @@ def as_kernel(kernel: Any) -> ScalarKernel:
         f"kernel must be a kernel of ovk.kernels, of sklearn.gaussian_process.kernels, a name or a function of "
         f"(X, Z), got {kernel!r}"
     )
+
+
+def as_ours(kernel: Any) -> Any:
+    """A sum or product of scikit-learn's that holds one of our kernels or operators, as ours; others as they are."""
+    if isinstance(kernel, sklearn_kernels.ConstantKernel) and isinstance(kernel.constant_value, Algebra):
+        # Files of earlier releases hold operators so.
+        return kernel.constant_value
+    if not isinstance(kernel, (sklearn_kernels.Sum, sklearn_kernels.Product)):
+        return kernel
+    parts = [as_ours(kernel.k1), as_ours(kernel.k2)]
+    if not any(isinstance(part, Algebra) for part in parts):
+        return kernel
+    left, right = (part if isinstance(part, Algebra) else SklearnKernel(part) for part in parts)
+    return left + right if isinstance(kernel, sklearn_kernels.Sum) else left * right

@@ -1,8 +1,9 @@
-"""A kernel of linearly mapped inputs."""
+"""Kernels of inputs that are mapped first."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,7 +11,46 @@ from ovk._types import Array, Indices
 from ovk.kernels.base import ScalarKernel, Slope
 
 
-class Mapped(ScalarKernel):
+class OfCoordinates(ScalarKernel, saved=False):
+    """k(phi(x), phi(z)): a kernel of coordinates phi of the inputs."""
+
+    kernel: ScalarKernel
+
+    @abstractmethod
+    def coordinates(self, X: Any) -> Array:
+        """phi(x) of every input, (n, q)."""
+
+    def _pair(self, X: Any, Z: Any | None) -> tuple[Array, Array | None]:
+        return self.coordinates(X), None if Z is None else self.coordinates(Z)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self.kernel(*self._pair(X, Z))
+
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self.kernel.product(*self._pair(X, Z), W, since)
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(self.coordinates(X))
+
+    def resolve(self, X: Any) -> Self:
+        inner = self.kernel.resolve(self.coordinates(X))
+        return self if inner is self.kernel else self.replace(kernel=inner)
+
+    def norm_bound(self) -> float | None:
+        return self.kernel.norm_bound()
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        return _named_inside(self.kernel.gradient(*self._pair(X, Z)))
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        return _named_inside(self.kernel.gradient_product(weights, self.coordinates(X)))
+
+
+def _named_inside(changes: dict[str, Array]) -> dict[str, Array]:
+    return {f"kernel__{name}": change for name, change in changes.items()}
+
+
+class Mapped(OfCoordinates):
     """k(M'x, M'z): a kernel in another metric of the inputs, such as one that `ovk.GradientMetric` learned.
 
     Parameters
@@ -43,35 +83,11 @@ class Mapped(ScalarKernel):
             raise ValueError(f"components has {len(M)} rows but the inputs have {p} features")
         return M
 
-    def _mapped(self, X: Any) -> Array:
+    def coordinates(self, X: Any) -> Array:
         return np.asarray(X @ self._map(X.shape[1]))
-
-    def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return self.kernel(self._mapped(X), None if Z is None else self._mapped(Z))
-
-    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
-        return self.kernel.product(self._mapped(X), self._mapped(Z), W, since)
-
-    def diag(self, X: Any) -> Array:
-        return self.kernel.diag(self._mapped(X))
-
-    def resolve(self, X: Any) -> Mapped:
-        inner = self.kernel.resolve(self._mapped(X))
-        return self if inner is self.kernel else self.replace(kernel=inner)
-
-    def norm_bound(self) -> float | None:
-        return self.kernel.norm_bound()
-
-    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        inner = self.kernel.gradient(self._mapped(X), None if Z is None else self._mapped(Z))
-        return {f"kernel__{name}": value for name, value in inner.items()}
-
-    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        inner = self.kernel.gradient_product(weights, self._mapped(X))
-        return {f"kernel__{name}": value for name, value in inner.items()}
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
         # d/dx k(M'x, M'z) = M D (A M'z + B M'x), with D the inner kernel's metric
         M = self._map(X.shape[1])
-        inner = self.kernel.slopes(self._mapped(X), self._mapped(Z))
+        inner = self.kernel.slopes(*self._pair(X, Z))
         return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]

@@ -12,9 +12,10 @@ from ovk._types import Array
 from ovk.curves import Basis, Grid
 from ovk.curves.grid import as_grid
 from ovk.kernels.base import ScalarKernel
+from ovk.kernels.mapped import OfCoordinates
 
 
-class OnCurves(ScalarKernel):
+class OnCurves(OfCoordinates):
     """A kernel of curves: inner products and distances are integrals, whatever the grid.
 
     Rows of X are curves, or functions of several variables, on a grid (or several channels on it, one behind the
@@ -84,23 +85,7 @@ class OnCurves(ScalarKernel):
         curves = X.reshape(n, check_int(self.channels, "channels"), len(grid))
         for _ in range(check_int(self.derivative, "derivative", least=0)):
             # Of a function of several variables there is a channel for the slopes along each.
-            curves = grid.slopes(curves).reshape(n, -1, len(grid))
+            slopes = grid.slopes(curves)
+            curves = slopes.reshape(n, slopes.shape[1] * slopes.shape[2], len(grid))
         after = curves * grid.roots() if self.basis is None else curves @ self._projection(p, grid, self.basis)
-        return np.ascontiguousarray(after.reshape(n, -1))
-
-    def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return self.kernel(self.coordinates(X), None if Z is None else self.coordinates(Z))
-
-    def diag(self, X: Any) -> Array:
-        return self.kernel.diag(self.coordinates(X))
-
-    def resolve(self, X: Any) -> OnCurves:
-        inner = self.kernel.resolve(self.coordinates(X))
-        return self if inner is self.kernel else self.replace(kernel=inner)
-
-    def norm_bound(self) -> float | None:
-        return self.kernel.norm_bound()
-
-    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        inner = self.kernel.gradient(self.coordinates(X), None if Z is None else self.coordinates(Z))
-        return {f"kernel__{name}": value for name, value in inner.items()}
+        return np.ascontiguousarray(after.reshape(n, after.shape[1] * after.shape[2]))

@@ -10,9 +10,10 @@ from scipy import sparse
 from ovk._params import positive
 from ovk._types import Array
 from ovk.kernels.base import ScalarKernel
+from ovk.kernels.mapped import OfCoordinates
 
 
-class Periodic(ScalarKernel):
+class Periodic(OfCoordinates):
     """k(u(x), u(z)), u(x) = (P / 2 pi) (cos, sin)(2 pi x / P): a kernel of distances through a circle of length P.
 
     Between near points the distance is |x - z|, so length scales keep their meaning. With a Gaussian of length l it is
@@ -36,25 +37,8 @@ class Periodic(ScalarKernel):
         self.kernel = kernel
         self.period = period
 
-    def circle(self, X: Any) -> Array:
+    def coordinates(self, X: Any) -> Array:
         """u(x) of every input, (n, 2 p)."""
         radius = positive(self.period, "period") / (2.0 * np.pi)
         angle = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64) / radius
         return radius * np.hstack([np.cos(angle), np.sin(angle)])
-
-    def __call__(self, X: Any, Z: Any | None = None) -> Array:
-        return self.kernel(self.circle(X), None if Z is None else self.circle(Z))
-
-    def diag(self, X: Any) -> Array:
-        return self.kernel.diag(self.circle(X))
-
-    def resolve(self, X: Any) -> Periodic:
-        inner = self.kernel.resolve(self.circle(X))
-        return self if inner is self.kernel else Periodic(inner, self.period)
-
-    def norm_bound(self) -> float | None:
-        return self.kernel.norm_bound()
-
-    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        inner = self.kernel.gradient(self.circle(X), None if Z is None else self.circle(Z))
-        return {f"kernel__{name}": value for name, value in inner.items()}

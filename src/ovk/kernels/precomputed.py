@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Precomputed(ScalarKernel):
         matrix = np.asarray(self.matrix)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"matrix must be square, got shape {matrix.shape}")
-        numbers = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        numbers = as_rows(X.toarray() if sparse.issparse(X) else X)
         if numbers.shape[1] != 1:
             raise ValueError(
                 f"with Precomputed(matrix) an input is the index of an object: X must have one column, "
@@ -81,3 +82,9 @@ class Precomputed(ScalarKernel):
 
     def norm_bound(self) -> float | None:
         return None if self.matrix is None else float(np.max(np.diagonal(self.matrix)))
+
+
+def as_rows(X: Any) -> Array:
+    """Numbers of objects as an (n, q) matrix, from a list of n or a table of n rows; n may be 0."""
+    numbers: Array = np.asarray(X, dtype=np.float64)
+    return numbers.reshape(len(numbers), math.prod(numbers.shape[1:]))

@@ -81,7 +81,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *
     profile : replaces h = -|x - z|^2 / (2 scale^2) by the kernel's values, in place; rounding can leave h above 0 by
         less than 1e-11
     rough : whether the values change with |x - z| itself near zero: the square root of a rounded zero is 1e-8, so small
-        distances (of arrays) are then taken from differences
+        distances are then taken from differences
 
     Returns
     -------
@@ -89,7 +89,7 @@ def radial(X: Any, Z: Any | None, scale: float | Array, profile: EntrywiseMap, *
     """
     same = Z is None
     if sparse.issparse(X) or sparse.issparse(Z):
-        h = _sparse_half_distances(X, X if same else Z, scale)
+        h = _sparse_half_distances(X, X if same else Z, scale, rough)
         if same:
             np.fill_diagonal(h, 0.0)
         profile(h)
@@ -296,13 +296,22 @@ def _middle(Z: Array) -> Array:
     return np.asarray(some[len(some) // 2])
 
 
-def _sparse_half_distances(X: Any, Z: Any, scale: float | Array) -> Array:
+def _sparse_half_distances(X: Any, Z: Any, scale: float | Array, rough: bool) -> Array:
     inverse = sparse.diags_array(np.broadcast_to(1.0 / np.asarray(scale, dtype=float), X.shape[1]).copy())
     X, Z = sparse.csr_array(X) @ inverse, sparse.csr_array(Z) @ inverse
+    own, other = (0.5 * np.asarray(A.multiply(A).sum(axis=1)).ravel() for A in (X, Z))
     h: Array = (X @ Z.T).toarray()
-    h -= 0.5 * np.asarray(X.multiply(X).sum(axis=1)).reshape(-1, 1)
-    h -= 0.5 * np.asarray(Z.multiply(Z).sum(axis=1)).reshape(1, -1)
-    return np.minimum(h, 0.0, out=h)
+    h -= own[:, None]
+    h -= other
+    np.minimum(h, 0.0, out=h)
+    if rough:
+        size = own[:, None] + other
+        rows, columns = np.nonzero((size > 0) & (-h <= NEAR * size))
+        for start in range(0, len(rows), FEW):
+            some = slice(start, start + FEW)
+            difference = X[rows[some]] - Z[columns[some]]
+            h[rows[some], columns[some]] = -0.5 * np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+    return h
 
 
 def products(X: Any, Z: Any | None) -> Array:

@@ -3,6 +3,10 @@
 The order of the features is that in which they were first seen. A feature that is absent from an example is 0 in it,
 and one that appears later was 0 in all examples before. Before anything was learned, features have no meaning:
 predicting with an unknown one ignores it.
+
+Learners without settings, `AutoStream` and `AutoStreamClassifier`, choose widths and units as they go. A feature that
+appears later makes their experts begin anew with the last 10,000 examples, which takes about a second: let the first
+example name all features where there are many.
 """
 
 from __future__ import annotations
@@ -17,10 +21,11 @@ from sklearn.base import clone
 from ovk._transactions import Transactional, reads
 from ovk._types import Array
 from ovk.kernels import Gaussian
+from ovk.online.add_features import add_features
+from ovk.online.experts.auto import AutoStreamClassifier
 from ovk.online.first_order.classifier import OLOKClassifier
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK
-from ovk.online.second_order.add_features import add_features
 from ovk.online.shared.named_features import NamedFeatures
 
 try:
@@ -58,13 +63,34 @@ class _Adapter(Transactional, ABC):
         yield {"model": OLOK(Gaussian(1.0), truncation=100)}
 
 
-class RiverRegressor(_Adapter, base.MiniBatchRegressor):
+class _OneLearner(_Adapter):
+    """An adapter of one learner."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.learner: Any = clone(model)
+        self._started = False
+
+    def _started_learners(self) -> list[Any]:
+        return [self.learner] if self._started else []
+
+    def _learn(self, X: Array, *y: Array, w: float = 1.0) -> None:
+        self.learner.partial_fit(X, *y, **_weights(w))
+        self._started = True
+
+
+def _weights(w: float) -> dict[str, Any]:
+    """The weight of an example as an argument of `partial_fit`, where it is not 1."""
+    return {} if w == 1.0 else {"sample_weight": [w]}
+
+
+class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
     """A learner of `ovk.online` as a regressor of river.
 
     Parameters
     ----------
     model : online learner with `partial_fit` and `predict`
-        Give its kernel a length scale: "median" would be that of a single example.
+        `AutoStream` needs no settings. Give the kernel of another one a length scale.
 
     Attributes
     ----------
@@ -81,27 +107,24 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
     >>> bool(error.get() < 0.4)  # river's own LinearRegression: 0.39
     True
+
+    Without settings, and with outputs in their own units:
+
+    >>> from ovk import AutoStream
+    >>> error = evaluate.progressive_val_score(
+    ...     datasets.TrumpApproval().take(300), RiverRegressor(AutoStream()), metrics.MAE()
+    ... )
+    >>> bool(error.get() < 0.5)
+    True
     """
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self.learner: Any = clone(model)
-        self._started = False
-
-    def _started_learners(self) -> list[Any]:
-        return [self.learner] if self._started else []
-
-    def _learn(self, X: Array, y: Array) -> None:
-        self.learner.partial_fit(X, y)
-        self._started = True
-
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Learn from an example; nothing when y is nan."""
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from an example, whose loss is multiplied by w; nothing when y is nan."""
         if isinstance(y, dict):
             raise TypeError("y must be a number, got a dictionary: use RiverMultiTargetRegressor")
         with self._transaction() as work:
             work._grow(x)
-            work._learn(work._features.row(x), np.array([y], dtype=np.float64))
+            work._learn(work._features.row(x), np.array([y], dtype=np.float64), w=w)
 
     @reads
     def predict_one(self, x: dict[Any, Any]) -> float:
@@ -123,7 +146,7 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
         return pd.Series(values, index=X.index)
 
 
-class RiverAnomalyDetector(_Adapter, base.AnomalyDetector):
+class RiverAnomalyDetector(_OneLearner, base.AnomalyDetector):
     """A `NoveltyDetector` as an anomaly detector of river.
 
     Parameters
@@ -147,24 +170,15 @@ class RiverAnomalyDetector(_Adapter, base.AnomalyDetector):
     (True, True)
     """
 
-    def __init__(self, model: Any) -> None:
-        super().__init__(model)
-        self.learner: Any = clone(model)
-        self._started = False
-
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"model": NoveltyDetector(Gaussian(1.0), truncation=100)}
-
-    def _started_learners(self) -> list[Any]:
-        return [self.learner] if self._started else []
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Learn from an example."""
         with self._transaction() as work:
             work._grow(x)
-            work.learner.partial_fit(work._features.row(x))
-            work._started = True
+            work._learn(work._features.row(x))
 
     @reads
     def score_one(self, x: dict[Any, Any]) -> float:
@@ -176,7 +190,7 @@ class RiverAnomalyDetector(_Adapter, base.AnomalyDetector):
         return self.score_one(x) > 0
 
 
-class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
+class RiverMultiTargetRegressor(_OneLearner, base.MultiTargetRegressor):
     """A learner of `ovk.online` as a regressor of river with several targets.
 
     Parameters
@@ -205,23 +219,18 @@ class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
     def __init__(self, model: Any, targets: Sequence[Any] | None = None) -> None:
         super().__init__(model)
         self.targets = targets
-        self.learner: Any = clone(model)
-        self._started = False
         self._names: list[Any] = [] if targets is None else list(targets)
 
-    def _started_learners(self) -> list[Any]:
-        return [self.learner] if self._started else []
-
-    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], **kwargs: Any) -> None:
-        """Learn from an example; absent targets and nan were not observed."""
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0, **kwargs: Any) -> None:
+        """Learn from an example, whose loss is multiplied by w; absent targets and nan were not observed."""
         names = self._names or list(y)
         if unknown := [name for name in y if name not in names]:
             raise ValueError(f"y holds the target {unknown[0]!r}, which is not one of {names}: name all with targets=")
         row = np.array([[y.get(name, np.nan) for name in names]], dtype=np.float64)
         with self._transaction() as work:
             work._grow(x)
-            work.learner.partial_fit(work._features.row(x), row)
-            work._names, work._started = names, True
+            work._learn(work._features.row(x), row, w=w)
+            work._names = names
 
     @reads
     def predict_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
@@ -235,12 +244,13 @@ class RiverMultiTargetRegressor(_Adapter, base.MultiTargetRegressor):
 class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     """A classifier of `ovk.online` as one of river.
 
-    With `classes` given, or with labels True and False, one copy of `model` learns. Other labels may come unannounced:
-    then each class has its own copy, which tells it from the rest, and joins when its label is first seen.
+    `AutoStreamClassifier` takes labels as they come. Of another `model` one copy learns if `classes` are given, or if
+    labels are True and False. Other labels may come unannounced: then each class has its own copy, which tells it from
+    the rest, and joins when its label is first seen.
 
     Parameters
     ----------
-    model : online classifier with `partial_fit(X, y, classes)` and `decision_function`
+    model : `AutoStreamClassifier`, or online classifier with `partial_fit(X, y, classes)` and `decision_function`
     classes : all labels there will be, optional
 
     Attributes
@@ -277,11 +287,11 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     def _started_learners(self) -> list[Any]:
         return list(self.learners.values())
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Learn from an example."""
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from an example, whose loss is multiplied by w."""
         with self._transaction() as work:
             work._grow(x)
-            work._learn(work._features.row(x), [y])
+            work._learn(work._features.row(x), [y], w)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, with the same result as one after another."""
@@ -289,38 +299,44 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
             work._grow(X.columns)
             work._learn(work._features.table(X), list(y))
 
-    def _learn(self, X: Array, y: list[Any]) -> None:
+    def _learn(self, X: Array, y: list[Any], w: float = 1.0) -> None:
         labels = [label.item() if isinstance(label, np.generic) else label for label in y]
-        together = self.classes is not None or None in self.learners
         if not self.learners and labels and isinstance(labels[0], bool) and self.classes is None:
-            self._labels, together = [False, True], True
-        if together:
-            if unknown := [label for label in labels if label not in self._labels]:
+            self._labels = [False, True]
+        takes_all = isinstance(self.model, AutoStreamClassifier) and self.classes is None
+        if takes_all or None in self.learners or (not self.learners and self._labels):
+            unknown = [] if takes_all else [label for label in labels if label not in self._labels]
+            if unknown:
                 raise ValueError(f"y holds the label {unknown[0]!r}, which is not one of the classes {self._labels}")
-            self._learn_class(None, X, np.array(labels), self._labels)
+            self._learn_class(None, X, np.array(labels), self._labels or None, w)
+            if takes_all:
+                self._labels = self.learners[None].classes_.tolist()
             return
         for label in dict.fromkeys([*self.learners, *labels]):
             start = 0 if label in self.learners else labels.index(label)
             own = np.array([other == label for other in labels[start:]], dtype=bool)
-            self._learn_class(label, X[start:], own, [False, True])
+            self._learn_class(label, X[start:], own, [False, True], w)
             if label not in self._labels:
                 self._labels.append(label)
 
-    def _learn_class(self, label: Any, X: Array, y: Any, classes: list[Any]) -> None:
+    def _learn_class(self, label: Any, X: Array, y: Any, classes: list[Any] | None, w: float) -> None:
         if label in self.learners:
-            self.learners[label].partial_fit(X, y)
+            self.learners[label].partial_fit(X, y, **_weights(w))
             return
         learner = clone(self.model)
-        learner.partial_fit(X, y, classes=classes)
+        learner.partial_fit(X, y, classes=classes, **_weights(w))
         self.learners[label] = learner
 
     def _probabilities(self, X: Array) -> Array:
         """(n, K), of the labels in their order; as likely as each other before anything was learned."""
+        together = self.learners.get(None)
+        if isinstance(together, AutoStreamClassifier):
+            return together.predict_proba(X)
         if not self.learners:
             scores = np.zeros((len(X), len(self._labels)))
         else:
             parts = [learner.decision_function(X) for learner in self.learners.values()]
-            scores = parts[0] if None in self.learners else np.stack(parts, axis=1)
+            scores = np.stack(parts, axis=1) if together is None else parts[0]
         if scores.ndim == 1:
             # Two classes: the score is the logarithm of the odds.
             scores = np.stack([-scores / 2, scores / 2], axis=1)
@@ -329,7 +345,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         return shares
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """A share for each label, from the scores; nothing before any label is known."""
+        """A share for each label, from the scores or of its own; nothing before any label is known."""
         now = self._fork()
         return dict(zip(now._labels, now._probabilities(now._features.row(x))[0].tolist(), strict=True))
 

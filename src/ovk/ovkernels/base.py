@@ -100,11 +100,11 @@ class OperatorKernel(Algebra, Parameters, ABC):
         return None
 
 
-def by_entry(prefix: str, gradient: dict[str, Array], inner: int = 2) -> dict[str, Array]:
-    """Derivatives in arrays split into derivatives in their entries, named ``prefix__name[i,j]``."""
+def by_entry(prefix: str, gradient: dict[str, Array]) -> dict[str, Array]:
+    """Derivatives (..., n, m) in arrays, split into those in their entries (n, m), named ``prefix__name[i,j]``."""
     result: dict[str, Array] = {}
     for name, value in gradient.items():
-        shape = value.shape[: value.ndim - inner]
+        shape = value.shape[:-2]
         for index in np.ndindex(shape):
             suffix = "[" + ",".join(map(str, index)) + "]" if shape else ""
             result[f"{prefix}__{name}{suffix}"] = value[index]

@@ -6,13 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.gaussian_process import kernels as sklearn_kernels
 
 from ovk._algebra import ATOM, PRODUCT, part, rule
 from ovk._types import Array, Indices
 from ovk.grams import Gram, Kronecker
 from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
+from ovk.kernels.foreign import as_ours
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.base import OperatorKernel, by_entry
 from ovk.ovkernels.terms import Term
@@ -117,25 +117,12 @@ def as_operator_kernel(kernel: Any) -> OperatorKernel:
     >>> as_operator_kernel("linear")
     Linear() * Identity()
     """
+    kernel = as_ours(kernel)
     if isinstance(kernel, OperatorKernel):
         return kernel
     if isinstance(kernel, OutputOperator):
         raise ValueError(f"kernel must be a kernel, got the operator {kernel!r}: multiply it by one, as in k * T")
-    if isinstance(kernel, ScalarKernel):
-        return Separable(kernel, Identity())
-    operator, rest = _operator_of_product(kernel)
-    return Separable(as_kernel(rest), Identity() if operator is None else operator)
-
-
-def _operator_of_product(kernel: Any) -> tuple[OutputOperator | None, Any]:
-    """The operator T and the kernel k of scikit-learn's k * T, which holds T as if it were a constant; or None."""
-    if isinstance(kernel, sklearn_kernels.Product):
-        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-            if isinstance(constant, sklearn_kernels.ConstantKernel):
-                operator = constant.constant_value
-                if isinstance(operator, OutputOperator):
-                    return operator, other
-    return None, kernel
+    return Separable(as_kernel(kernel), Identity())
 
 
 rule("*", ScalarKernel, OutputOperator)(Separable)

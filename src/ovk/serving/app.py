@@ -34,6 +34,9 @@ from ovk.serving.service import ModelService, Receipt
 from ovk.serving.tensors import parse_json, read_tensors, split_body, write_tensors
 from ovk.serving.view import view
 
+#: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
+VERSION = "1"
+
 #: Most pages that are kept up to date at once, and seconds between two of their updates.
 STREAMS, PAUSE = 32, 1.0
 
@@ -89,7 +92,7 @@ class Server:
     def app(self) -> Starlette:
         """The application."""
         get, post = ["GET"], ["POST"]
-        one = "/v2/models/{model}"
+        one, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
         routes = [
             Route(f"{one}/infer", self.infer, methods=post),
             Route(f"{one}/learn", self.learn, methods=post),
@@ -97,6 +100,9 @@ class Server:
             Route(f"{one}/events", self.events, methods=get),
             Route(f"{one}/ready", self.model_ready, methods=get),
             Route(one, self.model_metadata, methods=get),
+            Route(f"{version}/infer", self.infer, methods=post),
+            Route(f"{version}/ready", self.model_ready, methods=get),
+            Route(version, self.model_metadata, methods=get),
             Route("/v2/health/live", self.live, methods=get),
             Route("/v2/health/ready", self.ready, methods=get),
             Route("/v2", self.server_metadata, methods=get),
@@ -145,7 +151,7 @@ class Server:
         return json_reply(
             {
                 "name": service.name,
-                "versions": ["1"],
+                "versions": [VERSION],
                 "platform": "ovk",
                 "inputs": [described(spec) for spec in leader.inputs()],
                 "outputs": [described(spec) for spec in leader.gives().values()],
@@ -175,7 +181,7 @@ class Server:
         found = leader.predict(rows, frozenset(wanted), checked_level(parameters.get("level", 0.9)))
         outputs = [(name, given[name].datatype, found[name]) for name in wanted]
         tensors, buffers = write_tensors(outputs, as_bytes)
-        reply: dict[str, Any] = {"model_name": service.name, "model_version": "1"}
+        reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
         identifier = identifier_of(body)
         if parameters.get("await_label") is True:
             identifier = identifier or secrets.token_hex(16)
@@ -296,6 +302,8 @@ class Server:
         service = self.services.get(request.path_params["model"])
         if service is None:
             raise RequestRefused(404, "there is no such model")
+        if request.path_params.get("version", VERSION) != VERSION:
+            raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")
         return service
 
     def _check_rows(self, count: int) -> None:

@@ -182,9 +182,13 @@ def _matrix_spec(model: Any) -> TensorSpec:
 
 def _inputs(model: Any, rows: RequestRows) -> Array:
     """(n, p) inputs without missing values."""
-    spec = _matrix_spec(model)
-    known = spec.columns if rows.names is not None and set(spec.columns) <= set(rows.names) else None
-    X = rows.numbers(known, spec.shape[1], "inputs")
+    if rows.names is None:
+        # The way of every request with a matrix, which need not know what the columns are called.
+        known, p = None, int(model.n_features_in_)
+    else:
+        spec = _matrix_spec(model)
+        known, p = spec.columns if set(spec.columns) <= set(rows.names) else None, spec.shape[1]
+    X = rows.numbers(known, p, "inputs")
     if np.isnan(X).any():
         raise RequestRefused(400, "inputs hold missing values, which this model does not take")
     return X

@@ -19,7 +19,7 @@ from ovk.sessions.columns import PredictionColumns
 from ovk.sessions.forecasts import Forecast, forecast
 from ovk.sessions.horizons import REMEMBERED as REMEMBERED_FORECASTS
 from ovk.sessions.horizons import horizon_errors
-from ovk.sessions.models import KERNELS
+from ovk.sessions.models import kernel_of_table
 from ovk.sessions.predictions import Predictions, RowPredictor
 from ovk.sessions.relevance import ROWS
 from ovk.sessions.session import FEWEST, REMEMBERED, concatenate
@@ -190,17 +190,15 @@ def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: 
 
 def chosen_ridge(settings: Settings, X: Array, Y: Array) -> OVKRidgeCV:
     """Kernel, alpha and coupling by leave-one-out, on a part of the rows if there are many."""
-    if settings.kernel != "auto" and settings.kernel not in KERNELS:
-        raise ValueError(f"kernel must be auto or one of {', '.join(KERNELS)}, got {settings.kernel!r}")
+    kernel = kernel_of_table(settings.kernel)
     omegas = COUPLINGS if settings.coupling is None else (float(settings.coupling),)
     step = -(-len(X) // EXACT)
     some = np.arange(0, len(X), step)
     if not np.isfinite(Y[some]).any(axis=0).all():
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:EXACT]
-    if settings.kernel == "auto" and settings.coupling is None:
+    if kernel is None and settings.coupling is None:
         ordered = bool(settings.lags or settings.time)
         return OVKRidgeCV(standardize=False, time_order=ordered).fit(X[some], Y[some])
-    kernel = None if settings.kernel == "auto" else KERNELS[settings.kernel]()
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +9,7 @@ import numpy as np
 
 from ovk._types import Array, Indices
 from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.sessions.columns import as_text, shown_name
+from ovk.sessions.columns import as_text, csv_line, pyarrow, shown_name
 from ovk.sessions.predictions import RowPredictor
 from ovk.streams import Batch
 from ovk.streams.cells import read_numbers
@@ -111,12 +109,12 @@ class ClassColumns:
         shares = [f"{target}={label}" for label in labels]
         last = [f"{target} outcome"] if outcomes else []
         self.names = ["row", *(["time"] if timed else []), target, "probability", *shares, *last]
-        self.header = _csv_line([shown_name(name) for name in self.names])
+        self.header = csv_line([shown_name(name) for name in self.names])
 
     def lines(self, found: ClassPredictions) -> Iterator[str]:
         """A line of CSV for each row."""
         for cells in self._rows(found):
-            yield _csv_line([_cell(cell) for cell in cells])
+            yield csv_line([_cell(cell) for cell in cells])
 
     def flat(self, found: ClassPredictions) -> Iterator[dict[str, Any]]:
         """An object for each row, its values by the names of the columns; what is not known is None."""
@@ -132,13 +130,10 @@ class ClassColumns:
 
     def table(self, found: ClassPredictions) -> Any:
         """A table of pyarrow."""
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
+        arrow = pyarrow()
         rows = list(self._rows(found))
-        columns = [pyarrow.array([cells[j] for cells in rows]) for j in range(len(self.names))]
-        return pyarrow.Table.from_arrays(columns, names=self.names)
+        columns = [arrow.array([cells[j] for cells in rows]) for j in range(len(self.names))]
+        return arrow.Table.from_arrays(columns, names=self.names)
 
     def _rows(self, found: ClassPredictions) -> Iterator[list[Any]]:
         """The cells of each row."""
@@ -149,12 +144,6 @@ class ClassColumns:
             last = [found.labels[came] if came >= 0 else None] if self._outcomes else []
             when = [time or None] if self._timed else []
             yield [row, *when, found.labels[code], shares[code], *shares[: self._count], *last]
-
-
-def _csv_line(cells: list[Any]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

@@ -16,7 +16,7 @@ from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
 from ovk.sessions.batch import EXACT, LANDMARKS, read_table
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, by_label
-from ovk.sessions.models import KERNELS
+from ovk.sessions.models import kernel_of_table
 from ovk.sessions.session import REMEMBERED
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Preparation, Records
@@ -124,11 +124,9 @@ def _scores(name: str, truth: Indices, P: Array) -> ClassScores:
 
 def _fitted(settings: Settings, X: Array, y: Any) -> tuple[Standardised, Any]:
     """A classifier of rows, and how its inputs are scaled."""
-    if settings.kernel != "auto" and settings.kernel not in KERNELS:
-        raise ValueError(f"kernel must be auto or one of {', '.join(KERNELS)}, got {settings.kernel!r}")
+    kernel = kernel_of_table(settings.kernel)
     scaling = Standardised(running=False, robust=True)
     X = scaling.scale_warm_up(X, np.empty((len(X), 0))).X
-    kernel = None if settings.kernel == "auto" else KERNELS[settings.kernel]()
     omegas = None if settings.coupling is None else (float(settings.coupling),)
     some = np.arange(0, len(X), -(-len(X) // EXACT))
     chosen = OVKClassifierCV(kernel, omegas=omegas).fit(X[some], y[some])

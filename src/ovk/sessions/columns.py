@@ -51,10 +51,7 @@ class PredictionColumns:
         ends = ["", " low", " high", *([" outcome"] if outcomes else [])]
         numbers = [f"{name}{end}" for end in ends for name in outputs]
         self.names = [first, *(["time"] if timed else []), *numbers]
-        text = io.StringIO()
-        shown = [shown_name(name) for name in self.names]
-        csv.writer(text, lineterminator="\n").writerow(shown)
-        self.header = text.getvalue()
+        self.header = csv_line([shown_name(name) for name in self.names])
         self._line = "%d" + (",%s" if timed else "") + ",%.9g" * len(numbers) + "\n"
 
     def _numbers(self, found: Predictions) -> Array:
@@ -100,19 +97,32 @@ class PredictionColumns:
 
     def table(self, found: Predictions) -> Any:
         """A table of pyarrow."""
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
-        columns: list[Any] = [pyarrow.array(found.rows, pyarrow.int64())]
+        arrow = pyarrow()
+        columns: list[Any] = [arrow.array(found.rows, arrow.int64())]
         if self._timed:
             instants = np.full(len(found.rows), np.nan) if found.instants is None else found.instants
-            columns.append(pyarrow.array(as_dates(instants).astype("datetime64[ms]")))
+            columns.append(arrow.array(as_dates(instants).astype("datetime64[ms]")))
         numbers = self._numbers(found)
         # Not finite is not known, as in CSV.
-        columns += [pyarrow.array(column, mask=~np.isfinite(column)) for column in numbers.T]
+        columns += [arrow.array(column, mask=~np.isfinite(column)) for column in numbers.T]
         # By position: an output may be called "row".
-        return pyarrow.Table.from_arrays(columns, names=self.names)
+        return arrow.Table.from_arrays(columns, names=self.names)
+
+
+def pyarrow() -> Any:
+    """The module pyarrow, or a message that says what to install."""
+    try:
+        import pyarrow as module
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
+    return module
+
+
+def csv_line(cells: Sequence[Any]) -> str:
+    """A line of CSV, quoted where that is needed."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
 
 
 def shown_name(name: str) -> str:

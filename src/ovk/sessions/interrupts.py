@@ -24,9 +24,9 @@ class Interrupted(KeyboardInterrupt):
     >>> from ovk.sessions import Interrupted, StopSignals
     >>> with StopSignals():
     ...     try:
-    ...         signal.raise_signal(signal.SIGINT)
+    ...         signal.raise_signal(signal.SIGTERM)
     ...     except Interrupted as error:
-    ...         print(error.signal == signal.SIGINT, error.saved)
+    ...         print(error.signal == signal.SIGTERM, error.saved)
     True None
     """
 

@@ -29,6 +29,13 @@ WAVES = 50
 MANY = 500
 
 
+def kernel_of_table(name: str) -> ScalarKernel | None:
+    """A kernel by name for a table that is learned as a whole; None for "auto", which tries several."""
+    if name != "auto" and name not in KERNELS:
+        raise ValueError(f"kernel must be auto or one of {', '.join(KERNELS)}, got {name!r}")
+    return None if name == "auto" else KERNELS[name]()
+
+
 def make_kernel(name: str, coupling: float | None) -> ScalarKernel | OperatorKernel:
     """A kernel by name, with outputs apart or coupled."""
     if name not in KERNELS:

@@ -18,9 +18,7 @@ from ovk.grams import Decoupled, Rotated
 from ovk.solvers.base import Solution, Solver
 
 
-def solve_with_intercept(
-    solver: Solver, state: Any, Y: Array, alpha: float, columns: Array, start: Array | None = None
-) -> tuple[Solution, Array]:
+def solve_with_intercept(solver: Solver, state: Any, Y: Array, alpha: float, columns: Array) -> tuple[Solution, Array]:
     """Coefficients and intercept, one for each output.
 
     Parameters
@@ -32,7 +30,7 @@ def solve_with_intercept(
     -------
     solution, (d,) intercept
     """
-    solution = solver.solve(state, Y, alpha, start)
+    solution = solver.solve(state, Y, alpha)
 
     def solve(B: Array) -> Array:
         return solver.solve(state, B, alpha).C

@@ -17,7 +17,10 @@ in the eigenvectors V of T. An alpha for each output, D = diag(alpha), is the op
 Y D^-1/2 with the ridge 1.
 
 A left-out alpha is no noise variance: the posterior of output j is meant up to a factor sigma_j^2, the mean of
-r_ij^2 / s_ij^2 over the rows, where s_ij^2 is the predictive variance above.
+r_ij^2 / s_ij^2 over the rows, where s_ij^2 is the predictive variance above. Nor need alpha have the right size beside
+the kernel: where repeated inputs are left out together, nothing in the left-out errors tells noise apart from alpha.
+Their own spread tells it, and then the noise e_j of an observation is raised above alpha_j until e_j sigma_j^2, which
+grows with it, is that spread (`raise_noise`).
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from ovk._types import Array, Indices
 from ovk.operators.base import spectrum
 from ovk.solvers.eigen import Eigenpairs
 
+#: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
+MOST_NOISE, HALVINGS = 1e8, 40
+
 
 class LeftOut(ABC):
     """A ridge regression with blocks of its rows left out in turn; see `SeparableLeftOut` and
@@ -46,7 +52,8 @@ class LeftOut(ABC):
     variances : (n, d) s_ij^2, the variance of that residual up to `scale`; nan where an output was not observed
     block : (n,) the number of each row's block, from 0
     n_blocks : how many there are
-    alpha : (d,) the noise variance of an observation of weight 1, up to `scale`
+    alpha : (d,) ridge weights
+    noise : (d,) the noise variance of an observation of weight 1, up to `scale`: alpha, unless it was raised
     """
 
     residuals: Array
@@ -54,16 +61,35 @@ class LeftOut(ABC):
     block: Indices
     n_blocks: int
     alpha: Array
+    noise: Array
+
+    def raise_noise(self, spread: Array, weight: Array | None = None) -> None:
+        """Raise the noise of outputs whose observations at the same inputs are further apart than it says.
+
+        Parameters
+        ----------
+        spread : (d,) variances of observations of weight 1 at the same inputs
+        weight : (n,) weights of the rows
+        """
+        shares = np.ones((len(self.residuals), 1)) if weight is None else 1.0 / weight[:, None]
+        squares = self.residuals**2
+
+        def known(noise: Array) -> Array:
+            return noise * _column_means(squares / (self.variances + (noise - self.alpha) * shares))
+
+        low, high = np.log(self.alpha), np.log(self.alpha) + np.log(MOST_NOISE)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            enough = known(np.exp(middle)) >= spread
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        noise = np.where(known(self.alpha) >= spread, self.alpha, np.exp(high))
+        self.variances = self.variances + (noise - self.alpha) * shares
+        self.noise = noise
 
     @cached_property
     def scale(self) -> Array:
         """(d,) sigma_j^2, the mean of r_ij^2 / s_ij^2: what the variances have to be multiplied by."""
-        squares = self.residuals**2 / self.variances
-        seen = ~np.isnan(squares)
-        counts = seen.sum(axis=0)
-        total = np.where(seen, squares, 0.0).sum(axis=0)
-        result: Array = np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0)
-        return result
+        return _column_means(self.residuals**2 / self.variances)
 
     @abstractmethod
     def predict(self, cross: Array) -> Array:
@@ -76,7 +102,7 @@ class LeftOut(ABC):
     def deviation(self, cross: Array, prior: Array, *, observation: bool = True) -> Array:
         """(m, d) standard deviation of a new observation at x, or of f(x) alone, up to the root of `scale`."""
         v = self.variance(cross, prior)
-        return np.sqrt(v + self.alpha if observation else v)
+        return np.sqrt(v + self.noise if observation else v)
 
     @abstractmethod
     def predict_without(self, cross: Array) -> Array:
@@ -85,6 +111,15 @@ class LeftOut(ABC):
     @abstractmethod
     def variance_without(self, cross: Array, prior: Array) -> Array:
         """v_-I(x) for every block I, (m, n_blocks, d)."""
+
+
+def _column_means(values: Array) -> Array:
+    """(d,) means over the rows of (n, d) without nan; 1 where there is nothing else."""
+    seen = ~np.isnan(values)
+    counts = seen.sum(axis=0)
+    total = np.where(seen, values, 0.0).sum(axis=0)
+    result: Array = np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0)
+    return result
 
 
 class RowBlocks:
@@ -256,7 +291,7 @@ class SeparableLeftOut(LeftOut):
     ) -> None:
         n, d = Y.shape
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
-        self._root = np.sqrt(self.alpha)
+        self.noise, self._root = self.alpha, np.sqrt(self.alpha)
         found = spectrum(T / np.outer(self._root, self._root), "the output operator")
         self._V = found.vectors
         blocks = RowBlocks(np.arange(n) if together is None else together)

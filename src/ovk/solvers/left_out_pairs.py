@@ -61,6 +61,7 @@ class PairsLeftOut(LeftOut):
     ) -> None:
         n, d = shape
         self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
+        self.noise = self.alpha
         rows, outputs, y = data
         self._scales = 1.0 / np.sqrt(self.alpha[outputs])
         if weight is not None:

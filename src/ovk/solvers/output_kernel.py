@@ -176,6 +176,11 @@ def learn_low_rank(
     empty = float(np.linalg.norm(at_start.moment)) == 0.0
     if empty or max_iter == 0:
         return Learned(start @ start.T, log, empty)
+    if log[0] < float(np.finfo(float).tiny):
+        raise ValueError(
+            f"outputs are too small for their squares (the objective is {log[0]:.2g}): scale y, for instance by its "
+            "standard deviation"
+        )
 
     def objective(w: Array) -> tuple[float, Array]:
         W = w.reshape(shape)

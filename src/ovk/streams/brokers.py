@@ -22,7 +22,7 @@ from ovk.streams.records import Batch, Records
 #: Ids of rows that are remembered with an id column.
 IDS = 100_000
 
-#: How often nothing may come before the end of a stream, until what is missing is taken for lost.
+#: How often nothing may come before the end of a stream, until we ask whether what is missing is still there.
 PAUSES = 10
 
 #: Seconds that a broker may be away before we give up.
@@ -54,6 +54,11 @@ class Broker(ABC):
         A server that goes away is tried again with growing pauses; a place that is no longer there is an error or,
         where places are dense, the first message behind it.
         """
+
+    def first_kept(self, place: int) -> int | None:
+        """The first place from there on whose message the server still has; None if it has none."""
+        first, stop = self.bounds()
+        return max(place, first) if place < stop else None
 
     @abstractmethod
     def close(self) -> None:
@@ -179,8 +184,12 @@ class BrokerRecords(Records):
         """Whether more is to come although nothing came: where places have holes, a pause is the end."""
         self._pauses += 1
         if self.broker.dense and self._pauses >= PAUSES:
-            # The last messages were removed after we had asked for the end.
-            self._skip_gap(self._end)
+            # The server is slow, or messages before the end were removed after we had asked for it.
+            self._pauses = 0
+            kept = self.broker.first_kept(self._next)
+            kept = self._end if kept is None else min(kept, self._end)
+            if kept > self._next:
+                self._skip_gap(kept)
         return self.broker.dense and self._next < self._end
 
     def _skip_gap(self, place: int) -> None:

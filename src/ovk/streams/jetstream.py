@@ -17,7 +17,7 @@ from ovk.streams.credentials import Address, BrokerError, StreamLost, tls_contex
 from ovk.streams.messages import Message
 
 #: Seconds to wait for a new message, for an answer, and between two attempts to reach a server, at first and at most.
-WAIT, ANSWER, PAUSE, LONGEST_PAUSE = 1.0, 5.0, 0.1, 5.0
+WAIT, ANSWER, PAUSE, LONGEST_PAUSE = 1.0, 10.0, 0.1, 5.0
 
 #: Bytes that a fetch should bring, and most messages of one.
 FETCH, MOST = 1 << 22, 256
@@ -221,6 +221,19 @@ class JetStream(Broker):
             inactive_threshold=60.0,
         )
         return await context.pull_subscribe(self._subject, stream=self._stream, config=config)
+
+    def first_kept(self, place: int) -> int | None:
+        return self._link.patiently(lambda: self._following(place))
+
+    async def _following(self, place: int) -> int | None:
+        from nats.js.errors import NotFoundError
+
+        context = await self._link.connect()
+        try:
+            found = await context.get_msg(self._stream, seq=place, subject=self._subject or ">", next=True)
+        except NotFoundError:
+            return None
+        return int(found.seq)
 
     def close(self) -> None:
         self._link.close()

@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -30,13 +31,17 @@ def _zstandard(file: Any) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd")
 
 
-#: What decompresses bytes that begin so, whatever the file is called: a pipe has no name.
-OPENERS: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\xfd7zXZ\0": lzma.LZMAFile,
-    b"BZh": bz2.BZ2File,
-    b"\x28\xb5\x2f\xfd": _zstandard,
+#: What decompresses bytes that begin so, whatever the file is called: a pipe has no name. A table may begin with the
+#: letters of bzip2, but not with the marks of a block or of the end (digits of pi and of its root) behind them.
+OPENERS: dict[re.Pattern[bytes], Callable[[Any], Any]] = {
+    re.compile(rb"\x1f\x8b"): lambda file: gzip.GzipFile(fileobj=file),
+    re.compile(rb"\xfd7zXZ\0"): lzma.LZMAFile,
+    re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"): bz2.BZ2File,
+    re.compile(rb"\x28\xb5\x2f\xfd"): _zstandard,
 }
+
+#: Bytes that are enough to tell.
+LONGEST_BEGINNING = 10
 
 #: Byte order marks. The longer ones first: UTF-16's is the beginning of UTF-32's.
 MARKS = {
@@ -79,7 +84,7 @@ def open_text(path: Path) -> TextIO:
         raw = io.FileIO(path)
     buffered = io.BufferedReader(raw, HEAD)
     for beginning, opener in OPENERS.items():
-        if buffered.peek(len(beginning)).startswith(beginning):
+        if beginning.match(buffered.peek(LONGEST_BEGINNING)):
             return decoded(_Decompressed(opener(buffered), buffered), path.name)
     return decoded(buffered, path.name)
 

@@ -41,6 +41,8 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
     if takes_objects(kernel):
         # tolist makes Python's numbers of numpy's, which compare and hash alike but can be saved.
         return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else list(outputs)
+    if getattr(getattr(outputs, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"{name} must hold real numbers, got complex ones: give their parts as two columns")
     if sparse.issparse(outputs):
         return sparse.csr_array(outputs)
     try:

@@ -15,6 +15,7 @@ from ovk.batch import (
     leave_one_series_out,
     parent_probabilities,
     penalty_path,
+    rank_average,
     stability_selection,
 )
 from ovk.datasets import make_gene_network
@@ -164,6 +165,9 @@ def test_bad_parameters_are_named_and_leave_the_model_alone(made, parameters, me
     ("X", "options", "message"),
     [
         ([np.ones((4, 2)), np.ones((4, 3))], {}, "same variables"),
+        (None, {}, "X must be a series .* got NoneType"),
+        (np.float64(3.0), {}, "X must be a series .* got float64"),
+        ({"a": [1.0, 2.0]}, {}, "X must be a series .* got dict"),
         (np.ones((4, 2)), {"times": [0.0, 1.0, 1.0, 2.0]}, "times must increase within a series"),
         (np.ones((4, 2)), {"times": [0.0, np.inf, 1.0, 2.0]}, "times must be finite"),
         (np.ones((4, 2)), {"series": [1, 2]}, "a label for each of the 4 rows"),
@@ -265,6 +269,18 @@ def test_consensus_and_stability_over_all_things(made):
     np.testing.assert_array_equal(*again)
     with pytest.raises(ValueError, match="over must be"):
         consensus(models, made.series, over="time")
+    with pytest.raises(ValueError, match="models must hold at least one OKVAR and nothing else"):
+        consensus([Gaussian()], made.series)
+
+
+def test_consensus_over_targets_is_that_of_the_three_forms(made):
+    found = consensus(OKVAR(alpha=0.5), made.series, over="targets", balance=1.0).scores
+    forms = [OKVAR(alpha=0.5, target=target) for target in ("next", "increment", "integral")]
+    scores = [form.fit(made.series).edge_scores(balance=1.0) for form in forms]
+    np.testing.assert_allclose(found, rank_average(scores))
+    # An integral sees one state only.
+    two = [OKVAR(lag=2, target=target).fit(made.series).edge_scores() for target in ("next", "increment")]
+    np.testing.assert_allclose(consensus(OKVAR(lag=2), made.series, over="targets").scores, rank_average(two))
 
 
 def test_consensus_with_two_at_work_is_the_same(made):

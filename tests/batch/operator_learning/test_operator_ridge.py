@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from ovk import GradientMetric, OperatorRidge, load, save
+from ovk._singular import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
 from ovk.batch.operator_learning.fill import fill_gaps
 from ovk.batch.operator_learning.search import KernelCandidate, left_out, stretch
+from ovk.batch.operator_learning.single import SingleFactor
 from ovk.curves import Grid, PrincipalComponents, ProductGrid
 from ovk.kernels import Gaussian, Linear, Matern
 
@@ -202,6 +204,8 @@ def test_principal_components_of_wide_and_narrow_tables_agree_with_the_svd(n):
         ({"input_grid": [0.0, 1.0]}, "input_grid has 2 points but X has 24 columns"),
         ({"tol": -0.1}, "tol"),
         ({"groups": 0}, "groups"),
+        ({"solver": "qr"}, "solver must be 'cholesky' or 'cg', got 'qr'"),
+        ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', got 'float16'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_the_model_stays_as_it_was(wrong, match, model):
@@ -220,5 +224,29 @@ def test_conjugate_gradient_gives_the_same():
     exact = OperatorRidge(**options).fit(X, bent(A, T))
     tiled = OperatorRidge(**options, solver="cg", rank=40).fit(X, bent(A, T))
     np.testing.assert_allclose(tiled.predict(X), exact.predict(X), atol=1e-6)
-    with pytest.raises(ValueError, match="solver must be"):
-        OperatorRidge(solver="qr").fit(X, bent(A, T))
+
+
+def test_a_factor_in_single_precision_is_put_right():
+    options = {**FIXED, "alpha": 1e-4}
+    exact = OperatorRidge(**options).fit(X, bent(A, T))
+    single = OperatorRidge(**options, dtype="float32").fit(X, bent(A, T))
+    np.testing.assert_allclose(
+        single.dual_coef_, exact.dual_coef_, rtol=1e-5, atol=1e-6 * np.abs(exact.dual_coef_).max()
+    )
+    np.testing.assert_allclose(single.predict(X), exact.predict(X), atol=1e-7)
+    factor = SingleFactor(Gaussian(1.5), single.Z_fit_, 1e-4)
+    assert factor.beta == 1e-4
+    R = RNG.standard_normal((60, 3))
+    alone = factor(1e-4)(R)
+    assert 1e-8 < np.linalg.norm((Gaussian(1.5)(single.Z_fit_) + 1e-4 * np.eye(60)) @ alone - R) < 1e-2
+    # Points that coincide need more than rounding leaves of a tiny ridge.
+    assert SingleFactor(Gaussian(9.0), np.repeat(single.Z_fit_, 3, axis=0), 1e-12).beta > 1e-12
+
+
+def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either():
+    class Negative:
+        diag = staticmethod(lambda Z: np.ones(len(Z)))
+        __call__ = staticmethod(lambda Z, W: -Gaussian(1.5)(Z, W))
+
+    with pytest.raises(SingularSystem, match="use dtype='float64'"):
+        SingleFactor(Negative(), X, 1e-4)

@@ -106,25 +106,11 @@ class CurveOutputs(OVKRegressor, saved=False):
             return self._named(found[0] / roots, X), found[1] / np.outer(roots, roots)
         return self._named((found[0] / roots, found[1] / roots) if return_std else found / roots, X)
 
-    def predict_interval(
-        self,
-        X: Any,
-        level: float = 0.9,
-        *,
-        method: str = "jackknife",
-        region: str = "each",
-        groups: Any = None,
-        folds: int = 10,
-    ) -> Regions:
-        """Bands around the curves on the fitted grid, as in `OVKRidge.predict_interval`.
-
-        With ``region="each"`` every point of the grid has the coverage asked for, with ``region="box"`` the whole
-        curve has it.
-        """
-        found = super().predict_interval(X, level, method=method, region=region, groups=groups, folds=folds)
-        if self.grid_ is None:
-            return found
-        return found.scaled(1.0 / self.grid_.roots()).named(lambda ends: self._named(ends, X))
+    def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
+        """Bands on the fitted grid, of which regions are in coordinates."""
+        if self.grid_ is not None:
+            regions = regions.scaled(1.0 / self.grid_.roots())
+        return super()._regions_of_outputs(regions, X)
 
     def left_out_residuals(self, groups: Any = None) -> Array:
         """(curves, d) observed curves less what is predicted for them without their row, on the fitted grid."""

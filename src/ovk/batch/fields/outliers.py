@@ -21,6 +21,9 @@ from ovk.features import OperatorNystromMap
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers.cholesky import cholesky_factor
 
+#: Rounds end when no probability moves by more than this, and at the latest after so many.
+TOLERANCE, MAX_ROUNDS = 1e-4, 200
+
 
 class OutlierEstimate(NamedTuple):
     """The result: inlier probabilities (n,), noise variance, share of inliers, rounds taken."""
@@ -37,10 +40,8 @@ def estimate_outliers(
     weight: Array | None = None,
     *,
     start: OutlierEstimate | None = None,
-    tol: float = 1e-4,
-    max_rounds: int = 200,
 ) -> OutlierEstimate:
-    """Run until no probability moves by more than `tol`.
+    """Run until no probability moves by more than `TOLERANCE`.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def estimate_outliers(
     if spread == 0:
         return OutlierEstimate(np.ones(n), 0.0, 1.0, 0)
     p, variance, share = (np.ones(n), spread, 0.9) if start is None else start[:3]
-    for rounds in range(1, max_rounds + 1):
+    for rounds in range(1, MAX_ROUNDS + 1):
         F = smooth(w * p, variance)
         squares = ((V - F) ** 2).sum(axis=1)
         if rounds > 1 or start is not None:
@@ -76,7 +77,7 @@ def estimate_outliers(
         share = float(np.clip(w @ new / w.sum(), 0.01, 0.999))
         moved = float(np.abs(new - p).max())
         p = np.maximum(new, 1e-12)
-        if moved <= tol:
+        if moved <= TOLERANCE:
             break
     return OutlierEstimate(p, variance, share, rounds)
 

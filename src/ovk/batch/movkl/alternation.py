@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ovk._progress import ProgressBar
 from ovk._types import Array
-from ovk.batch.movkl.block_terms import BlockTerms
-from ovk.batch.movkl.kernel_terms import EXACT, KernelTerms
+from ovk.batch.movkl.kernel_terms import EXACT, BlockTerms, KernelTerms
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import Solution, SolverInfo
 from ovk.targets import Targets

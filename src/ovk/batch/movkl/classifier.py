@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk._types import Array, Labels
 from ovk.batch.movkl.movkl import MovKL, MovKLParameters
 from ovk.calibration import Calibration, two_sided
-from ovk.targets import check_inputs, masked_as_nan
+from ovk.targets import check_inputs, masked_as_nan, refuse_missing_labels
 
 
 class MovKLClassifier(ClassifierMixin, MovKLParameters):
@@ -152,8 +152,10 @@ def _coded_sets(y: Any) -> tuple[Labels, Array]:
 def _coded(y: Any) -> tuple[Labels, Array]:
     """The labels, and -1 and 1 in the shape of y for two of them, (n, K) for several; nan where none was observed."""
     labels = np.asarray(masked_as_nan(y, "y"))
-    if labels.dtype.kind == "f" and labels.ndim == 1 and not np.isfinite(labels).all():
-        raise ValueError("Input y contains NaN or infinity: give a label for each row")
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError("Input y contains infinity: give a label for each row")
+    if labels.ndim == 1 or labels.dtype.kind != "f":
+        refuse_missing_labels(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(y, warn=True)
     seen = ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)

@@ -1,4 +1,7 @@
-"""Many separable kernels on one sample: their grams, combined with any weights, and what each contributes."""
+"""Many kernels on one sample: their grams, combined with any weights, and what each contributes.
+
+Separable kernels share scalar grams and operators (`KernelTerms`); others are added up as matrices (`BlockTerms`).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array, Indices
-from ovk.grams import Gram, Kronecker, Observed, Rotated
+from ovk.grams import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.grams.kronecker import common_eigenvectors, distinct
-from ovk.ovkernels import Separable
+from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import Cholesky, ConjugateGradient, Solution, Solver, as_solver
 from ovk.solvers.cholesky import CholeskyState
 from ovk.solvers.conjugate_gradient import GradientState
@@ -145,6 +148,31 @@ class KernelTerms:
         if E is None:
             return chosen.solve(state, y, alpha), None
         return solve_with_intercept(chosen, state, y, alpha, E)
+
+
+class BlockTerms(KernelTerms):
+    """Kernels that are not all of the form k T: their grams have no common structure, and are added up as matrices.
+
+    Parameters
+    ----------
+    kernels : resolved operator-valued kernels
+    X : inputs
+    rows : (n,) square roots of sample weights, or None: the grams are scaled by them on both sides
+    """
+
+    def __init__(self, kernels: Sequence[OperatorKernel], X: Any, rows: Array | None = None) -> None:
+        found = [kernel.gram(X) for kernel in kernels]
+        self.each: list[Gram] = found if rows is None else [gram.rescale(rows, rows, None) for gram in found]
+
+    def gram(self, weights: Array) -> DenseBlocks:
+        alive = [(weight, gram) for weight, gram in zip(weights, self.each, strict=True) if weight != 0]
+        total = np.zeros((self.each[0].shape[0] * self.each[0].output_dim,) * 2)
+        for weight, gram in alive:
+            total += weight * gram.dense()
+        return DenseBlocks(total, self.each[0].output_dim)
+
+    def energies(self, C: Array) -> Array:
+        return np.array([max(float(np.vdot(C, gram.matmat(C))), 0.0) for gram in self.each])
 
 
 def _solver(solver: Any, gram: Gram, tol: float) -> Solver:

@@ -14,7 +14,8 @@ from ovk._progress import track
 from ovk._types import Array
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, choose, off_diagonal, rank_average
-from ovk.batch.okvar.selection import fitted_to
+from ovk.batch.okvar.regression import TARGETS
+from ovk.batch.okvar.selection import fitted_to, listed_models
 from ovk.batch.okvar.series import TimeSeries, read_series
 
 
@@ -40,8 +41,10 @@ def consensus(
     ----------
     models : `OKVAR`, or a sequence of them with different settings
     X, series, times : as in `OKVAR.fit`
-    over : {"settings", "series", "subsamples"}
-        Fit each model to all series together, to each series alone, or to random stretches of all series.
+    over : {"settings", "series", "subsamples", "targets"}
+        Fit each model to all series together, to each series alone, to random stretches of all series, or to all series
+        with each of its targets in turn ("next", "increment" and, for a lag of 1, "integral"): which of them shows a
+        network best depends on what was done to the variables, and predictions do not tell.
     n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
     threshold, top_k : which edges to choose, as in `OKVAR.network`, on the average rank in (0, 1]
     aggregate, balance : as in `OKVAR.edge_scores`
@@ -58,7 +61,9 @@ def consensus(
     >>> consensus(models, made.series, top_k=3).chosen.sum()
     np.int64(3)
     """
-    listed = [models] if isinstance(models, OKVAR) else list(models)
+    listed = listed_models(models)
+    if over == "targets":
+        listed, over = [form for model in listed for form in _forms(model)], "settings"
     names, parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
     scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs, "finding a consensus"))
     return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), names)
@@ -109,7 +114,7 @@ def stability_selection(
     >>> bool(network.scores.max() <= 1.0)
     True
     """
-    names, parts = _parts([model], X, series, times, "subsamples", n_subsamples, fraction, random_state)
+    names, parts = _parts(listed_models(model), X, series, times, "subsamples", n_subsamples, fraction, random_state)
     found = _all_scores([model], parts, aggregate, balance, n_jobs, "selecting")
     d = len(found[0])
     k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else check_int(top_k, "top_k")
@@ -122,8 +127,6 @@ def _parts(
     models: list[OKVAR], X: Any, series: Any, times: Any, over: str, count: int, fraction: float, random_state: Any
 ) -> tuple[tuple[str, ...], list[list[TimeSeries]]]:
     """Names of the variables, and the series of each fit."""
-    if not models:
-        raise ValueError("models must hold at least one OKVAR")
     reader: OKVAR = clone(models[0])
     every = read_series(reader, X, series, times)
     if over == "settings":
@@ -131,10 +134,15 @@ def _parts(
     if over == "series":
         return reader.names_, [[one] for one in every]
     if over != "subsamples":
-        raise ValueError(f"over must be 'settings', 'series' or 'subsamples', got {over!r}")
+        raise ValueError(f"over must be 'settings', 'series', 'subsamples' or 'targets', got {over!r}")
     rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
     repeats = range(check_int(count, "n_subsamples"))
     return reader.names_, [[_random_stretch(one, share, rng) for one in every] for _ in repeats]
+
+
+def _forms(model: OKVAR) -> list[OKVAR]:
+    """The model with each target that its lag allows."""
+    return [clone(model).set_params(target=target) for target in TARGETS if model.lag == 1 or target != "integral"]
 
 
 def _random_stretch(series: TimeSeries, fraction: float, rng: np.random.Generator) -> TimeSeries:

@@ -101,6 +101,18 @@ class FittedDynamics:
         season = self._season_after(series, steps)
         return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
 
+    def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
+        """Errors (n, d), in standard units, of the forecasts so many steps ahead from each state that is known.
+
+        A state is known where it and the `lag` - 1 before it have no holes.
+        """
+        values, view = self._views(series)
+        ends = np.arange(self.lag, len(values) - steps + 1)
+        rows = ends[:, None] + np.arange(-self.lag, 0)
+        known = ~np.isnan(values[rows] + view[rows]).any(axis=(1, 2))
+        rows, ends = rows[known], ends[known]
+        return np.asarray(self._paths(values[rows], view[rows], steps, None, None)[:, -1] - values[ends + steps - 1])
+
     def bootstrap(
         self, series: TimeSeries, steps: int, level: float, residuals: Array, n_paths: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,7 @@ def leave_one_series_out(model: OKVAR, X: Any, *, series: Any = None, times: Any
     if len(every) < 2:
         raise ValueError(f"leaving one series out needs at least 2 series, got {len(every)}")
     errors = np.full(len(every), np.nan)
-    for k, left in enumerate(every):
-        fitted = fitted_to(model, [one for j, one in enumerate(every) if j != k])
+    for k, (fitted, left) in enumerate(without_each(model, every)):
         observed, predicted = fitted.dynamics_.one_step_pairs([left])
         if len(observed):
             errors[k] = float(np.nanmean(((observed - predicted) / fitted.scale_) ** 2))
@@ -53,16 +52,15 @@ def forecast_error(model: OKVAR, series: list[TimeSeries], steps: int) -> float:
             f"criterion='forecast' needs at least 2 series, one of them of {model.lag + steps} points or more, got "
             f"{len(series)} of at most {max(map(len, series))}: use criterion='bic'"
         )
-    gaps = []
-    for k, left in enumerate(series):
-        dynamics = fitted_to(model, [one for j, one in enumerate(series) if j != k]).dynamics_
-        for end in range(model.lag, len(left) - steps + 1):
-            known = TimeSeries(left.values[:end], left.times[:end])
-            if not np.isnan(known.values[-model.lag :]).any():
-                forecast = dynamics.forecast(known, steps)[-1]
-                gaps.append((forecast - left.values[end + steps - 1]) / dynamics.units.scale)
-    squares = np.nanmean(np.square(gaps), axis=0)
+    gaps = np.concatenate([one.dynamics_.forecast_errors(left, steps) for one, left in without_each(model, series)])
+    squares = np.nanmean(gaps**2, axis=0)
     return float(np.mean(np.log(squares + np.finfo(float).tiny)))
+
+
+def without_each(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
+    """For each series, the model fitted to the others, and that series."""
+    for k, left in enumerate(series):
+        yield fitted_to(model, [one for j, one in enumerate(series) if j != k]), left
 
 
 def fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
@@ -71,15 +69,22 @@ def fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
     return fresh.fit([one.values for one in series], times=[one.times for one in series])
 
 
+def listed_models(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
+    """One model or several as a list, which must hold nothing else."""
+    listed = [models] if isinstance(models, OKVAR) else list(models)
+    if not listed or not all(isinstance(model, OKVAR) for model in listed):
+        raise ValueError(f"models must hold at least one OKVAR and nothing else, got {listed!r}")
+    return listed
+
+
 def best_okvar(
     models: Sequence[OKVAR], X: Any, *, series: Any = None, times: Any = None, criterion: str = "bic"
 ) -> tuple[OKVAR, Array]:
     """The best of several settings, fitted to all series, and the criterion of each.
 
     No criterion is about networks: they judge predictions, and the setting that predicts best need not find the most
-    edges. Between targets ("next", "increment", "integral") use "forecast": on simulated experiments of four kinds it
-    came nearer to the best target than "series" did, though not near. Where networks are the aim, `consensus` over all
-    settings is the safer choice.
+    edges. Where networks are the aim, do not choose between targets ("next", "increment", "integral") but take the
+    `consensus` over them.
 
     Parameters
     ----------
@@ -99,9 +104,7 @@ def best_okvar(
     >>> bool(values.argmin() < 2)
     True
     """
-    listed = list(models)
-    if not listed:
-        raise ValueError("models must hold at least one OKVAR")
+    listed = listed_models(models)
     if criterion not in ("bic", "series", "forecast"):
         raise ValueError(f"criterion must be 'bic', 'series' or 'forecast', got {criterion!r}")
     values = np.empty(len(listed))

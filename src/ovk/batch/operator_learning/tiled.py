@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._types import Array
+from ovk._types import Array, Map
 from ovk.kernels import ScalarKernel
 from ovk.solvers.base import SolverInfo
 from ovk.solvers.conjugate_gradient import Iterate, conjugate_gradients
@@ -21,13 +21,13 @@ from ovk.solvers.random_pivots import random_pivots
 class TiledRidge:
     """(K + alpha I) C + 1 b' = T, 1'C = 0, for a kernel matrix that is evaluated in tiles and never held.
 
-    Memory is n x rank numbers for the preconditioner, and a few times those of T.
+    Memory is that of the preconditioner, n x rank numbers if it is of low rank, and a few times those of T.
     """
 
     kernel: ScalarKernel
     points: Array
     alpha: float
-    preconditioner: LowRankPreconditioner
+    preconditioner: Callable[[float], Map]
     tol: float = 1e-8
     max_iter: int = 500
 
@@ -53,7 +53,7 @@ class TiledRidge:
         if found.residual > self.tol:
             warnings.warn(
                 f"conjugate gradient stopped after {self.max_iter} iterations at a relative residual of "
-                f"{found.residual:.1e} instead of {self.tol:.0e}: use a larger alpha or rank, or solver='cholesky'",
+                f"{found.residual:.1e} instead of {self.tol:.0e}: use a larger alpha, or solver='cholesky' in float64",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -37,6 +37,7 @@ def choose(
     time_order: bool = False,
     intercept: bool = True,
     metric: bool = False,
+    n_jobs: int | None = None,
 ) -> Chosen:
     """Choose kernel, alphas and coupling.
 
@@ -44,7 +45,7 @@ def choose(
     ----------
     X : (n, p) inputs of comparable scales
     same : (n,) numbers of the rows' inputs: a repeated one counts as one row with the total weight
-    groups, time_order, intercept, metric : as in `automatic_choice`
+    groups, time_order, intercept, metric, n_jobs : as in `automatic_choice`
     """
     if targets.task is not None:
         targets = targets.wide()
@@ -60,6 +61,6 @@ def choose(
             # Rows with gaps cannot be averaged; they can be left out together.
             groups = same
     how: dict[str, Any] = {"groups": groups, "time_order": time_order, "intercept": intercept, "metric": metric}
-    choice = automatic_choice(X, standard.Y, rng, weight=standard.weight, **how)
+    choice = automatic_choice(X, standard.Y, rng, weight=standard.weight, n_jobs=n_jobs, **how)
     kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
     return Chosen(choice, kernel, choice.alphas * deviation**2)

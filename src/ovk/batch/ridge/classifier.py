@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
 from ovk._types import Array, Indices, Labels
+from ovk.batch.ridge.kernel_estimator import KernelTags
 from ovk.batch.ridge.labels import LabelColumns
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
@@ -21,7 +22,7 @@ from ovk.calibration import Calibration
 from ovk.targets import check_inputs
 
 
-class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
+class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
     """What the classifiers by ridge regression share: codes of labels, scores, probabilities."""
 
     _state_classes = {"labels_": LabelColumns}
@@ -29,22 +30,17 @@ class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Param
 
     #: Slopes and offsets of the columns, where the rows are not kept.
     calibrations_: list[tuple[float, float]] | None
-    kernel: Any
     class_weight: Any
     labels_: LabelColumns
     model_: OVKRegressor
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = takes_gram(self.kernel)
-        tags.target_tags.single_output = True
-        tags.target_tags.multi_output = True
-        return tags
-
     @abstractmethod
     def _regressor(self) -> OVKRegressor:
         """A new regressor of the codes."""
+
+    def _shared(self, *own: str) -> dict[str, Any]:
+        """The parameters that the regressor takes: all but those of the classifier's own."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in own}
 
     @property
     def classes_(self) -> Any:
@@ -191,7 +187,7 @@ class OVKClassifier(RidgeClassifierBase):
         Weight of the penalty.
     class_weight : None, "balanced", dictionary, or a list of one for each column of labels
         Weights of classes; "balanced" makes them count alike. With several columns a row has the product of them.
-    solver, fit_intercept, landmarks, random_state : as in `OVKRidge`
+    solver, fit_intercept, landmarks, dtype, verbose, random_state : as in `OVKRidge`
 
     Attributes
     ----------
@@ -214,7 +210,7 @@ class OVKClassifier(RidgeClassifierBase):
     array([[0., 1.]])
     """
 
-    _defaults_for_old_files = {"landmarks": None, "random_state": None}
+    _defaults_for_old_files = {"landmarks": None, "random_state": None, "dtype": "float64", "verbose": None}
 
     def __init__(
         self,
@@ -225,6 +221,8 @@ class OVKClassifier(RidgeClassifierBase):
         solver: Any = "auto",
         fit_intercept: bool = True,
         landmarks: Any = None,
+        dtype: Any = "float64",
+        verbose: bool | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -233,11 +231,12 @@ class OVKClassifier(RidgeClassifierBase):
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.landmarks = landmarks
+        self.dtype = dtype
+        self.verbose = verbose
         self.random_state = random_state
 
     def _regressor(self) -> OVKRegressor:
-        shared = {"solver": self.solver, "fit_intercept": self.fit_intercept, "random_state": self.random_state}
-        return OVKRidge(self.kernel, self.alpha, **shared, landmarks=self.landmarks)
+        return OVKRidge(**self._shared("class_weight"))
 
 
 class OVKClassifierCV(RidgeClassifierBase):
@@ -245,8 +244,8 @@ class OVKClassifierCV(RidgeClassifierBase):
 
     Parameters
     ----------
-    kernel, alphas, omegas, operators, fit_intercept, random_state : as in `OVKRidgeCV`; without a kernel everything is
-        chosen
+    kernel, alphas, omegas, operators, fit_intercept, dtype, n_jobs, verbose, random_state : as in `OVKRidgeCV`;
+        without a kernel everything is chosen
     class_weight : as in `OVKClassifier`
 
     Attributes
@@ -266,6 +265,8 @@ class OVKClassifierCV(RidgeClassifierBase):
     (True, array([False,  True]))
     """
 
+    _defaults_for_old_files = {"dtype": "float64", "n_jobs": None, "verbose": None}
+
     def __init__(
         self,
         kernel: Any = None,
@@ -275,6 +276,9 @@ class OVKClassifierCV(RidgeClassifierBase):
         operators: Any = None,
         class_weight: Any = None,
         fit_intercept: bool = True,
+        dtype: Any = "float64",
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
         random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
@@ -283,14 +287,10 @@ class OVKClassifierCV(RidgeClassifierBase):
         self.operators = operators
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def _regressor(self) -> OVKRegressor:
-        return OVKRidgeCV(
-            self.kernel,
-            self.alphas,
-            omegas=self.omegas,
-            operators=self.operators,
-            fit_intercept=self.fit_intercept,
-            random_state=self.random_state,
-        )
+        return OVKRidgeCV(**self._shared("class_weight"))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ovk._state import State
 from ovk._types import Array
+from ovk.targets import is_missing
 
 #: Categories of a column that have a column of their own, the most frequent ones.
 MOST_CATEGORIES = 50
@@ -90,7 +91,7 @@ def column_values(column: Any, name: Any) -> Array:
             "for instance to days since the first"
         )
     if kind.startswith(WORDS):
-        values = [None if _is_missing(value) else value for value in column.to_numpy().tolist()]
+        values = [None if is_missing(value) else value for value in column.to_numpy().tolist()]
         if kind == "object" and all(value is None or isinstance(value, (int, float)) for value in values):
             return np.array([np.nan if value is None else float(value) for value in values])
         return np.array(["" if value is None else str(value) for value in values], dtype=np.str_)
@@ -98,7 +99,3 @@ def column_values(column: Any, name: Any) -> Array:
         return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan), dtype=np.float64)
     except TypeError:  # polars takes neither argument, and makes nan of what is missing by itself
         return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value or type(value).__name__ == "NAType"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ovk._state import State
 from ovk._types import Array, Indices
@@ -57,7 +58,7 @@ class InputScaling(State):
         return cls(mean if scale else np.zeros(len(mean)), factor, np.flatnonzero(np.isnan(X).any(axis=0)))
 
     def __call__(self, X: Any) -> Array:
-        X = np.asarray(X, dtype=np.float64)
+        X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
         missing = np.isnan(X)
         scaled: Array = np.where(missing, 0.0, (X - self.centre) * self.factor)
         return np.hstack([scaled, missing[:, self.gaps].astype(np.float64)]) if len(self.gaps) else scaled

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import NamedOutputs
@@ -32,6 +33,8 @@ from ovk.solvers.select import DENSE_LIMIT
 from ovk.targets import Targets
 
 METHODS = ("jackknife", "jackknife+", "cv+")
+#: Repetitions of inputs from which the spread of outputs at the same inputs is estimated.
+FEWEST_REPEATED = 10
 
 
 class RowsLeftOut(ABC):
@@ -54,24 +57,14 @@ class RowsLeftOut(ABC):
 class SeparableRows(RowsLeftOut):
     """Complete outputs and a kernel k T."""
 
-    def __init__(
-        self,
-        kernel: Separable,
-        X: Any,
-        targets: Targets,
-        alpha: float | Array,
-        *,
-        intercept: bool,
-        together: Indices | None,
-    ) -> None:
-        self._kernel, self._X = kernel, X
+    def __init__(self, kernel: Separable, fitted: FittedRows, together: Indices | None) -> None:
+        self._kernel, self._X, targets = kernel, fitted.X, fitted.targets
         alone = Separable(kernel.kernel, Identity(targets.d))
-        ((G, _),) = CompleteProblem(alone, X, targets, 1.0).gram.terms() or []
+        ((G, _),) = CompleteProblem(alone, self._X, targets, 1.0).gram.terms() or []
         T = kernel.operator.dense()
-        self.width = X.shape[0] * (targets.d + 2)
-        self.left_out = SeparableLeftOut(
-            eigenpairs(G), targets.Y, T, alpha, targets.weight, intercept=intercept, together=together
-        )
+        self.width = self._X.shape[0] * (targets.d + 2)
+        how: dict[str, Any] = {"intercept": fitted.intercept, "together": together}
+        self.left_out = SeparableLeftOut(eigenpairs(G), targets.Y, T, fitted.alpha, targets.weight, **how)
 
     def kernels(self, X: Any) -> tuple[Array, Array]:
         return self._kernel.scalar(X, self._X), self._kernel.scalar.diag(X)
@@ -80,28 +73,20 @@ class SeparableRows(RowsLeftOut):
 class PairRows(RowsLeftOut):
     """Any kernel and any gaps, as one dense problem of the observed pairs."""
 
-    def __init__(
-        self,
-        kernel: OperatorKernel,
-        X: Any,
-        targets: Targets,
-        alpha: float | Array,
-        *,
-        intercept: bool,
-        together: Indices | None,
-    ) -> None:
-        self._kernel, self._X, self._d, self._pairs = kernel, X, targets.d, targets.pairs()
+    def __init__(self, fitted: FittedRows, together: Indices | None) -> None:
+        self._kernel, self._X, targets = fitted.kernel, fitted.X, fitted.targets
+        self._d, self._pairs = targets.d, targets.pairs()
         if len(self._pairs) > DENSE_LIMIT:
             raise ValueError(
                 f"leaving rows out takes a dense matrix of all {len(self._pairs)} observed values, more than "
                 f"{DENSE_LIMIT}: fit fewer rows, or ask for predict(of='posterior') without intervals"
             )
-        K = PairProblem(kernel, X, replace(targets, weight=None), 1.0).gram.dense()
+        K = PairProblem(self._kernel, self._X, replace(targets, weight=None), 1.0).gram.dense()
         data = PairData(self._pairs.points, self._pairs.outputs, self._pairs.values)
         self.width = len(self._pairs) * targets.d
-        self.left_out = PairsLeftOut(
-            K, data, (X.shape[0], targets.d), alpha, targets.weight, intercept=intercept, together=together
-        )
+        how: dict[str, Any] = {"intercept": fitted.intercept, "together": together}
+        shape = self._X.shape[0], targets.d
+        self.left_out = PairsLeftOut(K, data, shape, fitted.alpha, targets.weight, **how)
 
     def kernels(self, X: Any) -> tuple[Array, Array]:
         m, d, pairs = X.shape[0], self._d, self._pairs
@@ -145,10 +130,36 @@ class FittedRows:
         """Rows with the same number in `together` left out at a time; each alone where it is None."""
         separable = self.kernel.as_separable()
         if self.targets.complete and separable is not None:
-            return SeparableRows(
-                separable, self.X, self.targets, self.alpha, intercept=self.intercept, together=together
-            )
-        return PairRows(self.kernel, self.X, self.targets, self.alpha, intercept=self.intercept, together=together)
+            rows: RowsLeftOut = SeparableRows(separable, self, together)
+        else:
+            rows = PairRows(self, together)
+        if self.targets.task is None and not takes_gram(self.kernel):
+            spread = repeated_spread(same_inputs(self.X), self.targets.Y, self.targets.weight)
+            if spread is not None:
+                rows.left_out.raise_noise(spread, self.targets.weight)
+        return rows
+
+
+def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:
+    """(d,) variances of outputs at the same inputs, of rows of weight 1; None where too few are repeated.
+
+    sum_i w_i (y_i - mean of its group)^2 / sum over groups of (rows - 1); 0 for an output that is repeated too rarely.
+
+    Parameters
+    ----------
+    same : (n,) rows with the same inputs have the same number
+    Y : (n, d) outputs, nan where one was not observed
+    """
+    count = int(same.max()) + 1
+    if len(same) - count < FEWEST_REPEATED:
+        return None
+    seen = ~np.isnan(Y)
+    w = seen * (1.0 if weight is None else weight[:, None])
+    member = sparse.csr_array((np.ones(len(same)), (same, np.arange(len(same)))), shape=(count, len(same)))
+    mean = (member @ (w * np.where(seen, Y, 0.0))) / np.maximum(member @ w, 1e-300)
+    squares = (w * np.where(seen, Y - mean[same], 0.0) ** 2).sum(axis=0)
+    freedom = seen.sum(axis=0) - (member @ seen.astype(np.float64) > 0).sum(axis=0)
+    return np.where(freedom >= FEWEST_REPEATED, squares / np.maximum(freedom, 1), 0.0)
 
 
 class PredictionIntervals(NamedOutputs, ABC):
@@ -178,7 +189,8 @@ class PredictionIntervals(NamedOutputs, ABC):
     ) -> Regions:
         """Intervals that hold new observations with a given probability, from the rows that were left out.
 
-        Training rows with the same inputs are left out together: a copy left in would give the answer away.
+        Training rows with the same inputs are left out together: a copy left in would give the answer away. How far
+        their outputs are apart says how far a new observation may be off at least.
 
         Parameters
         ----------
@@ -222,7 +234,11 @@ class PredictionIntervals(NamedOutputs, ABC):
                 parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
             else:
                 parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
-        return concatenate(parts).named(lambda ends: self._named(ends, asked))
+        return self._regions_of_outputs(concatenate(parts), asked)
+
+    def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
+        """The regions around the outputs as the user knows them, for new inputs as they were given."""
+        return regions.named(lambda ends: self._named(ends, X))
 
     def left_out_residuals(self, groups: Any = None) -> Array:
         """(training rows, d) outputs less what is predicted for them without their row, nan where one is missing.
@@ -236,9 +252,20 @@ class PredictionIntervals(NamedOutputs, ABC):
         """(training rows, d) what was learned from, nan where an output was not observed; (rows, 1) in long form."""
         return self._fitted_rows().targets.Y
 
-    def _left_out_scale(self) -> Array:
-        """(d,) what the posterior's variances have to be multiplied by to have the size of left-out residuals."""
-        return self._rows_left_out(None, None).left_out.scale
+    def _left_out_scale(self) -> tuple[Array, Array]:
+        """(d,) what variances have to be multiplied by to have the size of left-out residuals, and an observation's."""
+        left_out = self._rows_left_out(None, None).left_out
+        return left_out.scale, left_out.noise
+
+    def _left_out_deviation(self, X: Any, *, observation: bool) -> Array:
+        """(n, d) standard deviations of new observations, or of the function, at checked inputs."""
+        rows = self._rows_left_out(None, None)
+        parts = [
+            rows.left_out.deviation(*rows.kernels(X[part]), observation=observation)
+            for part in row_slices(X.shape[0], rows.width)
+        ]
+        result: Array = np.concatenate(parts) * np.sqrt(rows.left_out.scale)
+        return result
 
     def _rows_left_out(self, groups: Any, folds: int | None) -> RowsLeftOut:
         """Kept for the next call: the memory of one factorisation."""

@@ -16,20 +16,24 @@ from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.targets import Targets, check_inputs, check_targets, drop_unobserved_rows
 
 
-class KernelEstimator(NamedOutputs, Parameters, saved=False):
-    """An estimator with an operator-valued kernel: how its kernel, inputs and outputs are read."""
-
-    _behind_none = {"kernel": Gaussian}
+class KernelTags:
+    """Mixin: what scikit-learn is told of an estimator with an operator-valued kernel."""
 
     kernel: Any
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = takes_gram(self.kernel)
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = True
         return tags
+
+
+class KernelEstimator(KernelTags, NamedOutputs, Parameters, saved=False):
+    """An estimator with an operator-valued kernel: how its kernel, inputs and outputs are read."""
+
+    _behind_none = {"kernel": Gaussian}
 
     def _default_kernel(self) -> OperatorKernel:
         return as_operator_kernel(Gaussian() if self.kernel is None else self.kernel)

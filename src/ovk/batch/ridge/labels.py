@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ovk._state import State
 from ovk._types import Array, Indices, Labels
-from ovk.targets import masked_as_nan
+from ovk.targets import masked_as_nan, missing_labels
 
 
 @dataclass
@@ -45,7 +45,7 @@ class LabelColumns(State):
         table, single = _as_columns(y)
         found, numbers = [], []
         for q, column in enumerate(table):
-            seen = ~_missing(column)
+            seen = ~missing_labels(column)
             labels = _compact(column[seen])
             if labels.dtype.kind == "f" and not np.isfinite(labels).all():
                 raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
@@ -118,15 +118,6 @@ def _from_series(series: Any) -> Labels:
     values = np.empty(len(series), dtype=object)
     values[:] = series.to_list()
     return values
-
-
-def _missing(column: Labels) -> Any:
-    if column.dtype.kind == "f":
-        return np.isnan(column)
-    if column.dtype.kind != "O":
-        return np.zeros(len(column), dtype=bool)
-    # nan is the one value that is not itself; pandas' NA is neither.
-    return np.array([one is None or type(one).__name__ == "NAType" or bool(one != one) for one in column], dtype=bool)
 
 
 def _compact(column: Labels) -> Labels:

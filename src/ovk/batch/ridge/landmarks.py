@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._params import equal
+from ovk._singular import SingularSystem
 from ovk._state import State
 from ovk._types import Array, Indices
 from ovk.features import OperatorNystromMap
@@ -59,11 +60,22 @@ class LandmarkRidge(State, ABC):
 
     def add(self, X: Any, Y: Array, weight: Array | None) -> None:
         """Add rows with outputs (n, d), nan where missing."""
-        self.sums.add(self._transform(X), Y, weight)
+        self.sums.add(self._finite(X), Y, weight)
 
     def add_pairs(self, X: Any, task: Indices, y: Array, weight: Array | None) -> None:
         """Add observations in long form: y_i is output task_i at x_i."""
-        self.sums.add_pairs(self._transform(X), task, y, weight)
+        self.sums.add_pairs(self._finite(X), task, y, weight)
+
+    def _finite(self, X: Any) -> Array:
+        """Features and the constant of rows that are to be learned from."""
+        phi = self._transform(X)
+        bad = ~np.isfinite(phi).all(axis=tuple(range(1, phi.ndim)))
+        if bad.any():
+            raise SingularSystem(
+                f"the kernel between {int(bad.sum())} of {len(phi)} rows and the landmarks is not finite, first at row "
+                f"{int(bad.argmax())}: scale X, or check the kernel's parameters"
+            )
+        return phi
 
     def add_penalty(self, X: Any, P: Any) -> None:
         """Add tr(F' P F) of the values F at X, (n, d), to what is minimised; P, (n, n), does not see constants."""

@@ -29,6 +29,7 @@ class LeaveOneOutRegressor(OVKRegressor, saved=False):
     """A regressor that chooses among candidates by leaving out rows, or entries of rows."""
 
     leave_out: str
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""

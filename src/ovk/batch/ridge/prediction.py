@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
 from ovk._types import Array, Indices, Mask
@@ -165,9 +166,14 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
             scale, noise = self._scale_and_noise(of)
             return one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))
         values = expansion(X)
+        refuse_endless(self, values)
         mean = values[:, 0] if self.single_output_ else values
         if not (return_std or return_cov):
             return self._named(mean, asked)
+        if return_std and of != "posterior" and self.landmarks_ is None:
+            # The left-out functions are at hand, and know variances without the covariances between outputs.
+            std = self._left_out_deviation(X, observation=of == "observation")
+            return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
         n, d = values.shape
         width = self.X_fit_.shape[0] * d**2
         covariance = np.concatenate([self._covariance(X[rows]) for rows in row_slices(n, width)])
@@ -190,7 +196,8 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         none = np.zeros(self.n_outputs_)
         if of == "posterior" or self.landmarks_ is not None:
             return none + 1.0, none
-        return self._left_out_scale(), none + self.alpha_ if of == "observation" else none
+        scale, noise = self._left_out_scale()
+        return scale, noise if of == "observation" else none
 
     def _fitted_rows(self) -> FittedRows:
         if self.landmarks_ is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk._params import check_int, positive
-from ovk._progress import ProgressBar
+from ovk._progress import ProgressBar, progress_shown
 from ovk._types import Array, Mask
 from ovk.batch.ridge.graph_penalty import (
     check_manifold,
@@ -28,6 +28,7 @@ from ovk.batch.ridge.prediction import ExpansionPrediction
 from ovk.batch.ridge.problem import ridge_problem
 from ovk.batch.ridge.robust import robust_targets
 from ovk.batch.ridge.separable_landmarks import landmark_ridge
+from ovk.batch.ridge.single_precision import as_single, single_precision_ridge
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import as_solver
 from ovk.targets import Targets, check_alpha, check_observed_outputs, check_targets
@@ -40,21 +41,43 @@ class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
     loss: str = "squared"
     alpha_graph: float = 0.0
     chunk_size = 4096
+    dtype: Any = "float64"
+    verbose: bool | None = None
 
     def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
         """Fit with a resolved kernel and keep the result."""
+        single = self._is_single(solver)
         try:
-            targets = self._robust(kernel, alpha, X, targets)
-            problem = ridge_problem(kernel, X, targets, alpha)
-            (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self.fit_intercept)
+            if single:
+                X = as_single(X)
+                C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=self.fit_intercept)
+            else:
+                targets = self._robust(kernel, alpha, X, targets)
+                problem = ridge_problem(kernel, X, targets, alpha)
+                (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self.fit_intercept)
         except MemoryError as error:
             n = X.shape[0]
             raise MemoryError(
-                f"the kernel matrix of {n:,} rows takes {8e-9 * n * n:,.1f} GB, and solving as much again: give "
-                "landmarks=1000 (or another number), whose memory does not grow with the rows"
+                f"the kernel matrix of {n:,} rows takes {8e-9 * n * n:,.1f} GB, and solving as much again (with "
+                "dtype='float32' a quarter of both): give landmarks=1000 (or another number), whose memory does not "
+                "grow with the rows"
             ) from error
         self._store(kernel, alpha, X, C, b, targets)
         self.solver_info_ = info
+
+    def _is_single(self, solver: Any = "auto") -> bool:
+        """Whether the kernel's matrix is to be held in single precision; refuses what does not go with it."""
+        try:
+            name = str(np.dtype(self.dtype).name)
+        except TypeError:
+            name = repr(self.dtype)
+        if name not in ("float32", "float64"):
+            raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
+        others = {"loss": self.loss != "squared", "solver": isinstance(solver, str) and solver != "auto"}
+        others["alpha_graph"] = self.alpha_graph > 0
+        for other in [other for other, given in others.items() if given and name == "float32"]:
+            raise ValueError(f"dtype='float32' is solved in a way of its own: leave out {other}, or dtype")
+        return name == "float32"
 
     def _robust(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets) -> Targets:
         """The targets with the weights of Huber's loss, where that is asked for."""
@@ -157,6 +180,11 @@ class OVKRidge(OVKRegressor):
         Of the graph of inputs that is made where `fit` gets none: each input is linked to that many most like it.
     chunk_size : int
         Rows taken in at a time with `landmarks`.
+    dtype : "float64" or "float32"
+        Precision in which inputs and the kernel's matrix are held. With "float32" fitting takes a quarter of the
+        memory, 4 n^2 bytes; solutions are refined to double precision. For kernels k * T, all outputs seen, alpha > 0.
+    verbose : bool, optional
+        Show progress, or never; by default it is shown on a terminal by fits that take longer than a second.
     random_state : int, Generator or None
         Draws the landmarks.
 
@@ -200,7 +228,14 @@ class OVKRidge(OVKRegressor):
     (0.77, 1.0)
     """
 
-    _defaults_for_old_files = {"loss": "squared", "alpha_graph": 0.0, "n_neighbors": 10, "graph_": None}
+    _defaults_for_old_files = {
+        "loss": "squared",
+        "alpha_graph": 0.0,
+        "n_neighbors": 10,
+        "graph_": None,
+        "dtype": "float64",
+        "verbose": None,
+    }
 
     alpha: Any
     graph_: sparse.csr_array | None
@@ -217,6 +252,8 @@ class OVKRidge(OVKRegressor):
         alpha_graph: float = 0.0,
         n_neighbors: int = 10,
         chunk_size: int = 4096,
+        dtype: Any = "float64",
+        verbose: bool | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -228,6 +265,8 @@ class OVKRidge(OVKRegressor):
         self.alpha_graph = alpha_graph
         self.n_neighbors = n_neighbors
         self.chunk_size = chunk_size
+        self.dtype = dtype
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(
@@ -257,7 +296,7 @@ class OVKRidge(OVKRegressor):
             Weights >= 0 between inputs, those of X first, or their Laplacian; similarities of near neighbours by
             default.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), progress_shown(self.verbose):
             if positive(self.alpha_graph, "alpha_graph", zero=True) > 0:
                 self._fit_manifold(X, y, sample_weight, task, unlabelled, graph)
             elif y is None and is_stream(X):
@@ -301,6 +340,7 @@ class OVKRidge(OVKRegressor):
 
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
+        self._is_single()
         X = self._check_inputs(X, reset=True)
         targets = check_targets(y, X.shape[0], sample_weight, task, X, self._output_dim()).wide()
         self._learn_names(y, targets.d)

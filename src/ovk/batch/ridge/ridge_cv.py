@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk._params import in_interval, positive
+from ovk._progress import progress_shown
 from ovk._types import Array
 from ovk.batch.ridge.choosing import Chosen, choose
 from ovk.batch.ridge.error_surface import error_surface, with_operator
@@ -17,6 +18,7 @@ from ovk.batch.ridge.landmark_points import choose_landmarks, new_generator
 from ovk.batch.ridge.left_out import LeaveOneOutRegressor
 from ovk.batch.ridge.table_inputs import TableInputs
 from ovk.batch.tuning.automatic import ALPHAS
+from ovk.batch.tuning.sharing import in_threads
 from ovk.operators import Dense, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, KnownEigen
@@ -79,6 +81,13 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
     tol : float >= 0
         Relative error that the leave-one-out solutions may have. A scalar gram of low numerical rank is then factored
         in a fraction of the time; 0 always takes the full eigendecomposition.
+    dtype : "float64" or "float32"
+        As in `OVKRidge`, for the final fit. Kernels that are given are compared in double precision.
+    n_jobs : int, optional
+        Threads among which candidates are shared, -1 for one for each processor; BLAS then has one thread in each. The
+        result does not depend on their number. By default there is one candidate after the other.
+    verbose : bool, optional
+        As in `OVKRidge`.
     random_state : int, Generator or None
         Draws the rows, at most 400 and 1,000, by which widths and alphas are chosen without a kernel, and landmarks.
 
@@ -118,6 +127,9 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         "metric": False,
         "time_order": False,
         "landmarks": None,
+        "dtype": "float64",
+        "n_jobs": None,
+        "verbose": None,
         "random_state": 0,
         "choice_": None,
     }
@@ -140,6 +152,9 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         time_order: bool = False,
         landmarks: Any = "auto",
         tol: float = 1e-8,
+        dtype: Any = "float64",
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
         random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
@@ -157,6 +172,9 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         self.time_order = time_order
         self.landmarks = landmarks
         self.tol = tol
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
@@ -169,7 +187,7 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             Without a kernel: rows of a group (a patient, a site) are left out together, because new rows will be of new
             groups.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), progress_shown(self.verbose):
             self._check_leave_out()
             self._fit(X, y, sample_weight, task, groups)
         return self
@@ -229,7 +247,7 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         same = self._same_inputs(X, targets)
         groups = None if groups is None else check_groups(groups, len(same))
         how: dict[str, Any] = {"groups": groups, "time_order": self.time_order, "intercept": self.fit_intercept}
-        how["metric"] = self.metric
+        how |= {"metric": self.metric, "n_jobs": self.n_jobs}
         if self.metric and sparse.issparse(X):
             raise ValueError("metric=True maps all inputs, and sparse ones would not stay sparse: give metric=False")
         chosen = choose(X, targets, same, new_generator(self.random_state), **how)
@@ -253,8 +271,14 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         least, known = np.inf, None
         how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
         how["tol"] = positive(self.tol, "tol", zero=True)
-        for number, kernel in enumerate(kernels):
-            surface[number], pairs = error_surface(kernel, operators, alphas, X, targets, same, **how)
+        found = in_threads(
+            lambda kernel: error_surface(kernel, operators, alphas, X, targets, same, **how),
+            kernels,
+            self.n_jobs,
+            "comparing kernels",
+        )
+        for number, (errors, pairs) in enumerate(found):
+            surface[number] = errors
             error = float(surface[number][..., scored].mean(axis=-1).min())
             if error < least:
                 least, known = error, pairs

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from ovk._bad_cells import refuse_odd_frames
 from ovk._types import Array
 from ovk.batch.ridge.frame_inputs import FrameColumns, is_frame
 from ovk.batch.ridge.inputs import InputScaling
@@ -42,6 +43,7 @@ class TableInputs(KernelEstimator, saved=False):
             return super()._check_inputs(X, reset=reset, stream=stream)
         if self.missing_inputs not in ("impute", "error"):
             raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
+        refuse_odd_frames(X, "X")
         frame = is_frame(X)
         if reset:
             self.columns_ = FrameColumns.learn(X) if frame else None

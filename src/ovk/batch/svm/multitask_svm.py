@@ -21,7 +21,15 @@ from ovk.batch.ridge.prediction import ObservedScore
 from ovk.batch.ridge.same_inputs import same_inputs
 from ovk.batch.svm.support_vectors import SupportVectorMachine, left_out_values
 from ovk.calibration import Calibration, two_sided
-from ovk.targets import Targets, check_targets, check_tasks, masked_as_nan, refuse_masked
+from ovk.targets import (
+    Targets,
+    check_targets,
+    check_tasks,
+    masked_as_nan,
+    missing_labels,
+    refuse_masked,
+    refuse_missing_labels,
+)
 
 #: Significant bits of a decision, about 12 digits.
 BITS = 40
@@ -273,7 +281,7 @@ def check_labels(
         return _one_against_the_rest(column_or_1d(labels), n, sample_weight, X, outputs)
     if task is None and labels.dtype.kind not in "biuf":
         raise ValueError(f"labels of several tasks must be numbers (nan: not observed), got dtype {labels.dtype}")
-    seen = ~np.isnan(labels) if labels.dtype.kind == "f" else np.ones(labels.shape, dtype=bool)
+    seen = ~missing_labels(labels)
     classes = np.unique(labels[seen])
     if len(classes) < 2:
         raise ValueError(f"tasks share at least two labels, such as 0 and 1, got {len(classes)}: {classes.tolist()}")
@@ -312,8 +320,7 @@ def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, ou
 def _one_against_the_rest(
     labels: Labels, n: int, sample_weight: Any, X: Any, outputs: int | None
 ) -> tuple[Targets, Labels, bool]:
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError("Input y contains NaN: a label of one column must be known; leave the row out")
+    refuse_missing_labels(labels)
     check_classification_targets(labels)
     classes, numbers = np.unique(labels, return_inverse=True)
     if len(classes) < 2:

@@ -31,10 +31,10 @@ import numpy as np
 from scipy import sparse
 
 from ovk._params import Registered
-from ovk._progress import track
 from ovk._types import Array, Indices
 from ovk.batch.tuning.automatic_coupling import coupled
 from ovk.batch.tuning.learned_metric import FEWEST_ROWS, halves, metric_kernels
+from ovk.batch.tuning.sharing import in_threads
 from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, mean_loss
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.kernels.algebra import Scaled, Sum
@@ -59,7 +59,7 @@ DISTINCT_ALPHAS = 3
 MEDIANS = 4.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AutomaticChoice(Registered):
     """What `OVKRidgeCV` chose by itself, in units of standard deviations of the inputs and of the outputs.
 
@@ -81,6 +81,11 @@ class AutomaticChoice(Registered):
     >>> model = OVKRidgeCV().fit(X, X @ [1.0, 2.0] + 0.1 * rng.standard_normal(60))
     >>> model.choice_.names[0]
     'linear'
+    >>> model.choice_
+    linear, alpha 1e-05; left-out errors, that of the mean being about 1:
+      linear          0.0020
+      Gaussian 8      0.0024
+      ...
     """
 
     kernel: ScalarKernel
@@ -89,6 +94,16 @@ class AutomaticChoice(Registered):
     threshold: Array
     names: list[str]
     errors: Array
+
+    def __repr__(self) -> str:
+        low, high = self.alphas.min(), self.alphas.max()
+        alphas = f"alpha {low:.2g}" if low == high else f"alphas {low:.2g} to {high:.2g}"
+        coupled = ", outputs coupled" if np.any(self.operator - np.diag(np.diag(self.operator))) else ""
+        best = self.errors.min(axis=1).mean(axis=1)
+        width = max(map(len, self.names))
+        rows = (f"  {name:{width}}  {error:.4f}" for name, error in zip(self.names, best, strict=True))
+        head = f"{self.names[0]}, {alphas}{coupled}; left-out errors, that of the mean being about 1:"
+        return "\n".join([head, *rows])
 
 
 def automatic_choice(
@@ -101,6 +116,7 @@ def automatic_choice(
     time_order: bool = False,
     intercept: bool = True,
     metric: bool = False,
+    n_jobs: int | None = None,
 ) -> AutomaticChoice:
     """Choose kernels, alphas and coupling from standardised data.
 
@@ -114,6 +130,7 @@ def automatic_choice(
     time_order : rows are in the order of time, and what comes later is predicted from what came before
     intercept : each output has an unpenalised constant
     metric : kernels in learned metrics of the inputs are candidates as well
+    n_jobs : threads that candidates are shared among, see `in_threads`
 
     Examples
     --------
@@ -135,7 +152,7 @@ def automatic_choice(
     variance = np.where(variance > 0, variance, 1.0)
     order = rng.permutation(n)
     rows = np.sort(order[: _affordable(Y[order], WIDTH_ROWS)])
-    data = _Rows(X, Y, weight, validation, variance, intercept, halves(order, groups, time_order=time_order))
+    data = _Rows(X, Y, weight, validation, variance, intercept, halves(order, groups, time_order=time_order), n_jobs)
     some = data.some(rows)
     plain = kernel_candidates(X)
     candidates = some.scored({name: (kernel,) for name, kernel in plain.items()})
@@ -233,6 +250,7 @@ class _Rows:
     variance: Array
     intercept: bool
     half: Indices
+    n_jobs: int | None
 
     def some(self, chosen: Indices) -> _Rows:
         if len(chosen) == len(self.Y):
@@ -253,16 +271,25 @@ class _Rows:
 
     def scored(self, kernels: Kernels, threshold: Array | None = None) -> list[Candidate]:
         """All candidates, the best first; without a threshold the first of `kernels` sets it."""
-        found = []
-        for name, each in track(kernels.items(), "comparing kernels", len(kernels)):
-            R, errors = self.errors(each, threshold)
-            if threshold is None:
-                threshold = self._threshold(R, errors)
-                errors = self._robust(R, threshold)
-            best = best_alphas(pooled(errors, self.units))
-            error = float(errors[best, np.arange(len(best))].mean())
-            found.append(Candidate(name, each, {name: 1.0}, errors, ALPHAS[best], error, threshold))
+        found, left = [], list(kernels.items())
+        if threshold is None:
+            name, each = left.pop(0)
+            R, errors = self.errors(each, None)
+            threshold = self._threshold(R, errors)
+            found.append(self._candidate(name, each, self._robust(R, threshold), threshold))
+        limit: Array = threshold
+        found += in_threads(
+            lambda named: self._candidate(*named, self.errors(named[1], limit)[1], limit),
+            left,
+            self.n_jobs,
+            "comparing kernels",
+        )
         return sorted(found, key=lambda candidate: candidate.error)
+
+    def _candidate(self, name: str, kernels: tuple[ScalarKernel, ...], errors: Array, threshold: Array) -> Candidate:
+        best = best_alphas(pooled(errors, self.units))
+        error = float(errors[best, np.arange(len(best))].mean())
+        return Candidate(name, kernels, {name: 1.0}, errors, ALPHAS[best], error, threshold)
 
     def errors(self, kernels: tuple[ScalarKernel, ...], threshold: Array | None) -> tuple[Array, Array]:
         """Residuals (alphas, n, d) and robust errors (alphas, d) of a kernel.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array, Indices
-from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.batch.ridge.same_inputs import order_of_rows, same_inputs
 from ovk.batch.tuning.hyperparameters import named_terms
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers.criteria import (
@@ -64,6 +64,9 @@ class TuningCriterion:
         within: Array | float = 0.0,
     ) -> None:
         groups = same_inputs(X) if groups is None else groups
+        # A search follows rounding: in an order of their own, rows give the same result however they came.
+        order = order_of_rows(X, targets.Y)
+        X, targets, groups = X[order], targets.rows(order), groups[order]
         self.X, self.pairs = X, targets.pairs(groups)
         self.n, self.d = self.pairs.shape
         self.name, self._evidence = criterion, criterion == "evidence"

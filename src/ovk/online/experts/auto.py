@@ -23,6 +23,7 @@ class StageLearner(Transactional, Parameters, saved=False):
     """What the learner of numbers and that of classes share: the experts, what they say of a drift, and the inputs."""
 
     mixture_: StageMixture
+    n_features_in_: int
     _state_classes = {"mixture_": StageMixture}
 
     def __init__(self, *, lag: bool = True) -> None:
@@ -241,6 +242,8 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         if len(self.classes_) == 1:
             return np.ones_like(Z)
         if len(self.classes_) == 2:
+            # A mixture of 1 and 1 may be above it by rounding.
+            Z = np.clip(Z, 0.0, 1.0)
             return np.hstack([1.0 - Z, Z])
         P = np.maximum(Z, 1e-9)
         shares: Array = P / P.sum(axis=1, keepdims=True)

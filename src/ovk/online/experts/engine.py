@@ -36,9 +36,10 @@ class StageMixture(State):
     """
 
     _saved_state = (
-        *("classes", "lag", "count", "total", "seen", "last", "low", "high", "reach"),
+        *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach"),
         *("recent", "stage", "previous", "regrets", "stacking"),
     )
+    _defaults_for_old_files = {"since": 0}
     _state_classes = {
         "recent": RecentRows,
         "stage": StageExperts,
@@ -48,6 +49,8 @@ class StageMixture(State):
 
     def __init__(self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True) -> None:
         self.classes, self.lag, self.count = classes, lag, 0
+        #: Rows before the first one that stages count.
+        self.since = 0
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
         self.recent = RecentRows(KEPT, inputs, outputs)
@@ -63,11 +66,12 @@ class StageMixture(State):
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned."""
         Z, start = np.empty(Y.shape), 0
         while start < len(X):
-            until = next((stage for stage in STAGES if stage > self.count), np.inf) - self.count
+            counted = self.count - self.since
+            until = next((stage for stage in STAGES if stage > counted), np.inf) - counted
             rows = slice(start, int(min(start + CHUNK, start + until, len(X))))
             Z[rows] = self._append(X[rows], Y[rows])
             start = rows.stop
-            if self.count in STAGES:
+            if self.count - self.since in STAGES:
                 self._start_stage()
         return Z
 
@@ -103,12 +107,28 @@ class StageMixture(State):
         """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
         X, last, Y = self.recent.collect()
         new = StageMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
-        new.count, new.last = self.count, self.last @ M + constant
+        new.count, new.since, new.last = self.count, self.since, self.last @ M + constant
         new.seen, new.total = np.full(M.shape[1], self.seen[0]), self.total @ M + self.seen[0] * constant
         new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
         new.recent.append(X, last @ M + constant, Y @ M + constant)
         if self.stage is not None:
             new._start_stage()
+        return new
+
+    def with_inputs(self, count: int) -> StageMixture:
+        """The learner with further inputs, which were 0 so far: the experts begin anew with the rows kept.
+
+        Nothing is known of the units of these inputs yet, so stages are counted anew.
+        """
+        new = self._fork()
+        X, last, Y = self.recent.collect()
+        new.recent = RecentRows(KEPT, X.shape[1] + count, Y.shape[1])
+        new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y)
+        if self.stage is not None:
+            new.since = self.count
+            new._start_stage()
+            # Its inputs were others.
+            new.previous = None
         return new
 
     def _append(self, X: Array, Y: Array) -> Array:

@@ -10,7 +10,8 @@ for the whole block; the second is a strictly lower triangular recursion, which 
 system in the eigenvectors of the output operator. The result is that of one row at a time, at the speed of matrix
 products.
 
-The running sum of iterates, for averages, has the same form with R replaced by its sums over the steps.
+The running sum of iterates, for averages, has the same form with R replaced by its sums over the steps. Norms and
+bounds along the steps are linear recursions, solved at once as well (`recursion`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtrs
 
-from ovk._types import Array, Gradient, Gradients, Mask, Step
+from ovk._types import Array, Gradients, Mask
 from ovk.grams import Decoupled, Gram, Rotated
 
 
@@ -236,45 +237,36 @@ def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta
     return decoupled.join(z), decoupled.join(a)
 
 
-def any_loss(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
-    """The steps of any loss, row by row, with the kernel's values already there: for step sizes that depend on the
-    rows before.
+#: Products of factors between these exponents can be divided out without leaving the range of numbers.
+STEEPEST = 200.0
 
-    Parameters
-    ----------
-    gradient : ``gradient(j, z)`` is the gradient of the loss of row j at z, (d,)
-    step : ``step(j, z, g)`` is the step size and the decay of row j
+
+def recursion(start: float, factors: Array, additions: Array) -> Array:
+    """x_0 = start, x_j+1 = factors_j x_j + additions_j: all of them, (b + 1,). The factors are positive.
+
+    With E_j the product of the factors before j, x_j = E_j (x_0 + sum_l<j additions_l / E_l+1). Where that leaves the
+    range of numbers the steps are taken one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.online.first_order.blocks import recursion
+    >>> recursion(1.0, np.array([0.5, 0.5]), np.array([1.0, 2.0]))
+    array([1.  , 1.5 , 2.75])
     """
-    b, d = task.base.shape
-    z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
-    averaged = task.base_sum is not None
-    sum_z, sum_c, times = np.empty((b, d)), np.zeros((b, d)), 0.0
-    inner = task.gram.weighted(task.weighted(np.tri(b, b, -1)))
-
-    def before(j: int, c: Array) -> Array:
-        """sum_l<j K(x_j, x_l) c_l, (d,)."""
-        values: Array = inner.part_matmat(slice(j, j + 1), slice(0, j), c[:j])[0]
-        return values
-
-    decay = 1.0
-    bias = np.zeros(d) if task.bias is None else task.bias
-    for j in range(b):
-        value = decay * task.base[j] + before(j, c) + bias
-        z[j] = value
-        if task.base_sum is not None:
-            sum_z[j] = task.base_sum[j] + times * task.base[j] + before(j, sum_c)
-        if not task.steps[j]:
-            continue
-        g = gradient(j, value)
-        eta, rho = step(j, value, g)
-        a[j] = -eta * g
-        if task.bias is not None:
-            bias = bias + a[j]
-        if rho != 1.0:
-            c[:j] *= rho
-            decay *= rho
-        c[j] = a[j]
-        if averaged:
-            sum_c[: j + 1] += c[: j + 1]
-            times += decay
-    return Block(z, a, c, decay, (sum_z, sum_c, times) if averaged else None, task.biases(a))
+    logs = np.log(factors).cumsum()
+    x: Array = np.empty(len(factors) + 1)
+    x[0] = start
+    if len(logs) and np.abs(logs).max() < STEEPEST:
+        E = np.exp(logs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.cumsum(additions / E, out=x[1:])
+            x[1:] += start
+            x[1:] *= E
+        if np.isfinite(x).all():
+            return x
+    current = start
+    for j, (factor, more) in enumerate(zip(factors.tolist(), additions.tolist(), strict=True)):
+        current = factor * current + more
+        x[j + 1] = current
+    return x

@@ -25,7 +25,7 @@ import numpy as np
 from ovk._types import Array, Times
 from ovk.losses import Loss
 from ovk.losses.thresholds import ThresholdLoss
-from ovk.online.first_order.recursion import recursion
+from ovk.online.first_order.blocks import recursion
 from ovk.online.first_order.steps import Steps
 
 

@@ -91,16 +91,4 @@ class OLOKClassifier(CodedClassifier):
         loss = self.loss
         if loss is None:
             loss = "hinge" if classes == 2 else SimplexHinge()
-        return OLOK(
-            self.kernel,
-            self.alpha,
-            self.schedule,
-            loss,
-            self.truncation,
-            average=self.average,
-            discount=self.discount,
-            warm_up=self.warm_up,
-            max_support=self.max_support,
-            on_invalid=self.on_invalid,
-            fit_intercept=self.fit_intercept,
-        )
+        return OLOK(**{**self.get_params(deep=False), "loss": loss})

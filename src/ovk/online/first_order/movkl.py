@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._diverged import Diverged
+from ovk._diverged import Diverged, refuse_endless
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters, positive
 from ovk._transactions import Transactional, reads
@@ -236,6 +236,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         each = np.stack([learner.predict(X).reshape(len(X), -1) for learner in self.learners_])
         result = np.einsum("m,mnd->nd", self.weights_, shortened(each, np.full(len(X), radius)))
         result = np.asarray(result if self.grid_ is None else result / self.grid_.roots())
+        refuse_endless(self, result)
         return result[:, 0] if self.single_output_ else self._named(result, asked)
 
 

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._diverged import refuse_overflow
@@ -21,21 +20,17 @@ from ovk.losses.margin import MarginLoss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.blocks import Block, BlockInputs
 from ovk.online.first_order.certificate import Errors, droppable, leaving, propagate
-from ovk.online.first_order.single_rows import SingleRows
+from ovk.online.first_order.start import FirstOrderStart
 from ovk.online.first_order.steps import Progress, Steps, refuse_runaway, take_steps
-from ovk.online.first_order.truncation import ByAge, Tolerance, TruncationWarning, Window, as_truncation
+from ovk.online.first_order.truncation import ByAge, Tolerance, TruncationWarning, as_truncation
 from ovk.online.shared.learner import learns_width
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows, checked_rows
-from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.schedules import DistanceOverGradients, as_schedule
 from ovk.targets import check_inputs
 
-#: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
-BLOCK, BLOCK_NUMBERS, SMALLEST = 384, 1 << 22, 64
 
-
-class OLOK(SingleRows):
+class OLOK(FirstOrderStart):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
     Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to
@@ -245,6 +240,13 @@ class OLOK(SingleRows):
                     "weight; use a window, or the last iterate (average=False)"
                 )
 
+    def _refuse_weights(self) -> None:
+        loss = as_loss(self.loss)
+        if loss.unsupervised or isinstance(loss, ThresholdLoss):
+            raise ValueError(
+                f"sample_weight cannot go with loss={loss!r}, whose threshold counts rows: use another loss"
+            )
+
     def _default_warm_up(self) -> int:
         return super()._default_warm_up() if self.init is None and learns_width(self.kernel) else 0
 
@@ -280,58 +282,6 @@ class OLOK(SingleRows):
         loss.check(rows.Y)
         return rows
 
-    def _start(self, rows: Rows) -> None:
-        kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
-        X, d = rows.X[rows.valid], rows.Y.shape[1]
-        self.kernel_ = kernel.resolve(X, d)
-        refuse_overflow(self, self.kernel_, X)
-        self.single_output_ = rows.single
-        self.t_ = 0
-        self.cumulative_loss_ = self.cumulative_risk_ = 0.0
-        self.truncation_error_ = 0.0
-        self._rows = 0
-        bound = self.kernel_.norm_bound()
-        self.kappa2_ = 0.0 if bound is None else bound
-        truncation = as_truncation(self.truncation)
-        self.block_size_ = max(SMALLEST, min(BLOCK, int(truncation.s))) if isinstance(truncation, Window) else BLOCK
-        if self.kernel_.gram(X[:1]).terms() is None:
-            self.block_size_ = min(self.block_size_, max(16, int(BLOCK_NUMBERS**0.5) // d))
-        loss = as_loss(self.loss)
-        self.progress_ = Progress(threshold=loss.start() if isinstance(loss, ThresholdLoss) else 0.0)
-        self.progress_.bias = np.zeros(d) if self.fit_intercept else None
-        self.support_ = SupportPoints.empty(X.shape[1], d, 2 if self.average else 1)
-        if self.init is not None:
-            self._start_from(self.init, d)
-        self.initial_norm_ = float(np.sqrt(self.progress_.norm2))
-        self.progress_.reach = self.progress_.norm2
-        if self.progress_.bias is not None:
-            self.progress_.reach += float(self.progress_.bias @ self.progress_.bias)
-
-    def _start_from(self, init: Any, d: int) -> None:
-        f = init if isinstance(init, Expansion) else getattr(init, "expansion_", None)
-        if not isinstance(f, Expansion):
-            raise TypeError(f"init must be an Expansion or a fitted estimator with `expansion_`, got {init!r}")
-        if f.offset is not None:
-            if not self.fit_intercept:
-                raise ValueError(
-                    "init must be an expansion without an intercept: fit it with fit_intercept=False, or learn one here"
-                )
-            self.progress_.bias = np.array(f.offset, dtype=np.float64)
-        C = f.C if isinstance(f.C, np.ndarray) else f.C.toarray()
-        if C.shape[1] != d or f.support.shape[1] != self.support_.X.shape[1]:
-            raise ValueError(
-                f"init maps {f.support.shape[1]} features to {C.shape[1]} outputs, the data have "
-                f"{self.support_.X.shape[1]} and {d}"
-            )
-        A = np.zeros((len(C), self.support_.A.shape[1], d))
-        A[:, 0] = C
-        self.support_.append(np.asarray(f.support), A, np.arange(1 - len(C), 1))
-        X = self.support_.X
-        self.progress_.norm2 = float(np.square(Expansion(self.kernel_, X, C).norm()))
-        for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, self.block_size_):
-            norms = self.kernel_.gram(X[start : start + self.block_size_]).block_norms()
-            self.kappa2_ = max(self.kappa2_, float(norms.max()))
-
     # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
@@ -347,7 +297,8 @@ class OLOK(SingleRows):
                 stop = start + self.block_size_ - self._rows % self.block_size_
                 assert stop > start
                 some = valid[start:stop]
-                Z[some] = self._learn_block(rows.X[some], rows.Y[some])
+                weights = None if rows.weights is None else rows.weights[some]
+                Z[some] = self._learn_block(rows.X[some], rows.Y[some], weights)
                 start = stop
         return Z
 
@@ -361,7 +312,7 @@ class OLOK(SingleRows):
                 f"max_support={most}: give truncation=Tolerance() or a window, or raise max_support"
             )
 
-    def _learn_block(self, X: Array, Y: Array) -> Array:
+    def _learn_block(self, X: Array, Y: Array, weights: Array | None) -> Array:
         loss = as_loss(self.loss)
         learned: Mask = np.full(len(Y), True) if loss.unsupervised else ~np.asarray(np.isnan(Y).all(axis=1))
         times = self.t_ + np.cumsum(learned)
@@ -387,10 +338,12 @@ class OLOK(SingleRows):
                 times,
                 self._clock(times),
                 np.maximum(own, 1.0),
+                weights,
                 self.progress_,
             )
             refuse_runaway(self, steps, Y, times, own, self.progress_)
-            losses = steps.loss.value(steps.targets, steps.block.z)[learned]
+            losses = steps.loss.value(steps.targets, steps.block.z)
+            losses = (losses if weights is None else weights * losses)[learned]
             self.cumulative_loss_ += float(losses.sum())
             penalty = 0.5 * self.alpha * steps.norm2[learned].sum() if self.alpha > 0 else 0.0
             self.cumulative_risk_ += float(losses.sum() + penalty)

@@ -13,8 +13,8 @@ from ovk._state import State
 from ovk._types import Array, Times
 from ovk.losses import Loss, Squared
 from ovk.losses.thresholds import ThresholdLoss
-from ovk.online.first_order.blocks import Block, BlockInputs, any_loss, fixed_point, squared_loss
-from ovk.online.first_order.recursion import recursion
+from ovk.online.first_order.blocks import Block, BlockInputs, fixed_point, recursion, squared_loss
+from ovk.online.first_order.row_by_row import any_loss
 from ovk.schedules import DistanceOverGradients, Schedule
 
 
@@ -54,7 +54,7 @@ class Steps(NamedTuple):
     Attributes
     ----------
     block : predictions and coefficients
-    eta, rho : (b,) step sizes and decays; 0 and 1 in rows that are only predicted
+    eta, rho : (b,) step sizes times weights, and decays; 0 and 1 in rows that are only predicted
     targets : (b, d) what the loss compared the predictions with
     loss : the loss, at the threshold that it had at each row
     norm2 : (b,) |f|^2 before each row
@@ -78,27 +78,31 @@ def take_steps(
     times: Times,
     clock: Times,
     scale: Array,
+    weights: Array | None,
     progress: Progress,
 ) -> Steps:
     """Go through a block; `progress` is brought up to date.
 
     `times` are the numbers of the steps, (b,), and `clock` those at which the schedule is read: they differ where a
-    window holds the step size. Where the schedule is scaled, its step sizes are divided by `scale` (b,).
+    window holds the step size. Where the schedule is scaled, its step sizes are divided by `scale` (b,). The losses of
+    the rows are multiplied by `weights` (b,), and so are their gradients.
     """
     if isinstance(schedule, DistanceOverGradients):
-        return _adaptive(loss, schedule, alpha, discount, task, Y, clock / np.maximum(times, 1), progress)
+        return _adaptive(loss, schedule, alpha, discount, task, Y, clock / np.maximum(times, 1), weights, progress)
     eta = np.where(task.steps, schedule.rate(np.maximum(clock, 1)) / (scale if schedule.scaled else 1.0), 0.0)
     rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
+    # A gradient that is w times as large is a step of w eta, but for the decay.
+    steps = eta if weights is None else weights * eta
     block = None
-    threshold = _Threshold(loss, Y, progress)
+    threshold = _Threshold(loss, Y, weights, progress)
     if isinstance(loss, Squared) and task.bias is None:
         missing = np.isnan(Y)
         if not missing.any():
-            block = squared_loss(task, Y, eta, rho)
+            block = squared_loss(task, Y, steps, rho)
         elif not missing[task.steps].any():
-            block = squared_loss(task, np.where(missing, 0.0, Y), eta, rho)
+            block = squared_loss(task, np.where(missing, 0.0, Y), steps, rho)
     if block is None and not isinstance(loss, ThresholdLoss):
-        block = fixed_point(task, lambda rows, Z: loss.gradient(Y[rows], Z), eta, rho)
+        block = fixed_point(task, lambda rows, Z: loss.gradient(Y[rows], Z), steps, rho)
     if block is None:
 
         def step(j: int, z: Array, g: Array) -> tuple[float, float]:
@@ -108,14 +112,15 @@ def take_steps(
         block = any_loss(task, threshold.gradient, step)
     norm2 = _norms(block, rho, task.gram.energies(block.a), progress)
     _move_bias(block, progress)
-    return Steps(block, eta, rho, *threshold.known(), norm2)
+    return Steps(block, steps, rho, *threshold.known(), norm2)
 
 
 class _Threshold:
-    """Gradients of the loss, for some losses at a threshold that moves with every row."""
+    """Gradients of the weighted loss, for some losses at a threshold that moves with every row."""
 
-    def __init__(self, loss: Loss, Y: Array, progress: Progress) -> None:
+    def __init__(self, loss: Loss, Y: Array, weights: Array | None, progress: Progress) -> None:
         self._loss, self._Y, self._progress = loss, Y, progress
+        self._weights = np.ones(len(Y)) if weights is None else weights
         self._theta = np.full(len(Y), progress.threshold)
 
     def _at(self, rows: slice) -> tuple[Array, Loss]:
@@ -130,13 +135,13 @@ class _Threshold:
     def gradient(self, j: int, z: Array) -> Array:
         self._theta[j] = self._progress.threshold
         targets, loss = self._at(slice(j, j + 1))
-        gradients: Array = loss.gradient(targets, z[None])[0]
+        gradients: Array = self._weights[j] * loss.gradient(targets, z[None])[0]
         return gradients
 
     def loss(self, j: int, z: Array) -> float:
         """Loss of row j; without targets of its own it has no scale but that of the kernel."""
         targets, loss = self._at(slice(j, j + 1))
-        value = 1.0 if loss.unsupervised else float(loss.value(targets, z[None])[0])
+        value = 1.0 if loss.unsupervised else float(self._weights[j] * loss.value(targets, z[None])[0])
         return value if isfinite(value) else 0.0
 
     def slope(self, j: int, z: Array) -> float:
@@ -178,6 +183,7 @@ def _adaptive(
     task: BlockInputs,
     Y: Array,
     held: Array,
+    weights: Array | None,
     progress: Progress,
 ) -> Steps:
     """Steps whose size depends on the gradients before them.
@@ -187,7 +193,7 @@ def _adaptive(
     """
     own = task.gram.diagonal_blocks()
     eta, rho, norm2 = np.zeros(len(Y)), np.ones(len(Y)), np.empty(len(Y))
-    threshold = _Threshold(loss, Y, progress)
+    threshold = _Threshold(loss, Y, weights, progress)
     bias: Array = np.zeros(Y.shape[1]) if task.bias is None else task.bias.copy()
 
     def step(j: int, z: Array, g: Array) -> tuple[float, float]:
@@ -216,7 +222,7 @@ def _adaptive(
     block = any_loss(task, threshold.gradient, step)
     _move_bias(block, progress)
     norm2[~task.steps] = 0.0
-    return Steps(block, eta, rho, *threshold.known(), norm2)
+    return Steps(block, eta if weights is None else weights * eta, rho, *threshold.known(), norm2)
 
 
 #: How many times |f| may be as large as steps of a fitting size can make it.

@@ -160,12 +160,14 @@ class ArrowRidge(ProgressiveRidge, kind="arrow"):
             H -= w @ w.transpose(0, 2, 1)
         return RowForecast(base if factors is None else base / factors, H / f)
 
-    def predict_and_update(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RowForecast:
+    def predict_and_update(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
+    ) -> RowForecast:
         if Phi.shape[1] > self.weights.shape[1]:
             # The block identities want the same features throughout; where a block ends makes no difference.
             self.commit(Phi.shape[1])
             self.start_block(len(Phi))
-        factors = self.sums.row_factors(self.points + np.cumsum(learned) - learned)
+        factors = self._row_factors(self.points + np.cumsum(learned) - learned, weights)
         if factors is not None:
             factors = factors[:, None]
             Phi, Y = factors * Phi, factors * Y
@@ -203,7 +205,8 @@ class ArrowRidge(ProgressiveRidge, kind="arrow"):
         w = W.reshape(n, d, -1)
         inner -= w @ w.transpose(0, 2, 1)
         ridge = Z.reshape(n, d)
-        return RowForecast(ridge if factors is None else ridge / factors, inner / f)
+        H = inner / f if weights is None else inner / (f * weights[:, None, None])
+        return RowForecast(ridge if factors is None else ridge / factors, H)
 
     def commit(self, m: int) -> None:
         """Add the rows of the block to the sums and bring N up to date."""

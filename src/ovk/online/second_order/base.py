@@ -7,6 +7,10 @@ Both predict row t from the rows before it with the ridge solution
 as it is (``forecaster="ridge"``), or with the row's own input in the penalty, + |f(x_t)|^2 (``"awv"``, the nonlinear
 ridge forecaster of Azoury, Vovk and Warmuth), which shrinks it: (I + H_t)^-1 f_t(x_t), H_t the row's leverage. The
 second has the better guarantee against any sequence; the first is the better guess when labels are what they seem.
+
+With weights, sum_{s<t} w_s |y_s - f(x_s)|^2 is the same problem for rows times r_s = w_s^(1/2). In the identities of a
+block the rows are scaled, and what is found for row t is scaled back: the prediction by 1 / r_t, its leverage, which
+has the weight 1 whatever w_t is, by 1 / w_t.
 """
 
 from __future__ import annotations
@@ -100,8 +104,11 @@ class SecondOrder(StreamRegressor, saved=False):
         """Refuse rows for which there is no room, before anything changes."""
 
     @abstractmethod
-    def _predict_and_update(self, X: Array, Y: Array) -> Array:
-        """Predictions (n, d) of rows, each before its own outputs (nan where missing) are learned from."""
+    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
+        """Predictions (n, d) of rows, each before its own outputs (nan where missing) are learned from.
+
+        `weights` (n,) multiply the squared errors of the rows in what later rows are predicted from.
+        """
 
     @abstractmethod
     def _forecast(self, X: Array) -> RidgeForecast:
@@ -120,6 +127,12 @@ class SecondOrder(StreamRegressor, saved=False):
     def _predict_row(self, X: Array) -> Array:
         """Prediction (d,) of a row (1, p) that the gate admits; asked only of learners that give a `_row_plan`."""
         raise NotImplementedError
+
+    def _row_forecast(self, ridge: Array, H: Array, vectors: Array) -> Array:
+        """The forecast (d,) of a row from its ridge prediction and leverages (d,) in the operator's eigenvectors."""
+        z = ridge / (1.0 + np.maximum(H, 0.0)) if self.forecaster == "awv" else ridge
+        # With one output the eigenvector is 1.
+        return self._clipped(z if len(z) == 1 else vectors @ z)
 
     @reads
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -175,6 +188,9 @@ class SecondOrder(StreamRegressor, saved=False):
         self._limits()
         self._warm_up_rows()
 
+    def _refuse_weights(self) -> None:
+        pass
+
     def _default_warm_up(self) -> int:
         return super()._default_warm_up() if learns_width(self.kernel) else 0
 
@@ -203,7 +219,9 @@ class SecondOrder(StreamRegressor, saved=False):
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         X, d = rows.X[rows.valid], rows.Y.shape[1]
-        self.kernel_ = kernel.resolve(X, d)
+        resolved = kernel.resolve(X, d)
+        # A sum of kernels times one operator is the product with their sum, which costs a factorisation of m, not m d.
+        self.kernel_ = resolved.as_separable() or resolved
         refuse_overflow(self, self.kernel_, X)
         self.n_outputs_ = d
         self.single_output_ = rows.single
@@ -213,15 +231,17 @@ class SecondOrder(StreamRegressor, saved=False):
 
     def _learn(self, rows: Rows) -> Array:
         Z = np.full(rows.Y.shape, np.nan)
-        X, Y = (rows.X, rows.Y) if rows.valid.all() else (rows.X[rows.valid], rows.Y[rows.valid])
+        whole = rows.valid.all()
+        X, Y, _, _, weights = rows if whole else rows.chosen(np.flatnonzero(rows.valid))
         self._check_capacity(X, Y)
         refuse_overflow(self, self.kernel_, X)
         self.n_skipped_ += len(rows.X) - len(X)
         # Outputs of 1e300 square to infinity in the sum of losses; predictions do not.
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._clipped(self._predict_and_update(X, Y))
+            found = self._clipped(self._predict_and_update(X, Y, weights))
             refuse_not_finite(self, self.t_, found, X, Y)
-            self.cumulative_loss_ += float(np.nansum((Y - found) ** 2))
+            losses = (Y - found) ** 2
+            self.cumulative_loss_ += float(np.nansum(losses if weights is None else weights[:, None] * losses))
         self.t_ += int((~np.isnan(Y)).any(axis=1).sum())
         Z[rows.valid] = found
         return Z

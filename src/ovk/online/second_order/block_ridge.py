@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._state import State
-from ovk._types import Array, Mask
+from ovk._types import Array, Mask, Times
 from ovk.features.sums import FeatureSums, RidgeFactor
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecast
 from ovk.online.second_order.stream_sums import StreamSums
@@ -70,7 +70,9 @@ class ProgressiveRidge(State, ABC):
         """Start a block of at most so many points."""
 
     @abstractmethod
-    def predict_and_update(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RowForecast:
+    def predict_and_update(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
+    ) -> RowForecast:
         """Predict points, each from all before it, and learn what was observed of them.
 
         Parameters
@@ -78,6 +80,7 @@ class ProgressiveRidge(State, ABC):
         Phi : features, with as many rows for each point as the features have
         Y, observed : (n, k) outputs, and which of them were observed
         learned : (n,) which points count for the clock of a learner that forgets
+        weights : (n,) weights of the points' losses, None for 1
         last : whether these are the last points of the block
         """
 
@@ -88,6 +91,13 @@ class ProgressiveRidge(State, ABC):
     @abstractmethod
     def commit(self, m: int) -> None:
         """End the block: add its rows to the sums, which have m features from now on."""
+
+    def _row_factors(self, before: Times, weights: Array | None) -> Array | None:
+        """(n,) what points are multiplied by, from how many of the block came before each; None for 1."""
+        factors = self.sums.row_factors(before)
+        if weights is None:
+            return factors
+        return np.sqrt(weights) if factors is None else factors * np.sqrt(weights)
 
     def add_for_new_features(self, new: slice, Phi: Array, Y: Array, observed: Mask, ages: Array) -> None:
         """Add what points of the past say about new features, between blocks; `ages`: how many points ago they came."""
@@ -204,13 +214,15 @@ class BlockRidge(ProgressiveRidge, kind="block"):
             for group in self.groups
         ]
 
-    def predict_and_update(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RowForecast:
+    def predict_and_update(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None = None, *, last: bool
+    ) -> RowForecast:
         if self.per == 1:
             seen = np.asarray(observed.any(axis=1))
         else:
             Y, seen = Y.reshape(-1, 1), observed.reshape(-1)
         before = self.points + np.cumsum(learned) - learned
-        factors = self.sums.row_factors(before)
+        factors = self._row_factors(before, weights)
         if factors is not None:
             factors = np.repeat(factors, self.per)[:, None]
             Phi, Y = factors * Phi, factors * Y
@@ -218,7 +230,7 @@ class BlockRidge(ProgressiveRidge, kind="block"):
         def one(block: GroupBlock, columns: slice, U: Array) -> RowForecast:
             labels = Y[:, columns]
             found = block.triangle.predict_and_update(
-                block.cross(U), U @ U.T, block.base(U), labels, seen, self.per, keep=not last
+                block.cross(U), U @ U.T, block.base(U), labels, seen, self.per, weights, keep=not last
             )
             if not last:
                 block.append(U[seen])

@@ -118,7 +118,16 @@ class GrowingCholesky(State):
         return RowForecast(ridge, (own - np.einsum("spa,spb->pab", blocks, blocks, optimize=True)) / f)
 
     def predict_and_update(
-        self, cross: Array, own: Array, base: Array, Y: Array, seen: Mask, per: int = 1, *, keep: bool = True
+        self,
+        cross: Array,
+        own: Array,
+        base: Array,
+        Y: Array,
+        seen: Mask,
+        per: int = 1,
+        weights: Array | None = None,
+        *,
+        keep: bool = True,
     ) -> RowForecast:
         """Predict new rows, each from all before it, and let those that are seen join the factor.
 
@@ -128,6 +137,7 @@ class GrowingCholesky(State):
         base, Y : (r, k); Y is not looked at where it was not seen
         seen : (r,)
         per : rows of a point, which are predicted together
+        weights : (points,) where rows were multiplied by the roots of these: leverages are those of the rows before
         keep : whether anything comes after these rows; else the factor need not grow
         """
         W, f = cross, floor(np.diagonal(own))
@@ -135,7 +145,10 @@ class GrowingCholesky(State):
             W = self.forward(cross)
             base = base + self.explained(W)
             own -= W.T @ W
+        # Leverages of weighted rows do not come from C_jj^2 = f + w h, where a small weight is lost beside f.
+        scale = f if weights is None else f * (weights if per == 1 else weights[:, None, None])
         if per == 1 and seen.all():
+            diagonal = None if weights is None else np.diagonal(own).copy()
             C = shifted_cholesky(own, f)
             e = solve_lower(C, Y - base)
             if keep:
@@ -143,6 +156,8 @@ class GrowingCholesky(State):
             H = np.diagonal(C) ** 2 / f - 1.0
             # Taken out, not subtracted: a row's own label must not touch its prediction even by rounding.
             np.fill_diagonal(C, 0.0)
+            if diagonal is not None:
+                H = (diagonal - np.einsum("ij,ij->i", C, C)) / scale
             return RowForecast(base + C @ e, H)
         chosen, others = np.flatnonzero(seen), np.flatnonzero(~seen)
         C = shifted_cholesky(own[np.ix_(chosen, chosen)], f)
@@ -158,11 +173,11 @@ class GrowingCholesky(State):
         if keep:
             self._append(W[:, chosen], C, e)
         if per == 1:
-            return RowForecast(ridge, (np.diagonal(own) - np.einsum("ij,ij->j", inside, inside)) / f)
+            return RowForecast(ridge, (np.diagonal(own) - np.einsum("ij,ij->j", inside, inside)) / scale)
         each = np.arange(len(own) // per)
         blocks = own.reshape(len(each), per, len(each), per)[each, :, each, :]
         inner = inside.reshape(len(chosen), len(each), per)
-        return RowForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / f)
+        return RowForecast(ridge, (blocks - np.einsum("spa,spb->pab", inner, inner, optimize=True)) / scale)
 
     def after_row(self, cross: Array, own: float, base: Array, y: Array) -> tuple[Self, Array, float]:
         """The factor with one more row, and the ridge prediction (k,) of the row with its leverage.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ovk.grams import Gram, Rotated
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
 from ovk.online.shared.row_buffer import LearnedRows
+from ovk.ovkernels import Separable
 
 #: Rows of the factor that are stored, and multiplied, together.
 PANEL = 256
@@ -78,7 +79,7 @@ class KAWV(SecondOrder):
 
     _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
 
-    _defaults_for_old_files = {"warm_up": 0}
+    _defaults_for_old_files = {"warm_up": 0, "roots_": None}
 
     def __init__(
         self,
@@ -117,12 +118,12 @@ class KAWV(SecondOrder):
                 zero.repeat(group.stop - group.start, axis=1) if triangle is None else triangle.coefficients()
                 for group, triangle in zip(parts.groups, self.triangles_, strict=True)
             ]
-            return Expansion(self.kernel_, self.support_, parts.join(C) / self.alpha)
+            return Expansion(self.kernel_, self.support_, self._times_roots(parts.join(C) / self.alpha))
         (triangle,) = self.triangles_
         full = np.zeros(len(self.support_) * d)
         assert triangle is not None
         full[self.entries_] = triangle.coefficients()[:, 0] / self.alpha
-        return Expansion(self.kernel_, self.support_, full.reshape(-1, d))
+        return Expansion(self.kernel_, self.support_, self._times_roots(full.reshape(-1, d)))
 
     @reads
     def memory_needed(self, n_rows: int) -> int:
@@ -139,6 +140,8 @@ class KAWV(SecondOrder):
     def _start_state(self, X: Array, d: int) -> None:
         #: All rows learned from.
         self.rows_ = LearnedRows.empty(X.shape[1], d)
+        #: Roots of their weights, None as long as these are 1.
+        self.roots_: Array | None = None
         #: Entries (i d + q) that stand in the factor when outputs are not taken apart; None when they are.
         self.entries_: Indices | None = None
         #: A factor for each group of outputs with the same scalar kernel, None where that is zero.
@@ -155,9 +158,10 @@ class KAWV(SecondOrder):
     def _stack(self) -> None:
         """Let all outputs share one factor from here on, and put the rows so far into it."""
         X, Y = self.rows_.arrays
+        weights, self.roots_ = None if self.roots_ is None else self.roots_**2, None
         self.rows_ = LearnedRows.empty(X.shape[1], Y.shape[1])
         self.entries_, self.triangles_ = np.empty(0, dtype=np.intp), [GrowingCholesky(1, PANEL)]
-        self._predict_and_update(X, Y)
+        self._predict_and_update(X, Y, weights)
 
     def _check_capacity(self, X: Array, Y: Array) -> None:
         rows = len(self.support_) + int((~np.isnan(Y)).any(axis=1).sum())
@@ -171,7 +175,7 @@ class KAWV(SecondOrder):
         d: int = self.n_outputs_
         return (len(self.support_) + 1) * (1 if self.entries_ is None else d) + d**2
 
-    def _predict_and_update(self, X: Array, Y: Array) -> Array:
+    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
         observed = ~np.isnan(Y)
         if self.entries_ is None and (observed.any(axis=1) != observed.all(axis=1)).any():
             # A row that is only partly seen couples outputs that were apart.
@@ -184,38 +188,59 @@ class KAWV(SecondOrder):
             stop = start + step - len(self.support_) % step
             assert stop > start
             rows = slice(start, stop)
-            Z[rows] = self._learn_block(X[rows], Y[rows], observed[rows]).predictions(shrink=shrink)
+            some = None if weights is None else weights[rows]
+            Z[rows] = self._learn_block(X[rows], Y[rows], observed[rows], some).predictions(shrink=shrink)
             start = stop
         return Z
 
-    def _learn_block(self, X: Array, Y: Array, observed: Mask) -> RidgeForecast:
+    def _learn_block(self, X: Array, Y: Array, observed: Mask, weights: Array | None) -> RidgeForecast:
         learned: Mask = np.asarray(observed.any(axis=1))
         d = self.n_outputs_
+        roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
         if self.entries_ is None:
             scalar = self._scalar_grams(X)
-            targets = Y @ scalar.own.vectors
+            targets = roots[:, None] * (Y @ scalar.own.vectors)
             ridge, h = np.zeros(Y.shape), np.zeros(Y.shape)
             for q, (group, triangle) in enumerate(zip(scalar.own.groups, self.triangles_, strict=True)):
                 if triangle is not None:
                     cross, own = scalar.cross.matrix(q) / self.alpha, scalar.own.matrix(q) / self.alpha
+                    self._scale(cross, own, self.roots_, None if weights is None else roots)
                     base = np.zeros((len(X), triangle.k))
-                    ridge[:, group], H = triangle.predict_and_update(cross, own, base, targets[:, group], learned)
+                    part = targets[:, group]
+                    ridge[:, group], H = triangle.predict_and_update(cross, own, base, part, learned, weights=weights)
                     h[:, group] = H[:, None]
+            ridge /= roots[:, None]
             forecast = RidgeForecast(ridge, h, scalar.own.vectors)
         else:
             (triangle,) = self.triangles_
             assert triangle is not None
             seen = observed.reshape(-1)
             cross, own = self._stacked_cross(X), self.kernel_.gram(X).dense() / self.alpha
-            base = np.zeros((len(own), 1))
-            stacked, H = triangle.predict_and_update(cross, own, base, Y.reshape(-1, 1), seen, per=d)
-            forecast = RidgeForecast(stacked.reshape(-1, d), H.reshape(-1, d, d))
+            self._scale(cross, own, None, None if weights is None else np.repeat(roots, d))
+            base, targets = np.zeros((len(own), 1)), (roots[:, None] * Y).reshape(-1, 1)
+            stacked, H = triangle.predict_and_update(cross, own, base, targets, seen, d, weights)
+            forecast = RidgeForecast(stacked.reshape(-1, d) / roots[:, None], H.reshape(-1, d, d))
             # Rows without any output leave the support: the others are numbered without them.
             number = len(self.support_) + np.cumsum(learned) - 1
             kept = (number[:, None] * d + np.arange(d))[observed]
             self.entries_ = np.concatenate([self.entries_, kept])
+        if weights is not None or self.roots_ is not None:
+            before = np.ones(len(self.rows_)) if self.roots_ is None else self.roots_
+            self.roots_ = np.append(before, roots[learned])
         self.rows_.append(X[learned], Y[learned])
         return forecast
+
+    @staticmethod
+    def _scale(cross: Array, own: Array, before: Array | None, roots: Array | None) -> None:
+        """Multiply rows of Gram matrices by the roots of their weights, in place: those so far, and new ones."""
+        if before is not None:
+            cross *= before[:, None]
+        if roots is not None:
+            cross *= roots
+            own *= roots[:, None] * roots
+
+    def _times_roots(self, C: Array) -> Array:
+        return C if self.roots_ is None else self.roots_[:, None] * C
 
     def _scalar_grams(self, X: Array) -> _Grams:
         own = self.kernel_.gram(X).rotation()
@@ -227,7 +252,65 @@ class KAWV(SecondOrder):
             return np.zeros((0, len(X) * self.n_outputs_))
         cross: Array = self.kernel_.gram(self.support_, X).dense()[self.entries_]
         cross /= self.alpha
+        if self.roots_ is not None:
+            assert self.entries_ is not None
+            cross *= self.roots_[self.entries_ // self.n_outputs_][:, None]
         return cross
+
+    # Single rows ------------------------------------------------------------------------------------------------------
+
+    def _row_plan(self) -> tuple[int, Any] | None:
+        """Eigenvectors of the output operator, its groups of outputs, and the eigenvalue of each over alpha."""
+        if self.entries_ is not None or not isinstance(self.kernel_, Separable):
+            return None
+        parts = self.kernel_.gram(self.support_[:1]).rotation()
+        if parts is None or len(parts.grams) != 1:
+            return None
+        eigenvalues = (parts.weights[:, 0] / self.alpha).tolist()
+        return self.n_outputs_, (parts.vectors, list(zip(parts.groups, eigenvalues, strict=True)))
+
+    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+        assert self._gate is not None
+        if len(self.rows_) >= self.max_rows:
+            self._check_capacity(X, y[None])
+        X, y = self._row_in_units(X, y)
+        V, groups = self._gate.plan
+        cross, own = self._row_gram(X)
+        targets, ridge, H = y if len(y) == 1 else y @ V, np.zeros(len(y)), np.zeros(len(y))
+        triangles = list(self.triangles_)
+        for q, ((group, t), triangle) in enumerate(zip(groups, self.triangles_, strict=True)):
+            if triangle is not None:
+                base = np.zeros(triangle.k)
+                triangles[q], ridge[group], H[group] = triangle.after_row(t * cross, t * own, base, targets[group])
+        z = self._row_forecast(ridge, H, V)
+        rows, error = self.rows_._fork(), y - z
+        rows.append(X, y[None])
+        learned = self._with(
+            rows_=rows,
+            triangles_=triangles,
+            roots_=None if self.roots_ is None else np.append(self.roots_, 1.0),
+            t_=self.t_ + 1,
+            cumulative_loss_=self.cumulative_loss_ + float(error @ error),
+        )
+        return learned, self._outputs_of_user(z)
+
+    def _predict_row(self, X: Array) -> Array:
+        assert self._gate is not None
+        V, groups = self._gate.plan
+        cross, own = self._row_gram(self._inputs(X))
+        ridge, H = np.zeros(len(V)), np.zeros(len(V))
+        for (group, t), triangle in zip(groups, self.triangles_, strict=True):
+            if triangle is not None:
+                _, ridge[group], H[group] = triangle.predict_row(t * cross, t * own, np.zeros(triangle.k))
+        return self._outputs_of_user(self._row_forecast(ridge, H, V))
+
+    def _row_gram(self, X: Array) -> tuple[Array, float]:
+        """Scalar kernel of a row (1, p) with the rows so far, times the roots of their weights, and with itself."""
+        assert isinstance(self.kernel_, Separable)
+        cross = self.kernel_.scalar(X, self.support_)[0]
+        return cross if self.roots_ is None else self.roots_ * cross, float(self.kernel_.scalar.diag(X)[0])
+
+    # Predicting -------------------------------------------------------------------------------------------------------
 
     def _forecast(self, X: Array) -> RidgeForecast:
         d = self.n_outputs_
@@ -247,7 +330,7 @@ class KAWV(SecondOrder):
                 v = parts.vectors[:, group.start]
                 own = np.einsum("nab,a,b->n", diagonal, v, v)
                 base = np.zeros((len(X), triangle.k))
-                ridge[:, group], H = triangle.predict(cross.matrix(q) / self.alpha, own, base)
+                ridge[:, group], H = triangle.predict(self._times_roots(cross.matrix(q) / self.alpha), own, base)
                 h[:, group] = H[:, None]
         return RidgeForecast(ridge, h, parts.vectors)
 

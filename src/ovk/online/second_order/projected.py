@@ -128,7 +128,11 @@ class ProjectedLearner(SecondOrder, saved=False):
 
     # Learning ---------------------------------------------------------------------------------------------------------
 
-    def _predict_and_update(self, X: Array, Y: Array) -> Array:
+    def _refuse_weights(self) -> None:
+        if self._plan().keeps_past():
+            raise ValueError("sample_weight cannot go with past='exact', which keeps no weights: use past='projected'")
+
+    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
         observed = ~np.isnan(Y)
         learned: Mask = np.asarray(observed.any(axis=1))
         steps = np.cumsum(learned)
@@ -154,12 +158,14 @@ class ProjectedLearner(SecondOrder, saved=False):
                     first, made = start, min(max(stop, start + several), len(X))
                     Phi = self.features_.transform(X[first:made])
                 ready = Phi[(start - first) * per : (stop - first) * per]
-            piece = X[rows], Y[rows], observed[rows], learned[rows]
+            piece = X[rows], Y[rows], observed[rows], learned[rows], _some(weights, rows)
             Z[rows] = self._learn_piece(*piece, ready).predictions(shrink=shrink)
             start = stop
         return Z
 
-    def _learn_piece(self, X: Array, Y: Array, observed: Mask, learned: Mask, ready: Array | None) -> RidgeForecast:
+    def _learn_piece(
+        self, X: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, ready: Array | None
+    ) -> RidgeForecast:
         """Rows within a block; their features, if they are ready."""
         forecasts, past, known = [], self.past_, self.features_.m
         draws = np.empty(0)
@@ -176,7 +182,7 @@ class ProjectedLearner(SecondOrder, saved=False):
                 self._catch_up(known)
                 known = self.features_.m
             self._left -= int(learned[rows].sum())
-            found, labels = self._learn_rows(Phi, Y[rows], observed[rows], learned[rows])
+            found, labels = self._learn_rows(Phi, Y[rows], observed[rows], learned[rows], _some(weights, rows))
             forecasts.append(found)
             if past is not None:
                 past.append(X[rows][learned[rows]], labels[learned[rows]])
@@ -185,15 +191,19 @@ class ProjectedLearner(SecondOrder, saved=False):
             self._start_block()
         return RidgeForecast.concatenate(forecasts)
 
-    def _learn_rows(self, Phi: Array, Y: Array, observed: Mask, learned: Mask) -> tuple[RidgeForecast, Array]:
+    def _learn_rows(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None
+    ) -> tuple[RidgeForecast, Array]:
         """The forecast, and the labels that were learned: wild ones are moved, with the loss of Huber."""
         last = self._left == 0
         if self.limits_ is None:
-            return self._learn_lot(Phi, Y, observed, learned, last=last), Y
+            return self._learn_lot(Phi, Y, observed, learned, weights, last=last), Y
         Y, per, start, found = Y.copy(), self.features_.per, 0, []
         while start < len(Y):
             before, rest = [ridge._fork() for ridge in self.ridges_], slice(start, None)
-            forecast = self._learn_lot(Phi[start * per :], Y[rest], observed[rest], learned[rest], last=last)
+            forecast = self._learn_lot(
+                Phi[start * per :], Y[rest], observed[rest], learned[rest], _some(weights, rest), last=last
+            )
             with np.errstate(over="ignore"):
                 residuals = np.nan_to_num(np.where(observed[rest], Y[rest] - forecast.predictions(shrink=False), 0.0))
             numbers = np.flatnonzero(learned[rest])
@@ -207,18 +217,21 @@ class ProjectedLearner(SecondOrder, saved=False):
                 moved = self.limits_.moved(residuals[numbers])[-1]
                 Y[start + i] = np.where(observed[start + i], forecast.predictions(shrink=False)[i] + moved, np.nan)
                 lot = slice(start, stop)
-                forecast = self._learn_lot(
-                    Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], last=last and stop == len(Y)
-                )
+                parts = Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], _some(weights, lot)
+                forecast = self._learn_lot(*parts, last=last and stop == len(Y))
             else:
                 self.limits_.moved(residuals[numbers])
             found.append(forecast)
             start = stop
         return RidgeForecast.concatenate(found), Y
 
-    def _learn_lot(self, Phi: Array, Y: Array, observed: Mask, learned: Mask, *, last: bool) -> RidgeForecast:
+    def _learn_lot(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, *, last: bool
+    ) -> RidgeForecast:
         parts = zip(self.ridges_, self._parts(Phi, Y, observed), strict=True)
-        return self._side_by_side([ridge.predict_and_update(*part, learned, last=last) for ridge, part in parts])
+        return self._side_by_side(
+            [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in parts]
+        )
 
     def _parts(self, Phi: Array, Y: Array, observed: Mask) -> list[tuple[Array, Array, Mask]]:
         """Features, outputs and which of them were observed, for each of the ridge problems."""
@@ -285,7 +298,7 @@ class ProjectedLearner(SecondOrder, saved=False):
         assert isinstance(before, BlockRidge)
         assert V is not None
         ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
-        z = self._row_forecast(values, H)
+        z = self._row_forecast(values, H, V)
         error = y - z
         learned = self._with(
             ridges_=[ridge],
@@ -301,17 +314,11 @@ class ProjectedLearner(SecondOrder, saved=False):
         return learned, self._outputs_of_user(z)
 
     def _predict_row(self, X: Array) -> Array:
-        (ridge,) = self.ridges_
+        (ridge,), V = self.ridges_, self.vectors_
         assert isinstance(ridge, BlockRidge)
+        assert V is not None
         values, H = ridge.predict_row(self.features_.transform(self._inputs(X))[0])
-        return self._outputs_of_user(self._row_forecast(values, H))
-
-    def _row_forecast(self, ridge: Array, H: Array) -> Array:
-        """The forecast (d,) from the ridge prediction and the leverages in the eigenvectors of the operator."""
-        z = ridge / (1.0 + np.maximum(H, 0.0)) if self.forecaster == "awv" else ridge
-        assert self.vectors_ is not None
-        # With one output the eigenvector is 1.
-        return self._clipped(z if len(z) == 1 else self.vectors_ @ z)
+        return self._outputs_of_user(self._row_forecast(values, H, V))
 
     # Predicting -------------------------------------------------------------------------------------------------------
 
@@ -330,6 +337,10 @@ class ProjectedLearner(SecondOrder, saved=False):
             beyond = np.maximum(beyond, 0.0) * self.kernel_.operator.dense()
         covariance: Array = self.alpha * forecast.leverages() + beyond
         return covariance
+
+
+def _some(weights: Array | None, rows: slice) -> Array | None:
+    return None if weights is None else weights[rows]
 
 
 def copied_generator(rng: np.random.Generator) -> np.random.Generator:

@@ -17,7 +17,7 @@ from ovk._types import Array, Indices, Labels, Mask
 from ovk.calibration import Calibration, ScoreCounts, two_sided
 from ovk.kernels import Gaussian
 from ovk.online.shared.row_gate import RowGate
-from ovk.targets import check_inputs, refuse_masked
+from ovk.targets import check_inputs, missing_labels, refuse_masked
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
@@ -61,13 +61,22 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             work._learn(X, labels, known)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on learning; the first call names all `classes` there will be."""
-        self.predict_then_learn(X, y, classes)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning; parameters as in `predict_then_learn`."""
+        self.predict_then_learn(X, y, classes, sample_weight)
         return self
 
-    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Labels:
-        """Predict the label of each row before learning from it; a label that is None or nan is not learned.
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Labels:
+        """Predict the label of each row before learning from it.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : (n,) labels; one that is None or nan is not learned
+        classes : all labels there will be, in the first call
+        sample_weight : (n,) >= 0, optional
+            What the loss of each row is multiplied by; a row of weight 0 is predicted and not learned. What turns
+            scores into probabilities counts every row that is learned alike.
 
         Returns
         -------
@@ -75,32 +84,33 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         """
         if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
             self._open_gate()
-        number = None if classes is not None or self._gate is None else self._number_of_row(X, y)
+        plain = classes is None and sample_weight is None
+        number = self._number_of_row(X, y) if plain and self._gate is not None else None
         learned = None if number is None else self._after_row(X, number)
         if learned is not None:
             found = self._decoded(learned[1])
             self.__dict__ = learned[0].__dict__
             return found
         with self._transaction() as work:
-            return work._decoded(work._predict_then_learn(X, y, classes)[0])
+            return work._decoded(work._predict_then_learn(X, y, classes, sample_weight)[0])
 
-    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None) -> Array:
+    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Array:
         """(n, K) probabilities of `classes_`, each made before its row is learned; nan in rows that were skipped.
 
         Scores become probabilities by the labels before them: those up to the last power of two, so that the size of
         the chunks makes no difference.
         """
         with self._transaction() as work:
-            return work._predict_then_learn(X, y, classes)[1]
+            return work._predict_then_learn(X, y, classes, sample_weight)[1]
 
-    def _predict_then_learn(self, X: Any, y: Any, classes: Any) -> tuple[Array, Array]:
+    def _predict_then_learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Array, Array]:
         first = not hasattr(self, "learner_")
         X = check_inputs(self, X, reset=first, dtype=np.float64, ensure_all_finite=False)
         labels, known = checked_labels(y, len(X))
         found = self._known(classes, first=first)
         if first:
             self._start(found)
-        return self._learn(X, labels, known)
+        return self._learn(X, labels, known, sample_weight)
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
@@ -141,13 +151,15 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         self.classes_, self.learner_ = classes, self._learner(len(classes))
         self.counts_, self.calibration_ = None, (1.0, 0.0)
 
-    def _learn(self, X: Array, labels: Labels, known: Mask) -> tuple[Array, Array]:
+    def _learn(self, X: Array, labels: Labels, known: Mask, sample_weight: Any = None) -> tuple[Array, Array]:
         """Scores and probabilities of all rows, each made before its row was learned."""
         numbers = np.zeros(len(labels), dtype=np.intp)
         numbers[known] = _numbers(labels[known], self.classes_)
         codes = self._code(len(self.classes_))[numbers]
         codes[~known] = np.nan
-        scores = self._scores(self.learner_.predict_then_learn(X, codes))
+        scores = self._scores(self.learner_.predict_then_learn(X, codes, sample_weight))
+        if sample_weight is not None:
+            known = known & (np.asarray(sample_weight, dtype=np.float64) > 0.0)
         return scores, self._calibrated(two_sided(scores) if scores.ndim == 1 else scores, numbers, known)
 
     def _calibrated(self, scores: Array, numbers: Indices, known: Mask) -> Array:
@@ -259,13 +271,11 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
         raise ValueError(f"y must have a label for each of the {n} rows, got {len(labels)}")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError("Input y contains infinity or a value too large: give a label for each row, or nan")
-    known = np.full(n, True)
-    if labels.dtype.kind in "fO":
-        known = np.array([label is not None and label == label for label in labels], dtype=bool)
-        if not known.all():
-            present = labels[known]
-            filler = present[0] if len(present) else 0
-            labels = np.where(known, labels, filler)
+    known = ~missing_labels(labels)
+    if not known.all():
+        present = labels[known]
+        filler = present[0] if len(present) else 0
+        labels = np.where(known, labels, filler)
     if labels.dtype.kind != "b" and known.any():  # true and false are always classes: single rows need not ask
         check_classification_targets(labels[known])
     return labels, known

@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters, check_int
 from ovk._transactions import Transactional
-from ovk._types import Array, Indices
+from ovk._types import Array
 from ovk.kernels.stationary import Stationary
 from ovk.online.shared.row_buffer import LearnedRows
 from ovk.online.shared.row_gate import RowGate
@@ -60,6 +60,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     def _learn(self, rows: Rows) -> Array:
         """Predictions of all rows, each made before learning from it."""
 
+    def _refuse_weights(self) -> None:
+        """Raise an error where the loss of a row cannot have a weight."""
+        raise ValueError(f"{type(self).__name__} cannot take sample_weight: OLOK, KAWV and PKAWV can")
+
     def _default_warm_up(self) -> int:
         """Rows of the warm-up where `warm_up` is None."""
         return ROWS
@@ -79,13 +83,21 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             work._learn_in_units(rows)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from further rows; y is nan where an output was not observed."""
-        self.predict_then_learn(X, y)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from further rows; parameters as in `predict_then_learn`."""
+        self.predict_then_learn(X, y, sample_weight)
         return self
 
-    def predict_then_learn(self, X: Any, y: Any = None) -> Array:
+    def predict_then_learn(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Predict each row before learning from it.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : (n, d), or (n,) for one output; nan where an output was not observed
+        sample_weight : (n,) >= 0, optional
+            What the loss of each row is multiplied by. The prediction of a row does not depend on its own weight, which
+            may come from its label. A row of weight 0 is predicted and not learned, like one without a label.
 
         Returns
         -------
@@ -94,7 +106,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """
         if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
             self._open_gate()
-        if self._gate is not None and self._gate.admits_pair(self, X, y):
+        if self._gate is not None and sample_weight is None and self._gate.admits_pair(self, X, y):
             learned, z = self._after_row(X, y.reshape(-1))
             self.__dict__ = learned.__dict__
             return z if self.single_output_ else z[None]
@@ -104,6 +116,9 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             if not first:
                 work._check_names(y)
             rows = work._checked(X, y, first=first)
+            if sample_weight is not None:
+                work._refuse_weights()
+                rows = rows.with_weights(sample_weight)
             if first:
                 work._learn_names(y, rows.Y.shape[1])
             if first and not rows.valid.any():
@@ -172,17 +187,17 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         valid, start = np.flatnonzero(rows.valid), 0
         while start < len(valid) and self.held_ is not None:
             some = valid[start : start + self.held_.until_stage()]
-            lot = _chosen(rows, some)
+            lot = rows.chosen(some)
             if self.held_.started():
                 Z[some] = self._outputs_of_user(self._learn(self._rows_in_units(lot)))
             else:
                 Z[some] = self.held_.running_means(lot.Y)
-            self.held_.rows.append(lot.X, lot.Y)
+            self.held_.append(lot.X, lot.Y, lot.weights)
             start += len(some)
             if self.held_.at_stage() or start == len(valid):
                 self._start_anew()
         if start < len(valid):
-            Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(_chosen(rows, valid[start:]))))
+            Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(rows.chosen(valid[start:]))))
         self.n_skipped_ += len(rows.X) - len(valid)
         return Z
 
@@ -194,7 +209,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             return
         X, Y = held.rows.arrays
         self._choose_units(X, Y)
-        rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_))
+        rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_, held.weights))
         self._start(rows)
         self._learn(rows)
         if held.complete():
@@ -226,10 +241,6 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         if self.held_ is not None:
             X, Y = self.held_.rows.arrays
             self.held_.rows = LearnedRows((np.pad(X, ((0, 0), (0, count))), Y))
-
-
-def _chosen(rows: Rows, some: Indices) -> Rows:
-    return rows._replace(X=rows.X[some], Y=rows.Y[some], valid=rows.valid[some])
 
 
 def learns_width(kernel: object) -> bool:

@@ -8,17 +8,40 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from ovk._bad_cells import naming_bad_cells
-from ovk._types import Array, Mask
+from ovk._types import Array, Indices, Mask
 from ovk.targets import check_inputs, check_targets, masked_as_nan
 
 
 class Rows(NamedTuple):
-    """Checked rows: inputs (n, p), outputs (n, d), which rows are valid, and whether y was one-dimensional."""
+    """Checked rows.
+
+    Attributes
+    ----------
+    X, Y : (n, p) inputs and (n, d) outputs, nan where one was not observed
+    valid : (n,) which rows are valid
+    single : whether y was one-dimensional
+    weights : (n,) what the loss of each row is multiplied by, above 0; None for 1
+    """
 
     X: Array
     Y: Array
     valid: Mask
     single: bool
+    weights: Array | None = None
+
+    def chosen(self, some: Indices) -> Rows:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[some]
+        return self._replace(X=self.X[some], Y=self.Y[some], valid=self.valid[some], weights=weights)
+
+    def with_weights(self, sample_weight: Any) -> Rows:
+        """The rows with the weights that a user gives, (n,); a row of weight 0 has no labels."""
+        weight = check_targets(self.Y, len(self.X), sample_weight, None, self.X, part=True).weight
+        assert weight is not None
+        counts = weight > 0.0
+        return self._replace(
+            Y=np.where(counts[:, None], self.Y, np.nan), weights=np.where(counts, weight, 1.0) if len(weight) else None
+        )
 
 
 def checked_rows(

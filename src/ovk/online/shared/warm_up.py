@@ -32,17 +32,27 @@ class HeldRows(State):
     ----------
     size : how many there will be
     rows : those that came
+    weights : (n,) their weights, None as long as these are 1
     """
 
     _state_classes = {"rows": LearnedRows}
+    _defaults_for_old_files = {"weights": None}
 
     size: int
     rows: LearnedRows
+    weights: Array | None = None
 
     @classmethod
     def empty(cls, size: int, p: int, d: int) -> Self:
         """Before the first row."""
         return cls(size, LearnedRows.empty(p, d))
+
+    def append(self, X: Array, Y: Array, weights: Array | None) -> None:
+        """Hold further rows."""
+        if weights is not None or self.weights is not None:
+            before = np.ones(len(self.rows)) if self.weights is None else self.weights
+            self.weights = np.append(before, np.ones(len(X)) if weights is None else weights)
+        self.rows.append(X, Y)
 
     def stages(self) -> list[int]:
         """Numbers of rows at which a learner starts anew."""

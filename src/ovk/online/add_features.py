@@ -9,6 +9,7 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.features import Dictionary
+from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK
 from ovk.online.second_order.kawv import KAWV
@@ -63,6 +64,14 @@ def _(model: PKAWV, count: int) -> None:
 def _(model: CodedClassifier | NoveltyDetector, count: int) -> None:
     with model._transaction() as work:
         add_features(work.learner_, count)
+        work.n_features_in_ += count
+
+
+@add_features.register(AutoStream)
+@add_features.register(AutoStreamClassifier)
+def _(model: AutoStream | AutoStreamClassifier, count: int) -> None:
+    with model._transaction() as work:
+        work.mixture_ = work.mixture_.with_inputs(count)
         work.n_features_in_ += count
 
 

@@ -1,0 +1,51 @@
+"""Pictures of learned operators: errors against the number of pairs, and fields beside their predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reproduce.operators_data import Pairs
+from reproduce.support import Array
+
+
+def picture_of_errors(
+    found: dict[str, dict[str, dict[int, float]]], published: dict[str, dict[str, dict[int, float]]]
+) -> Any:
+    """Errors against the number of pairs for every problem and method, published ones as marks."""
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator
+
+    figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 4), squeeze=False)
+    for axis, (name, errors) in zip(axes[0], found.items(), strict=True):
+        for label, values in errors.items():
+            axis.loglog(list(values), list(values.values()), "o-", label=label)
+        for label, known in published[name].items():
+            axis.loglog(list(known), list(known.values()), "s", mfc="none", label=f"{label}, published")
+        ticks = sorted({n for values in (*errors.values(), *published[name].values()) for n in values})
+        axis.set(title=name, xlabel="pairs to learn from", ylabel="relative error in percent")
+        axis.set_xticks(ticks, labels=[f"{n:,}" for n in ticks])
+        axis.minorticks_off()
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.legend(fontsize="small")
+    figure.tight_layout()
+    return figure
+
+
+def picture_of_fields(pairs: Pairs, predicted: Array) -> Any:
+    """An input, the truth, the prediction and their difference."""
+    from matplotlib import pyplot as plt
+
+    x, y = pairs.X_test[0], pairs.Y_test[0]
+    shape = pairs.grid.shape
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.4))
+    parts = {"input": x, "output": y, "prediction": predicted, "difference": predicted - y}
+    for axis, (title, values) in zip(axes, parts.items(), strict=True):
+        size = np.abs(values).max()
+        image = axis.imshow(values.reshape(shape).T, origin="lower", cmap="RdBu_r", vmin=-size, vmax=size)
+        axis.set(title=title, xticks=[], yticks=[])
+        figure.colorbar(image, ax=axis, shrink=0.8)
+    figure.tight_layout()
+    return figure
