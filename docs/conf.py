@@ -13,7 +13,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from generate import api_pages, benchmark_page, reproduction_page  # noqa: E402
-from plain_docstrings import as_restructured_text, without_false_links  # noqa: E402
+from plain_docstrings import as_restructured_text, with_descriptions, without_false_links  # noqa: E402
 
 from ovk import __version__  # noqa: E402
 
@@ -100,6 +100,7 @@ def setup(app: object) -> None:
     api_pages(HERE / "api" / "generated")
     benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
     reproduction_page(HERE / "results", HERE / "api" / "generated" / "reproductions.md")
+    app.connect("autodoc-process-docstring", with_descriptions, priority=100)  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]
     app.connect("doctree-read", without_false_links)  # type: ignore[attr-defined]
     app.connect("autodoc-skip-member", skip)  # type: ignore[attr-defined]

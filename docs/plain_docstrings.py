@@ -8,6 +8,7 @@ is shown as it stands.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Any
 
 _SPECIAL = re.compile(r"([*|\\])|(?<=\w)_(?=\W|$)")
@@ -68,13 +69,20 @@ def described(lines: list[str]) -> list[str]:
     ['Attributes', '----------', 'X_fit_', '    (n, p) the points', 'alpha : float', '    Weight.']
     """
     result: list[str] = []
-    inside = False
+    inside = ""
     for number, line in enumerate(lines):
         after = lines[number + 1] if number + 1 < len(lines) else ""
         if set(after.strip()) == {"-"}:
-            inside = line.strip() in ("Parameters", "Attributes")
+            inside = line.strip() if line.strip() in ("Parameters", "Attributes") else ""
         name, colon, text = line.partition(" : ")
         entry = inside and colon and _indent(line) == 0 and bool(text.strip())
+        if entry and inside == "Attributes" and ", " in name:
+            # Several of them share a text, which Sphinx knows of parameters only.
+            *others, name = name.split(", ")
+            more = list(takewhile(lambda one: one.startswith("    "), lines[number + 1 :]))
+            for other in others:
+                result += [other, f"    {text}", *more]
+            line = f"{name} : {text}"
         # An indented line that begins in the middle of a sentence goes on with what stands behind the colon.
         goes_on = after.startswith("    ") and (after.strip()[:1].islower() or text.rstrip().endswith((",", ";")))
         if entry and (not after.startswith("    ") or goes_on):
@@ -85,8 +93,13 @@ def described(lines: list[str]) -> list[str]:
 
 
 def as_restructured_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """What Sphinx calls for every docstring, before napoleon does."""
-    lines[:] = converted(described(lines))
+    """What Sphinx calls for every docstring."""
+    lines[:] = converted(lines)
+
+
+def with_descriptions(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """What Sphinx calls for every docstring, before napoleon reads its sections."""
+    lines[:] = described(lines)
 
 
 def is_name_of_class(words: str) -> bool:
