@@ -5,6 +5,7 @@ import pytest
 
 import ovk
 from ovk import OKVAR
+from ovk.batch.okvar import best_okvar
 from ovk.kernels import Gaussian
 
 
@@ -72,3 +73,15 @@ def test_periods_that_the_series_cannot_show_are_refused(hours):
             OKVAR(periods=bad).fit(hours)
     with pytest.raises(ValueError, match="takes no periods"):
         OKVAR(target="integral", periods=[24]).fit(hours)
+
+
+def test_forms_are_chosen_by_forecasts_that_follow_the_season(hours):
+    parts = [hours[:120], hours[120:240]]
+    models = [OKVAR(alpha=1.0), OKVAR(alpha=1.0, periods=[24])]
+    best, values = best_okvar(models, parts, criterion="forecast")
+    assert best.periods == [24]
+    gaps = []
+    for left, other in (parts, parts[::-1]):
+        fitted = OKVAR(alpha=1.0, periods=[24]).fit(other)
+        gaps += [(fitted.forecast(4, left[:end])[-1] - left[end + 3]) / fitted.scale_ for end in range(1, 117)]
+    np.testing.assert_allclose(values[1], np.log(np.square(gaps).mean(axis=0)).mean(), rtol=1e-8)

@@ -98,7 +98,7 @@ class FittedDynamics:
     def forecast(self, series: TimeSeries, steps: int) -> Array:
         """The states that follow a series, (steps, d)."""
         last, view = self._last_states(series)
-        season = self._season_after(series, steps)
+        season = self._season_after(series.times[-1:], steps)
         return self.units.original(self._paths(last[None], view[None], season, None, None)[0])
 
     def forecast_errors(self, series: TimeSeries, steps: int) -> Array:
@@ -111,7 +111,8 @@ class FittedDynamics:
         rows = ends[:, None] + np.arange(-self.lag, 0)
         known = ~np.isnan(values[rows] + view[rows]).any(axis=(1, 2))
         rows, ends = rows[known], ends[known]
-        return np.asarray(self._paths(values[rows], view[rows], steps, None, None)[:, -1] - values[ends + steps - 1])
+        season = self._season_after(series.times[ends - 1], steps)
+        return np.asarray(self._paths(values[rows], view[rows], season, None, None)[:, -1] - values[ends + steps - 1])
 
     def bootstrap(
         self, series: TimeSeries, steps: int, level: float, residuals: Array, n_paths: int, rng: np.random.Generator
@@ -123,7 +124,7 @@ class FittedDynamics:
         if len(known) == 0:
             raise ValueError("there are no residuals of whole states to draw from: give smoothing to fill holes")
         last, view = (np.repeat(one[None], check_int(n_paths, "n_paths"), axis=0) for one in self._last_states(series))
-        season = self._season_after(series, steps)
+        season = self._season_after(series.times[-1:], steps)
         paths = self._paths(last, view, season, known - known.mean(axis=0), rng)
         lower, upper = np.quantile(paths, [0.5 * (1 - level), 0.5 * (1 + level)], axis=0)
         return self.units.original(lower), self.units.original(upper)
@@ -156,9 +157,10 @@ class FittedDynamics:
         """S' w at times in the units of the data, (n, d)."""
         return np.asarray(waves(times / self.units.step, self.periods) @ self.season)
 
-    def _season_after(self, series: TimeSeries, steps: int) -> Array:
-        """The waves at the steps that follow a series, (steps, d)."""
-        return self._waves(series.times[-1] + self.units.step * np.arange(1, steps + 1))
+    def _season_after(self, times: Array, steps: int) -> Array:
+        """The waves at the steps that follow each of n times, (n, steps, d)."""
+        following = times[:, None] + self.units.step * np.arange(1, steps + 1)
+        return self._waves(following.ravel()).reshape(*following.shape, -1)
 
     def _right_hand_side(self, seen: Array, x: Array) -> Array:
         """The next state, or the rate of change, for windows `seen` (n, d lag) and states x (n, d)."""
@@ -187,14 +189,14 @@ class FittedDynamics:
     ) -> Array:
         """Standardised paths (r, steps, d) that go on from the last states (r, lag, d) and what h sees of them.
 
-        There are as many steps as rows of `season`, (steps, d), which is added to them. With residuals, one of them
-        drawn at random is added after every step.
+        `season`, (r, steps, d) or (1, steps, d), is added to them. With residuals, one of them drawn at random is
+        added after every step.
         """
-        (r, _, d), steps = last.shape, len(season)
+        (r, _, d), steps = last.shape, season.shape[1]
         x, seen = last[:, -1], view[:, ::-1]
         path = np.empty((r, steps, d))
         for k in range(steps):
-            following = self._step(seen.reshape(r, -1), x) + season[k]
+            following = self._step(seen.reshape(r, -1), x) + season[:, k]
             if residuals is not None and rng is not None:
                 following = following + residuals[rng.integers(len(residuals), size=r)]
             newest = relaxed(seen[:, 0], x, following, 1.0, self.memory) if self.memory else following
