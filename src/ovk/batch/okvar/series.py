@@ -69,10 +69,10 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
 
 def _gathered(X: Any, series: Any, times: Any) -> SeriesTable:
     """All series below each other, with their lengths; a frame without the columns that are not variables."""
-    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
-        raise ValueError(f"X must be a series (n, d), a list of such, or a data frame, got {type(X).__name__}")
     if sparse.issparse(X):
         raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
+        raise ValueError(f"X must be a series (n, d), a list of such, or a data frame, got {type(X).__name__}")
     X = [masked_as_nan(one, "X") for one in X] if isinstance(X, list) else masked_as_nan(X, "X")
     if is_list_of_series(X):
         if series is not None:
