@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+import ovk
 from ovk import grams, kernels, operators, ovkernels, solvers
 from ovk.curves import Components, FourierBasis, Grid, ProductGrid
 from ovk.kernels import (
@@ -258,3 +259,7 @@ def each(entries, *, only=None, without=()):
     chosen = [(name, thing) for name, thing in entries if name not in without and (only is None or name in only)]
     assert chosen
     return [pytest.param(thing, id=name) for name, thing in chosen]
+
+
+#: Every estimator that users import from ovk itself. Names, not `vars`: a package is loaded when it is first used.
+ESTIMATORS = {name: thing for name in ovk.__all__ if hasattr(thing := getattr(ovk, name), "fit")}

@@ -9,9 +9,12 @@ HOME = str(Path(ovk.__file__).parent)
 
 
 def counts(frame, event):
-    """Whether a function of the library is entered, other than one that Python calls and whose errors it ignores."""
+    """Whether a function of the library is entered, other than one that Python calls and whose errors it ignores.
+
+    A generator expression is entered once more when Python throws it away before its end.
+    """
     code = frame.f_code
-    return event == "call" and code.co_filename.startswith(HOME) and code.co_name != "__del__"
+    return event == "call" and code.co_filename.startswith(HOME) and code.co_name not in ("__del__", "<genexpr>")
 
 
 class Interruption(KeyboardInterrupt):

@@ -1,7 +1,6 @@
 """Every public estimator predicts the same after an interruption, saving, copying, pickling and in other processes."""
 
 import copy
-import inspect
 import pickle
 
 import networkx as nx
@@ -12,6 +11,7 @@ from joblib.externals.loky import get_reusable_executor
 from sklearn.base import is_classifier
 
 import ovk
+from instances import ESTIMATORS
 from interruptions import count_calls, interrupt
 from ovk.kernels import Gaussian
 from ovk.structured import Jaccard
@@ -34,11 +34,10 @@ PARAMS = {
 
 #: What is learned, where it is not two numbers or a label a row.
 TARGETS = {"IOKR": SETS, "LinkPredictor": LINKS, "OKVAR": None, "GradientMetric": Y}
-PUBLIC = {name: thing for name, thing in vars(ovk).items() if inspect.isclass(thing) and hasattr(thing, "fit")}
 
 
 def unfitted(name):
-    model = PUBLIC[name](**PARAMS.get(name, {}))
+    model = ESTIMATORS[name](**PARAMS.get(name, {}))
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
     return model
@@ -83,7 +82,7 @@ def same(found, expected):
     return True
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_copies_predict_the_same(name, tmp_path):
     model = fitted(name)
@@ -119,7 +118,7 @@ def test_a_stream_of_structured_outputs_goes_on_alike_in_every_copy(tmp_path):
         assert other.partial_fit(X[40:], SETS[40:]).predict(NEW) == expected
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_an_interrupted_fit_leaves_the_model_and_the_next_is_whole(name):
     model = fitted(name)

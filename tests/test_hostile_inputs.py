@@ -1,7 +1,5 @@
 """What a stranger may hand to any public estimator: a named error or a finite answer, never a raw one or silent nan."""
 
-import inspect
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
 import ovk
+from instances import ESTIMATORS
 from ovk.kernels import Gaussian, Linear
 
 RNG = np.random.default_rng(0)
@@ -19,17 +18,16 @@ Y = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
 LABELS = np.where(X[:, 0] > 0, "a", "b")
 LINKS = np.linalg.norm(X[:, None] - X[None], axis=2) < 1.2
 
-PUBLIC = {name: thing for name, thing in vars(ovk).items() if inspect.isclass(thing) and hasattr(thing, "fit")}
 #: Settings with which nothing is searched for, so that the tests are quick.
 PARAMS = {
     "VectorField": {"kernel": "helmholtz", "profile": Gaussian(), "restarts": 1},
     "OperatorRidge": {"kernel": Gaussian(1.0), "alpha": 0.1},
 }
-CLASSIFIERS = [name for name, thing in PUBLIC.items() if is_classifier(thing())]
+CLASSIFIERS = [name for name, thing in ESTIMATORS.items() if is_classifier(thing())]
 
 
 def unfitted(name):
-    return PUBLIC[name](**PARAMS.get(name, {}))
+    return ESTIMATORS[name](**PARAMS.get(name, {}))
 
 
 def targets(name):
@@ -44,13 +42,13 @@ def answers(model, rows):
     return model.transform(rows) if hasattr(model, "transform") else model.score_pairs(rows)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_model_that_was_not_fitted_says_so(name):
     with pytest.raises(NotFittedError):
         answers(unfitted(name), X)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_columns_of_one_name_and_frames_without_rows_are_named(name):
     with pytest.raises(ValueError, match="X has two columns named 'a': rename one"):
         unfitted(name).fit(pd.DataFrame(X, columns=["a", "a", "b"]), targets(name))
@@ -58,7 +56,7 @@ def test_columns_of_one_name_and_frames_without_rows_are_named(name):
         unfitted(name).fit(pl.DataFrame(X, schema=["a", "b", "c"]).lazy(), targets(name))
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_things_that_are_no_table_are_refused(name):
     for thing in (None, 3.0, "abc", {"a": [1, 2]}, X[:, 0], X[:, :, None], X[:0], X[:, :0]):
         with pytest.raises((TypeError, ValueError)) as caught:

@@ -29,4 +29,4 @@ def test_a_name_that_nobody_registered_is_not_imported(tmp_path, monkeypatch):
     monkeypatch.setattr(_registry, "_CLASSES", {})
     with pytest.raises(UnknownClass, match=r"sessions\.Settings"):
         ovk.load(tmp_path / "settings.ovk")
-    assert asked == ["ovk.sessions", "ovk.serving"]
+    assert asked == ["ovk.sessions"]

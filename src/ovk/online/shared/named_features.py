@@ -1,6 +1,7 @@
 """Examples whose features have names, as rows of numbers.
 
-The order of the features is that in which they were first seen. A feature that is absent from an example is 0 in it.
+The order of the features is that in which they were first seen, and for features of one example that of their names. A
+feature that is absent from an example is 0 in it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class NamedFeatures(Forkable):
         return max(len(self._index) + more, 1)
 
     def new(self, names: Any) -> list[Any]:
-        """Those that were not seen before."""
-        return [name for name in names if name not in self._index]
+        """Those that were not seen before, sorted: their order within an example makes no difference."""
+        found = [name for name in names if name not in self._index]
+        return sorted(found, key=str) if found else found
 
     def add(self, names: list[Any]) -> None:
         """Give them the next columns."""
