@@ -360,7 +360,8 @@ def test_text_files_are_read_in_the_memory_of_a_chunk(kind, tmp_path):
         assert sum(len(chunk.X) for chunk in chunks(path, targets=["z"], chunk_size=256)) == rows
 
     # A chunk is 10 kB as numbers; as text cells, each an object, about fifteen times that.
-    assert peak_memory(read) < path.stat().st_size / 4
+    limit = path.stat().st_size / 4
+    assert peak_memory(read, limit) < limit
 
 
 def test_parquet_is_read_in_the_memory_of_a_row_group(tmp_path):
