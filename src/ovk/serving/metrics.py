@@ -105,7 +105,7 @@ class StateCollector(Collector):
                 champion.add_metric([name, contender.name], float(k == state.champion))
                 failures.add_metric([name, contender.name], contender.failures)
             scores = state.scores
-            for learner in scores.losses:
+            for learner in scores.names:
                 for output, value in zip(scores.outputs, scores.error(learner).tolist(), strict=True):
                     error.add_metric([name, learner, output], value)
             for output, value in zip(scores.outputs, scores.coverage().tolist(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,6 @@ def only_plain(values: Any) -> bool:
     """
     if not isinstance(values, list):
         return False
-    kinds = set(map(type, values))
-    if kinds <= {int, float, type(None)}:
-        return True
-    return kinds <= {list} and all(only_plain(value) for value in values)
+    while values and type(values[0]) is list and set(map(type, values)) == {list}:
+        values = list(chain.from_iterable(values))
+    return set(map(type, values)) <= {int, float, type(None)}

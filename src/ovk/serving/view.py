@@ -14,12 +14,9 @@ def view(service: ModelService) -> dict[str, Any]:
     """Everything that the page shows, as JSON knows it: what is not a number is None."""
     state = service.state
     scores, leader = state.scores, state.leader
-    d = len(scores.outputs)
     learners = [contender.name for contender in state.contenders]
-    errors = {name: plain_list(scores.error(name)) for name in scores.losses}
-    series = {
-        name: plain_list(scores.curve[:, 1 + k * d : 1 + (k + 1) * d].T) for k, name in enumerate(scores.curve_names)
-    }
+    errors = {name: plain_list(scores.error(name)) for name in scores.names}
+    series = {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)}
     classes = [str(label) for label in getattr(leader.model, "classes_", ())] if leader.labels else []
     return {
         "model": service.name,
@@ -28,7 +25,7 @@ def view(service: ModelService) -> dict[str, Any]:
             {"name": one.name, "learns": one.learns, "failures": one.failures, "bytes": one.size()}
             for one in state.contenders
         ],
-        "baselines": [name for name in scores.losses if name not in learners],
+        "baselines": scores.names[len(learners) :],
         "outputs": scores.outputs,
         "labels": scores.labels,
         "classes": classes,
@@ -41,8 +38,8 @@ def view(service: ModelService) -> dict[str, Any]:
         "memory": resident_memory(),
         "errors": errors,
         "coverage": plain_list(scores.coverage()),
-        "curve": {"rows": scores.curve[:, 0].tolist() if scores.curve.size else [], "series": series},
-        "last": plain_list(scores.last.reshape(-1, 3, d)),
+        "curve": {"rows": scores.reached, "series": series},
+        "last": plain_list(scores.last),
         "hints": scores.hints(leader.name),
         "checkpoint": {"sequence": service.saved_sequence, "age": round(time.time() - service.saved_at, 1)},
         "durable": service.folder is not None,
