@@ -45,7 +45,7 @@ class RegressorContender(Contender, kind="regressor"):
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
-        return isinstance(self.model, OnlineLearner) and isinstance(self.model, Transactional)
+        return _learns(type(self.model))
 
     def inputs(self) -> list[TensorSpec]:
         return [_matrix_spec(self.model)]
@@ -104,7 +104,7 @@ class ClassifierContender(Contender, kind="classifier"):
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
-        return isinstance(self.model, OnlineLearner) and isinstance(self.model, Transactional)
+        return _learns(type(self.model))
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -165,6 +165,12 @@ class ClassifierContender(Contender, kind="classifier"):
         F = np.full((len(labels), 1), np.nan)
         F[answered, 0] = np.searchsorted(self.classes, labels[answered].astype(self.classes.dtype))
         return replace(self, model=model), Outcome(F, np.full(F.shape, np.nan), codes[:, None].astype(np.float64))
+
+
+@cache
+def _learns(estimator: type) -> bool:
+    """Whether an estimator of that class learns from a stream, each call wholly or not at all."""
+    return issubclass(estimator, Transactional) and issubclass(estimator, OnlineLearner)
 
 
 @cache

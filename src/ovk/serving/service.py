@@ -95,7 +95,7 @@ class ModelService:
         self._pending = 0
         self._stopping = False
         self._known: OrderedDict[str, Receipt] = OrderedDict()
-        self._in_flight: dict[str, asyncio.Future[Receipt]] = {}
+        self._in_flight: dict[str | None, asyncio.Future[Receipt]] = {}
         self._recent: deque[tuple[float, int]] = deque(maxlen=600)
         self._threads: list[threading.Thread] = []
         self._guard: int | None = None
@@ -207,8 +207,15 @@ class ModelService:
         """Have an entry written to the log; it is safe when this returns, and will be learned."""
         if (known := self.earlier(entry.id)) is not None:
             return known
-        if entry.id in self._in_flight:
-            return await asyncio.shield(self._in_flight[entry.id])
+        reply = self._in_flight.get(entry.id) or self._queued(entry)
+        # Somebody who goes away, or waits for too long, does not take the record with him.
+        await asyncio.wait([reply], timeout=self.limits.seconds)
+        if not reply.done():
+            raise RequestRefused(503, "the rows are not stored yet: repeat the request with the same id", retry_after=2)
+        return reply.result()
+
+    def _queued(self, entry: Entry) -> asyncio.Future[Receipt]:
+        """Put an entry into the queue; what it will be answered."""
         if self.log is None:
             raise RequestRefused(409, "this server was started without --data: it predicts, but does not learn")
         reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
@@ -222,11 +229,9 @@ class ModelService:
             self._pending += 1
             self._to_log.put(_Waiting(entry, reply))
         if entry.id is not None:
-            identifier = entry.id
-            self._in_flight[identifier] = reply
-            reply.add_done_callback(lambda _: self._in_flight.pop(identifier, None))
-        # Somebody who goes away does not take the record with him.
-        return await asyncio.shield(reply)
+            self._in_flight[entry.id] = reply
+            reply.add_done_callback(lambda _: self._in_flight.pop(entry.id, None))
+        return reply
 
     # The two threads --------------------------------------------------------------------------------------------------
 
