@@ -26,13 +26,12 @@ from ovk.serving.frames import read_frame
 from ovk.serving.guard import Guard
 from ovk.serving.limits import Limits
 from ovk.serving.metrics import ServiceMetrics
-from ovk.serving.page import page_and_policy, page_for
+from ovk.serving.page import page_and_policy, page_for, view
 from ovk.serving.replies import BINARY, beside, gone, json_length, json_reply, no_such_address, pass_on
 from ovk.serving.requests import described, identifier_of, parameters_of, rows_and_targets, wanted_outputs
 from ovk.serving.scoring import checked_level, records
 from ovk.serving.service import ModelService
 from ovk.serving.tensors import parse_json, read_tensors, split_body, write_tensors
-from ovk.serving.view import view
 
 #: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
 VERSION = "1"

@@ -96,7 +96,7 @@ class StateCollector(Collector):
             refused.add_metric([name], service.refused)
             sequence.add_metric([name], state.sequence)
             queue.add_metric([name], service.pending)
-            labels.add_metric([name], service.waiting_labels)
+            labels.add_metric([name], len(service.waiting))
             age.add_metric([name], time.time() - service.saved_at)
             saved.add_metric([name], service.saved_sequence)
             halted.add_metric([name], float(bool(service.halted)))

@@ -88,6 +88,13 @@ class RequestRows:
             raise RequestRefused(400, f"{what} lack the column {name!r}, found {found}")
         return self.columns[self.names.index(name)]
 
+    def labels(self) -> list[Any]:
+        """The cells of targets that are labels, which is one column."""
+        if self.width != 1:
+            raise RequestRefused(400, f"targets must be one column of labels, got {self.width}")
+        cells = self.columns[0] if self.matrix is None else self.matrix[:, 0]
+        return cells if isinstance(cells, list) else list(cells.tolist())
+
     def with_names(self, names: Sequence[str], what: str) -> RequestRows:
         """The same rows with names: those they have, or for a matrix the ones given."""
         if self.matrix is None:

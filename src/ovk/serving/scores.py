@@ -119,7 +119,7 @@ class Scores(State):
         predicted += [baseline.predict_then_learn(Y, Y) for baseline in new.baselines]
         F, known = np.stack(predicted, axis=1), np.isfinite(Y)
         with np.errstate(over="ignore", invalid="ignore"):
-            losses = F != Y[:, None] if self.labels else (F - Y[:, None]) ** 2
+            losses = Y[:, None] != F if self.labels else (F - Y[:, None]) ** 2
             inside = np.abs(Y - best.F) <= best.half
         new.losses = _last(self.losses, np.where(known[:, None], losses, np.nan), WINDOW)
         new.inside = _last(self.inside, np.where(known & np.isfinite(best.half), inside, np.nan), WINDOW)

@@ -28,7 +28,7 @@ from ovk.serving.errors import RequestRefused
 from ovk.serving.identifiers import REMEMBERED
 from ovk.serving.limits import Limits
 from ovk.serving.log import Log
-from ovk.serving.waiting import BoundedWaitingRows, WaitingRows
+from ovk.serving.waiting import WaitingRows
 
 if sys.platform != "win32":
     import fcntl
@@ -82,7 +82,7 @@ class ModelService:
     ) -> None:
         self.name, self.path, self.shadows = name, path, list(shadows)
         self.folder, self.limits = folder, limits or Limits()
-        self.waiting: WaitingRows = BoundedWaitingRows(self.limits.label_seconds, self.limits.label_bytes)
+        self.waiting = WaitingRows(self.limits.label_seconds, self.limits.label_bytes)
         self.log = None if folder is None else Log(folder, keep=keep_log)
         self.state: Checkpoint
         self.refused = 0
@@ -190,11 +190,6 @@ class ModelService:
     def pending(self) -> int:
         """Requests that are not learned yet."""
         return self._pending
-
-    @property
-    def waiting_labels(self) -> int:
-        """Rows that wait for their labels."""
-        return len(self.waiting) if isinstance(self.waiting, BoundedWaitingRows) else 0
 
     def earlier(self, identifier: str | None) -> Receipt | None:
         """What a request with that identifier was answered before."""
