@@ -20,7 +20,7 @@ def after(parts, names=("one",), labels=False):
     scores = Scores.start(list(names), ["a", "b"], labels)
     for part in parts:
         scores = scores.updated(part, 0)
-    return scores
+    return scores.up_to_date()
 
 
 def pieces(whole, sizes):
@@ -41,6 +41,23 @@ def test_errors_and_coverage_are_those_of_the_last_rows():
     np.testing.assert_array_equal(scores.last, np.stack(whole, axis=1)[-SHOWN:])
 
 
+def test_rows_one_by_one_and_at_once_give_the_same():
+    whole = outcomes(700, seed=3)
+    singly, states = Scores.start(["one"], ["a", "b"], False), []
+    for piece in pieces(whole, [1] * 700):
+        states.append(singly)
+        singly = singly.updated([piece], 0)
+        assert len(singly.fresh) < STEP
+    at_once = after([[whole]])
+    for name in at_once.names:
+        np.testing.assert_allclose(singly.up_to_date().error(name), at_once.error(name))
+    np.testing.assert_array_equal(singly.up_to_date().last, at_once.last)
+    np.testing.assert_array_equal(singly.reached, range(STEP, 701, STEP))
+    # Who looked in between has changed nothing.
+    assert states[690].up_to_date().up_to_date().rows == 690
+    np.testing.assert_allclose(states[690].up_to_date().error("one"), after([pieces(whole, [690])]).error("one"))
+
+
 def test_nothing_is_known_before_the_first_row():
     scores = after([])
     assert np.isnan(scores.error("one")).all()
@@ -58,6 +75,7 @@ def test_a_learner_that_could_not_learn_has_no_error_for_these_rows():
 def test_labels_are_right_or_wrong():
     F, Y = np.array([[0.0], [1.0], [2.0], [1.0]]), np.array([[0.0], [2.0], [np.nan], [1.0]])
     scores = Scores.start(["one"], ["label"], True).updated([Outcome(F, np.full(F.shape, np.nan), Y)], 0)
+    scores = scores.up_to_date()
     assert scores.error("one") == pytest.approx([1 / 3])
 
 

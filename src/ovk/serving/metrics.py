@@ -104,7 +104,7 @@ class StateCollector(Collector):
                 size.add_metric([name, contender.name], contender.size())
                 champion.add_metric([name, contender.name], float(k == state.champion))
                 failures.add_metric([name, contender.name], contender.failures)
-            scores = state.scores
+            scores = state.scores.up_to_date()
             for learner in scores.names:
                 for output, value in zip(scores.outputs, scores.error(learner).tolist(), strict=True):
                     error.add_metric([name, learner, output], value)

@@ -42,7 +42,7 @@ def page_for(models: Iterable[str]) -> bytes:
 def view(service: ModelService) -> dict[str, Any]:
     """Everything that the page shows, as JSON knows it: what is not a number is None."""
     state = service.state
-    scores, leader = state.scores, state.leader
+    scores, leader = state.scores.up_to_date(), state.leader
     learners = [contender.name for contender in state.contenders]
     errors = {name: plain_list(scores.error(name)) for name in scores.names}
     series = {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)}

@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Scores(State):
-    """Errors of the last rows, for each learner and each baseline.
+    """Errors of the last rows, for each learner and each baseline. Who reads them asks `up_to_date` first.
 
     Attributes
     ----------
@@ -83,6 +83,8 @@ class Scores(State):
     reached : for each point of the curve, how many rows there were
     step : rows between two points of the curve
     rows : rows so far
+    fresh : (k, learners + 3, d) rows put aside: predictions of each learner, then prediction, half width and outcome of
+        the champion
     """
 
     outputs: list[str]
@@ -93,6 +95,7 @@ class Scores(State):
     inside: Array
     last: Array
     curve: Array
+    fresh: Array
     reached: list[int] = field(default_factory=list)
     step: int = STEP
     rows: int = 0
@@ -103,28 +106,39 @@ class Scores(State):
         baselines = [LastValue(), MostFrequent() if labels else RunningMean()]
         names = [*learners, *(baseline.name for baseline in baselines)]
         d = len(outputs)
-        none = np.empty((0, len(names), d))
-        return cls(list(outputs), labels, names, baselines, none, np.empty((0, d)), np.empty((0, 3, d)), none)
+        none, fresh = np.empty((0, len(names), d)), np.empty((0, len(learners) + 3, d))
+        return cls(list(outputs), labels, names, baselines, none, np.empty((0, d)), np.empty((0, 3, d)), none, fresh)
 
     def updated(self, outcomes: Sequence[Outcome | None], champion: int) -> Scores:
         """The scores after further rows: what each learner had predicted, None if it could not learn them.
 
-        The champion is one of those that could.
+        The champion is one of those that could. The rows are put aside, and the scores brought up to date when the next
+        point of the curve is due: many requests of few rows do not pay for errors that nobody looks at.
         """
         best = outcomes[champion]
         assert best is not None
-        new, Y = self._fork(), best.Y
-        unknown = np.full(Y.shape, np.nan)
+        unknown = np.full(best.Y.shape, np.nan)
         predicted = [unknown if outcome is None else outcome.F for outcome in outcomes]
-        predicted += [baseline.predict_then_learn(Y, Y) for baseline in new.baselines]
-        F, known = np.stack(predicted, axis=1), np.isfinite(Y)
+        fresh = np.concatenate([self.fresh, np.stack([*predicted, *best], axis=1)])
+        new = self._with(fresh=fresh)
+        return new if len(fresh) < min(self.step, WINDOW) else new.up_to_date()
+
+    def up_to_date(self) -> Scores:
+        """The scores with the rows that were put aside."""
+        if not len(self.fresh):
+            return self
+        new, last = self._fork(), self.fresh[:, -3:]
+        best = Outcome(*last.swapaxes(0, 1))
+        Y, known = best.Y, np.isfinite(best.Y)
+        baselines = [baseline.predict_then_learn(Y, Y) for baseline in new.baselines]
+        F = np.concatenate([self.fresh[:, :-3], np.stack(baselines, axis=1)], axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             losses = Y[:, None] != F if self.labels else (F - Y[:, None]) ** 2
             inside = np.abs(Y - best.F) <= best.half
         new.losses = _last(self.losses, np.where(known[:, None], losses, np.nan), WINDOW)
         new.inside = _last(self.inside, np.where(known & np.isfinite(best.half), inside, np.nan), WINDOW)
-        new.last = _last(self.last, np.stack(best, axis=1), SHOWN)
-        new.rows = self.rows + len(Y)
+        new.last = _last(self.last, last, SHOWN)
+        new.rows, new.fresh = self.rows + len(Y), self.fresh[:0]
         if new.rows >= (self.reached[-1] if self.reached else 0) + self.step:
             new._add_point()
         return new
