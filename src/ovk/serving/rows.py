@@ -141,11 +141,11 @@ def as_numbers(cells: Cells, what: str) -> Array:
     array([1. , nan, 2.5])
     """
     if not isinstance(cells, np.ndarray):
-        for cell in cells:
-            if cell is not None and type(cell) not in (int, float, bool):
-                raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
+        if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
+            cell = next(cell for cell in cells if type(cell) in strange)
+            raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
         try:
-            cells = np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64)
+            cells = np.array(cells, dtype=np.float64)  # None becomes nan
         except OverflowError:
             raise RequestRefused(400, f"{what} hold a number beyond the range of doubles") from None
     return finite_or_missing(cells, what)
