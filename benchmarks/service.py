@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -90,7 +91,12 @@ def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict
     arguments = [model, "--data", folder / "data", "--checkpoint", 10**9, "--checkpoint-seconds", 10**6]
     allowed = os.sched_getaffinity(0)
     core = {max(allowed)}
-    with ServerProcess(arguments) as server, ServerProcess([], module="benchmarks.empty_service") as empty:
+    with (
+        ExitStack() as end,
+        ServerProcess(arguments) as server,
+        ServerProcess([], module="benchmarks.empty_service") as empty,
+    ):
+        end.callback(os.sched_setaffinity, 0, allowed)
         server.hold_to(core)
         empty.hold_to(core)
         ours, bare = ServiceClient(server.port), ServiceClient(empty.port)
@@ -129,7 +135,6 @@ def service_costs(folder: Path, model: Path, requests: int, rounds: int) -> dict
                 work()
                 for kind, seconds in (("ms", clock() - before), ("wall_ms", time.perf_counter() - wall)):
                     best[f"{name}_{kind}"] = min(best.get(f"{name}_{kind}", inf), 1e3 * seconds / requests)
-        os.sched_setaffinity(0, allowed)
         ours.close()
         bare.close()
     return {

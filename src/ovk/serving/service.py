@@ -350,7 +350,7 @@ def _answer(group: Sequence[_Waiting], results: Sequence[Receipt | RequestRefuse
     for one, result in zip(group, results, strict=True):
         by_loop.setdefault(one.reply.get_loop(), []).append((one.reply, result))
     for loop, pairs in by_loop.items():
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
             loop.call_soon_threadsafe(_set_results, pairs)
 
 
