@@ -97,7 +97,7 @@ def compared(train: Patients, test: Patients, classes: OutputOperator | None) ->
         found[name] = 100.0 * float(np.mean(predict(test[0], test[2]) == test[1]))
 
     apart = [machine(X[hospital == t], y[hospital == t], width) for t in range(T)]
-    note("scikit-learn, a machine for each hospital", lambda Z, h: _each(apart, Z, h))
+    note("scikit-learn, a machine for each hospital", lambda Z, h: each_by_its_own(apart, Z, h))
     pooled = machine(X, y, width)
     note("scikit-learn, one machine for all", lambda Z, h: pooled.predict(Z))
     told = machine(np.hstack([X, np.eye(T)[hospital]]), y, width)
@@ -114,7 +114,7 @@ def compared(train: Patients, test: Patients, classes: OutputOperator | None) ->
     return found
 
 
-def _each(machines: list[Any], X: Array, hospital: Indices) -> Indices:
+def each_by_its_own(machines: list[Any], X: Array, hospital: Indices) -> Indices:
     """Every patient by the machine of his hospital."""
     labels = np.empty(len(X), dtype=np.intp)
     for t, one in enumerate(machines):

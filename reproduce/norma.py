@@ -175,6 +175,7 @@ def norma(data_home: str | Path | None = None, n: int = 10_000, repeats: int = 1
             "stand in for them. What can be compared is its statement that nu is the share of rows on the wrong side; "
             "it stands in the column of what was published.",
             "Shares are of rows in the second half, judged before they are learned: digits one at a time, others by "
-            f"the threshold at the start of each {CHUNK} rows. Steps eta / sqrt(t), held once {KEPT:,} points are kept.",
+            f"the threshold at the start of each {CHUNK} rows. Steps eta / sqrt(t), held once {KEPT:,} points are "
+            "kept.",
         ],
     )
