@@ -10,12 +10,13 @@ import numpy as np
 from audits.base import K, X, Y, excess, largest, statement
 from ovk import KAWV, OLOK, PKAWV, MultiTaskSVC, OVKRidge
 from ovk.features import KORS, Given, Nystrom, NystromMap, TaylorMap
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Matern
 from ovk.losses import Novelty, NuHinge, NuInsensitive
 from ovk.online import (
     PaperWindow,
     Tolerance,
     Window,
+    capacity_exponent,
     effective_dimension,
     error_bound,
     kors_beta,
@@ -24,6 +25,7 @@ from ovk.online import (
     log_determinant,
     projected_regret_bound,
     regret_bound,
+    suggest,
     suggest_from_capacity,
 )
 from ovk.operators import MixedEffect
@@ -276,6 +278,18 @@ def dimension_bounds() -> float:
 
 @statement(
     "AWV slides",
+    "the capacity of Sobolev spaces and of the Gaussian kernel",
+    "ovk.online.capacity_exponent",
+    "online/test_suggest.py::test_the_measured_dimension_grows_with_the_exponent",
+)
+def capacity() -> float:
+    """d / (2 beta), where a Matern kernel of order nu is as smooth as beta = nu + d / 2; 0 for the Gaussian: logarithms."""
+    found = [capacity_exponent(Matern(nu, 1.0), p) for nu, p in ((0.5, 1), (1.5, 1), (2.5, 3))]
+    return largest([*found, capacity_exponent(K, 2)], [1 / 2, 1 / 4, 3 / 8, 0.0])
+
+
+@statement(
+    "AWV slides",
     "Theorem: size of a KORS dictionary, and what it leaves out",
     "ovk.features.KORS",
     "online/test_regret_of_forecasters.py::test_the_size_and_the_gap_of_kors",
@@ -334,19 +348,21 @@ def beforehand() -> float:
 
 @statement(
     "AWV slides",
-    "Corollaries: ridge and scale of the dictionary under a capacity condition",
+    "Corollaries: ridge and scale of the dictionary, Gaussian and under a capacity condition",
     "ovk.online.suggest_from_capacity",
     "online/test_suggest.py::test_the_three_terms_are_balanced",
 )
 def corollaries() -> float:
-    """mu = n m^(-1 / gamma); alpha by the size m of the dictionary, as the two theorems have it."""
-    n, worst = 10_000, 0.0
+    """mu = n m^(-1 / gamma); alpha by the size m of the dictionary, as the two theorems have it; 1 for the Gaussian."""
+    n = 10_000
+    gaussian = suggest(K, n, 2)
+    worst = largest([gaussian.mu * n**2, gaussian.alpha], [1.0, 1.0])
     for gamma, m, known in ((0.25, 500, False), (0.25, 50, False), (0.25, 200, True), (0.25, 20, True)):
         found = suggest_from_capacity(n, gamma, m=m, known_beforehand=known)
         enough = m >= n ** (2 * gamma / ((1 + gamma) if known else (1 - gamma**2)))
         small = n * m ** (-1 / (2 * gamma) + (0.0 if known else 0.5))
         written = n * m ** (-1 / gamma), n ** (gamma / (1 + gamma)) if enough else small
-        worst = max(worst, largest([found.mu, found.alpha], written))
+        worst = max(worst, largest(found.mu, written[0]), largest(found.alpha, written[1]))
     return worst
 
 
