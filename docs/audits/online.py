@@ -283,7 +283,7 @@ def dimension_bounds() -> float:
     "online/test_suggest.py::test_the_measured_dimension_grows_with_the_exponent",
 )
 def capacity() -> float:
-    """d / (2 beta), where a Matern kernel of order nu is as smooth as beta = nu + d / 2; 0 for the Gaussian: logarithms."""
+    """d / (2 beta), with beta = nu + d / 2 the smoothness of a Matern kernel of order nu; 0 for the Gaussian."""
     found = [capacity_exponent(Matern(nu, 1.0), p) for nu, p in ((0.5, 1), (1.5, 1), (2.5, 3))]
     return largest([*found, capacity_exponent(K, 2)], [1 / 2, 1 / 4, 3 / 8, 0.0])
 
