@@ -177,5 +177,6 @@ def norma(data_home: str | Path | None = None, n: int = 10_000, repeats: int = 1
             "Shares are of rows in the second half, judged before they are learned: digits one at a time, others by "
             f"the threshold at the start of each {CHUNK} rows. Steps eta / sqrt(t), held once {KEPT:,} points are "
             "kept.",
+            "Steps, nu and the width of the kernel on digits were picked on other orders of the same rows.",
         ],
     )
