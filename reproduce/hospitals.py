@@ -152,6 +152,6 @@ def hospitals(data_home: str | Path | None = None, repeats: int = 3, count: int 
             f"Gaussian kernels of the median width; C, and how much hospitals share, by {FOLDS}-fold cross-validation. "
             "Classes are coupled by their hierarchy in the generated data, and evenly (0.3) for the digits.",
             "The machine told the hospital has a column of zeros and ones for each hospital.",
-            "The two sizes of the difference between hospitals were chosen to show a case for pooling and one against it.",
+            "How much hospitals differ was chosen, twice, to show a case for pooling and one against it.",
         ],
     )
