@@ -23,8 +23,8 @@ from ovk.batch.operator_learning.search import (
     search,
     stretch,
 )
-from ovk.batch.operator_learning.single import single_ridge
 from ovk.batch.operator_learning.tiled import TiledRidge
+from ovk.batch.ridge.single_precision import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents
 from ovk.curves.grid import as_grid
 from ovk.expansion import Expansion
@@ -229,7 +229,10 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         if self.solver == "cg":
             rank, seed = check_int(self.rank, "rank"), check_int(self.random_state, "random_state", least=0)
             return TiledRidge.of(kernel, Z, alpha, rank, seed)
-        return single_ridge(kernel, Z, alpha) if self.dtype == "float32" else FactoredRidge.of(kernel, Z, alpha)
+        if self.dtype == "float32":
+            factor = SinglePrecisionSystem(kernel, Z, np.ones(len(Z)), 1.0, alpha)
+            return TiledRidge(kernel, Z, alpha, factor.precondition)
+        return FactoredRidge.of(kernel, Z, alpha)
 
     def _stretched(self, Z: Array, g: int) -> Array:
         return Z * stretch(self.scales_, self.decays_[g])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ovk._types import Array
 from ovk.batch.ridge.landmarks import LandmarkRidge, PairLandmarks
@@ -155,15 +153,8 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             return np.concatenate([top, x[m * s :] / counts]) if intercept else top
 
         found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
-        if found.residual > TOLERANCE:
-            warnings.warn(
-                f"landmarks with missing outputs: conjugate gradient stopped after {found.iterations} iterations at a "
-                f"relative residual of {found.residual:.1e} instead of {TOLERANCE:.0e}: raise alpha or use fewer "
-                "landmarks",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
+        info.warn_above(TOLERANCE, "raise alpha or use fewer landmarks")
         return found.X, info
 
     def beyond(self, X: Any) -> Array:
