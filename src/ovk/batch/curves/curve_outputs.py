@@ -40,8 +40,10 @@ class CurveOutputs(OVKRegressor, saved=False):
             raise ValueError(f"grid has {len(grid)} points but Y has {d} columns")
         return grid
 
-    def _check(self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False) -> tuple[Any, Targets]:
-        X, targets = super()._check(X, y, sample_weight, task, stream=stream)
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False
+    ) -> tuple[Any, Targets]:
+        X, targets = super()._check_rows(X, y, sample_weight, task, stream=stream)
         self.grid_ = self._grid_for(targets.d)
         if self.grid_ is None:
             return X, targets

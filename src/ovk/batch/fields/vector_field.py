@@ -17,7 +17,7 @@ from ovk.batch.ridge.landmark_points import as_generator, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.kernels import Gaussian
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
-from ovk.targets import Targets, check_targets, drop_unobserved_rows
+from ovk.targets import Targets, check_groups, drop_unobserved_rows
 
 CRITERIA = ("evidence", "loo", None)
 
@@ -162,14 +162,10 @@ class VectorField(FieldCalculus, OVKRidge):
         alpha = None if self.alpha is None else positive(self.alpha, "alpha")
         if alpha is None and self.criterion is None and not self.robust:
             raise ValueError("alpha must be given when nothing is chosen (criterion=None): the variance of the noise")
-        full = self._check_inputs(X, reset=True)
-        all_targets = check_targets(y, full.shape[0], sample_weight, task, full, self._output_dim())
-        self._learn_names(y, all_targets.d)
-        n = full.shape[0]
-        labels = _groups(groups, n)
-        keep = all_targets.informative_rows()
+        full, all_targets = self._check_rows(X, y, sample_weight, task)
+        n, keep = full.shape[0], all_targets.informative_rows()
+        labels = None if groups is None else check_groups(groups, n)[keep]
         full, all_targets = full[keep], all_targets.rows(keep)
-        labels = None if labels is None else labels[keep]
         rng = as_generator(self.random_state)
         named = self._kernels_of(full.shape[1], all_targets.d)
         kernels = {name: one.resolve(full, all_targets.d) for name, one in named.items()}
@@ -256,12 +252,3 @@ class VectorField(FieldCalculus, OVKRidge):
             # All vectors are the same: any noise will do.
             return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
         return kernel, found.variance, found.probability
-
-
-def _groups(groups: Any, n: int) -> Indices | None:
-    if groups is None:
-        return None
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must have one entry for each of the {n} rows, got shape {labels.shape}")
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)

@@ -220,9 +220,6 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         keys = [(repr(k), p, a) for k, p, a in zip(self.kernels_, self.decays_, self.alphas_, strict=True)]
         return [[g for g, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
 
-    def _factored(self, g: int) -> FactoredRidge:
-        return FactoredRidge.of(self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g])
-
     def _ridge(self, g: int) -> FactoredRidge | TiledRidge:
         """What solves the system of a group."""
         kernel, Z, alpha = self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g]
@@ -245,15 +242,13 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return np.asarray(moved)
 
     def _expansion(self, g: int) -> Expansion:
-        memo = self.__dict__.setdefault("_memo", {})
-        if ("expansion", g) not in memo:
-            a, b = self.groups_[g]
-            kernel = Separable(self.kernels_[g], Identity(b - a))
-            support = self._stretched(self.Z_fit_, g)
-            C = np.ascontiguousarray(self.dual_coef_[:, a:b])
-            memo["expansion", g] = Expansion(kernel, support, C, self.intercept_[a:b])
-        found: Expansion = memo["expansion", g]
-        return found
+        a, b = self.groups_[g]
+
+        def made() -> Expansion:
+            kernel, C = Separable(self.kernels_[g], Identity(b - a)), np.ascontiguousarray(self.dual_coef_[:, a:b])
+            return Expansion(kernel, self._stretched(self.Z_fit_, g), C, self.intercept_[a:b])
+
+        return self._remembered(("expansion", g), made)
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -292,12 +287,9 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return self._named(found, X) if grid is None else found
 
     def _posterior(self, g: int) -> FactoredRidge:
-        """The factored system, made when it is first asked for and not saved."""
-        memo = self.__dict__.setdefault("_memo", {})
-        if ("factor", g) not in memo:
-            memo["factor", g] = self._factored(g)
-        found: FactoredRidge = memo["factor", g]
-        return found
+        """The factored system."""
+        kernel, alpha = self.kernels_[g], self.alphas_[g]
+        return self._remembered(("factor", g), lambda: FactoredRidge.of(kernel, self._stretched(self.Z_fit_, g), alpha))
 
     def _spread(self, variances: Array, values: Array) -> Array:
         """Standard deviations of functions, (n, d), from variances (n, groups) of coordinates of amplitude 1."""

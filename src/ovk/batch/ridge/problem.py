@@ -155,32 +155,22 @@ class PairProblem(Problem):
 
     def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
         m, d = X_new.shape[0], self._d
-        cross = self._cross(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m))
-        total = explained_by_pairs(solver, state, cross, self.ridge, d)
-        if intercept:
-            E, Z = self._solved_columns(solver, state)
-            D = np.eye(d) - (cross.T @ Z).reshape(m, d, d)
-            total -= D @ np.linalg.solve(E.T @ Z, D.swapaxes(1, 2))
-        return total
+        return self._reduction(solver, state, X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
 
     def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        cross = self._cross(X_new, outputs)
-        total = explained_by_pairs(solver, state, cross, self.ridge, 1)[:, 0, 0]
-        if intercept:
-            E, Z = self._solved_columns(solver, state)
-            D = np.eye(self._d)[outputs] - cross.T @ Z
-            total -= np.einsum("iq,iq->i", D, np.linalg.solve(E.T @ Z, D.T).T)
-        return total
+        return self._reduction(solver, state, X_new, outputs, 1, intercept)[:, 0, 0]
 
-    def _cross(self, X_new: Any, outputs: Indices) -> Array:
-        """Scaled covariances of the observed pairs and one output of each new point, (N, m)."""
+    def _reduction(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
+        """The reduction for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
         pairs = self.pairs
-        return (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
-
-    def _solved_columns(self, solver: Solver, state: Any) -> tuple[Array, Array]:
-        """E and A^-1 E, (N, d)."""
-        E = self.columns()
-        return E, np.column_stack([solver.solve(state, e[:, None], self.ridge).C[:, 0] for e in E.T])
+        cross = (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
+        total = explained_by_pairs(solver, state, cross, self.ridge, size)
+        if intercept:
+            E = self.columns()
+            Z = np.column_stack([solver.solve(state, e[:, None], self.ridge).C[:, 0] for e in E.T])
+            D = (np.eye(self._d)[outputs] - cross.T @ Z).reshape(-1, size, self._d)
+            total -= D @ np.linalg.solve(E.T @ Z, D.swapaxes(1, 2))
+        return total
 
 
 def ridge_problem(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> Problem:

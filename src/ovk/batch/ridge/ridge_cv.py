@@ -22,7 +22,7 @@ from ovk.batch.tuning.sharing import in_threads
 from ovk.operators import Dense, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, KnownEigen
-from ovk.targets import Targets, check_alpha, check_alphas, check_groups, check_targets
+from ovk.targets import Targets, check_alpha, check_alphas, check_groups
 
 #: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
 EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
@@ -194,12 +194,10 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
-        X, targets = self._check(X, y, sample_weight, task)
+        X, targets = self._check_rows(X, y, sample_weight, task)
         if groups is not None:
-            # Rows that teach nothing have been left out.
-            rows = len(y)
-            keep = check_targets(y, rows, sample_weight, task, y, targets.d).informative_rows()
-            groups = check_groups(groups, rows)[keep]
+            groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
+        X, targets = self._informative(X, targets)
         scored = self._scored(targets.d)
         inputs, chosen = None, None
         if self._finds_kernel():

@@ -29,6 +29,7 @@ from ovk.targets import (
     missing_labels,
     refuse_masked,
     refuse_missing_labels,
+    share_of_right_labels,
 )
 
 #: Significant bits of a decision, about 12 digits.
@@ -181,18 +182,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Share of right labels, over all that were observed."""
-        labels = np.asarray(y)
-        found = np.asarray(self.predict(X, task))
-        if labels.shape != found.shape and labels.size == found.size:
-            labels = labels.reshape(found.shape)
-        if labels.shape != found.shape:
-            raise ValueError(f"y must have the shape of the prediction, {found.shape}, got {labels.shape}")
-        seen = np.ones(found.shape, dtype=bool)
-        if labels.dtype.kind == "f":
-            seen = ~np.isnan(labels)
-        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        weights = seen * weight.reshape(-1, *[1] * (found.ndim - 1))
-        return float((weights * (found == labels)).sum() / weights.sum())
+        return share_of_right_labels(self.predict(X, task), y, sample_weight)
 
 
 class MultiTaskSVR(ObservedScore, SupportVectorMachine):
