@@ -78,8 +78,7 @@ class KroneckerMatrix:
         return np.asarray((Y.T @ self.T).T)
 
     def __mul__(self, scale: Any) -> Array:
-        product: Array = np.asarray(self) * scale
-        return product
+        return np.asarray(np.asarray(self) * scale)
 
     def __pow__(self, exponent: int) -> KroneckerMatrix:
         powers = [A**exponent for A in self.factors]

@@ -107,8 +107,7 @@ class TaylorMap(Registered):
             steps = self._extensions(degrees)
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
-        result: Array = phi[self._order(degrees)].T
-        return result
+        return phi[self._order(degrees)].T
 
     def residual(self, X: Any) -> Array:
         """k(x, x) - |phi(x)|^2, (n,): the chance that a Poisson variable of mean |u|^2 exceeds the degree."""
@@ -116,8 +115,7 @@ class TaylorMap(Registered):
         with np.errstate(over="ignore"):
             # Beyond 1e300 the chance is 1 to all digits.
             squares = np.minimum(np.sum(u * u, axis=1), 1e300)
-        result: Array = factor * gammainc(self.degree + 1.0, squares)
-        return result
+        return np.asarray(factor * gammainc(self.degree + 1.0, squares))
 
     def _units(self, X: Any) -> tuple[Array, float]:
         """u, (n, p), and the factor before the Gaussian."""
@@ -142,8 +140,7 @@ def _powers(t: Array, r: int) -> Array:
     size = np.abs(t)
     with np.errstate(over="ignore"):
         logs = xlogy(k, size) - 0.5 * gammaln(k + 1.0) - 0.5 * size**2
-    values: Array = np.exp(logs) * np.where((t < 0) & (k % 2 == 1), -1.0, 1.0)
-    return values
+    return np.asarray(np.exp(logs) * np.where((t < 0) & (k % 2 == 1), -1.0, 1.0))
 
 
 def _gaussian(kernel: Any) -> tuple[Gaussian, float]:

@@ -92,6 +92,11 @@ class ScalarKernel(Algebra, Parameters, ABC):
         return None
 
 
+def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
+    """Derivatives in the parameters of a part of a kernel, under their names in the whole."""
+    return {f"{name}__{key}": value for key, value in gradient.items()}
+
+
 def product_since(G: Array, W: Array, since: Indices | None) -> Array:
     """G W, where row i of G, (n, m), counts from its column since_i on."""
     if since is None or not len(since):

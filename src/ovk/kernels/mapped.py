@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._types import Array, Indices
-from ovk.kernels.base import ScalarKernel, Slope
+from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 
 class OfCoordinates(ScalarKernel, saved=False):
@@ -40,14 +40,10 @@ class OfCoordinates(ScalarKernel, saved=False):
         return self.kernel.norm_bound()
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        return _named_inside(self.kernel.gradient(*self._pair(X, Z)))
+        return prefixed("kernel", self.kernel.gradient(*self._pair(X, Z)))
 
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        return _named_inside(self.kernel.gradient_product(weights, self.coordinates(X)))
-
-
-def _named_inside(changes: dict[str, Array]) -> dict[str, Array]:
-    return {f"kernel__{name}": change for name, change in changes.items()}
+        return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
 
 
 class Mapped(OfCoordinates):

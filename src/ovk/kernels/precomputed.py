@@ -77,8 +77,7 @@ class Precomputed(ScalarKernel):
                 )
             return np.array(np.diagonal(X), dtype=np.float64)
         indices = self._indices(X)
-        result: Array = np.asarray(self.matrix, dtype=np.float64)[indices, indices]
-        return result
+        return np.asarray(np.asarray(self.matrix, dtype=np.float64)[indices, indices])
 
     def norm_bound(self) -> float | None:
         return None if self.matrix is None else float(np.max(np.diagonal(self.matrix)))

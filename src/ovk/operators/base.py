@@ -41,6 +41,17 @@ class Spectrum:
         """The distinct eigenvalues."""
         return self.values[[group.start for group in self.groups]]
 
+    def root(self) -> Array:
+        """F, (d, rank), with T = F F'.
+
+        >>> from ovk.operators import MixedEffect
+        >>> F = MixedEffect(1.0, 3).eigh().root()
+        >>> F.shape, np.allclose(F @ F.T, 1.0)
+        ((3, 1), True)
+        """
+        used = self.values > 0
+        return self.vectors[:, used] * np.sqrt(self.values[used])
+
 
 class OutputOperator(Algebra, Parameters, ABC):
     """A symmetric positive semi-definite operator on the outputs: which of them go together, and how strongly.

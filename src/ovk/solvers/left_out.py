@@ -118,8 +118,7 @@ def _column_means(values: Array) -> Array:
     seen = ~np.isnan(values)
     counts = seen.sum(axis=0)
     total = np.where(seen, values, 0.0).sum(axis=0)
-    result: Array = np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0)
-    return result
+    return np.asarray(np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0))
 
 
 class RowBlocks:
@@ -323,13 +322,11 @@ class SeparableLeftOut(LeftOut):
         rotated = np.empty((*shape, len(self._V)))
         for columns, problem in self._problems:
             rotated[..., columns] = values(problem)[..., None]
-        result: Array = (rotated @ (self._V**2).T) * self.alpha
-        return result
+        return (rotated @ (self._V**2).T) * self.alpha
 
     def _back(self, rotated: Array) -> Array:
         """From the eigenvectors of the operator to the outputs."""
-        result: Array = (rotated @ self._V.T) * self._root
-        return result
+        return (rotated @ self._V.T) * self._root
 
     def _weighted(self, cross: Array) -> Array:
         return cross if self._scales is None else cross * self._scales
@@ -350,5 +347,4 @@ class SeparableLeftOut(LeftOut):
     def variance_without(self, cross: Array, prior: Array) -> Array:
         whole, cross = self.variance(cross, prior), self._weighted(cross)
         added = self._spread(lambda problem: problem.added_variance(cross), (len(cross), self.n_blocks))
-        result: Array = whole[:, None, :] + added
-        return result
+        return whole[:, None, :] + added

@@ -72,8 +72,7 @@ class PairsLeftOut(LeftOut):
         self.variances[rows, outputs] = self._inverses.variances() / self._scales**2
 
     def predict(self, cross: Array) -> Array:
-        result: Array = (cross * self._scales) @ self._c + self.b
-        return result
+        return np.asarray((cross * self._scales) @ self._c + self.b)
 
     def _weights(self, cross: Array) -> Array:
         """l_j(x), (m, d, N), scaled as the pairs are."""
@@ -87,8 +86,7 @@ class PairsLeftOut(LeftOut):
         if self._intercept:
             # k'A^-1 k = k'P k + k'Z M Z'k with M = (E'Z)^-1; of (e - Z'k)' M (e - Z'k) the rest is e'M e - 2 k'Z M e.
             v = v + np.diagonal(self._inner) - 2.0 * np.einsum("mdn,nd->md", scaled, self._means)
-        result: Array = np.maximum(v, 0.0)
-        return result
+        return np.asarray(np.maximum(v, 0.0))
 
     def predict_without(self, cross: Array) -> Array:
         m, d, _ = cross.shape
@@ -96,8 +94,7 @@ class PairsLeftOut(LeftOut):
         L = self._weights(cross)
         for q in range(d):
             changes[:, self._seen, q] = self._inverses.products(L[:, q], self._r)[:, :, 0]
-        result: Array = self.predict(cross)[:, None, :] - changes
-        return result
+        return self.predict(cross)[:, None, :] - changes
 
     def variance_without(self, cross: Array, prior: Array) -> Array:
         m, d, _ = cross.shape
@@ -105,5 +102,4 @@ class PairsLeftOut(LeftOut):
         L = self._weights(cross)
         for q in range(d):
             added[:, self._seen, q] = self._inverses.inner(L[:, q])
-        result: Array = self.variance(cross, prior)[:, None, :] + added
-        return result
+        return self.variance(cross, prior)[:, None, :] + added

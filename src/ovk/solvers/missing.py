@@ -64,10 +64,7 @@ class MissingOutputs(Solver):
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
             raise ValueError("MissingOutputs solves separable kernels with missing outputs only; use solver='auto'")
         ((G, operator),) = gram.base.terms() or []
-        spectrum = operator.eigh()
-        used = spectrum.values > 0
-        F = spectrum.vectors[:, used] * np.sqrt(spectrum.values[used])
-        return PrimalState(gram, eigenpairs(G), F, gram.spread(np.ones(gram.shape[0])))
+        return PrimalState(gram, eigenpairs(G), operator.eigh().root(), gram.spread(np.ones(gram.shape[0])))
 
     def solve(self, state: PrimalState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         if alpha <= 0:

@@ -144,10 +144,7 @@ class KernelTerms:
         """Coefficients of observed pairs (point, output), and the intercept when its columns E are given."""
         gram: Gram = Observed(self.gram(weights), *pairs)
         chosen = _solver(solver, gram, tol)
-        state = chosen.factor(gram)
-        if E is None:
-            return chosen.solve(state, y, alpha), None
-        return solve_with_intercept(chosen, state, y, alpha, E)
+        return solve_with_intercept(chosen, chosen.factor(gram), y, alpha, E)
 
 
 class BlockTerms(KernelTerms):

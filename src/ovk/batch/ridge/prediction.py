@@ -336,8 +336,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
             rows.left_out.deviation(*rows.kernels(X[part]), observation=observation)
             for part in row_slices(X.shape[0], rows.width)
         ]
-        result: Array = np.concatenate(parts) * np.sqrt(rows.left_out.scale)
-        return result
+        return np.concatenate(parts) * np.sqrt(rows.left_out.scale)
 
     def _rows_left_out(self, groups: Any, folds: int | None) -> RowsLeftOut:
         """Kept for the next call: the memory of one factorisation."""

@@ -70,11 +70,9 @@ class Problem(ABC):
     def solve(self, solver: Solver, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Solution with the coefficients of the expansion, and the intercept."""
         state = solver.factor(self.gram)
-        if not intercept:
-            C, info = solver.solve(state, self.Y, self.ridge)
-            return Solution(self.coefficients(C), info), None
-        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, self.columns())
-        return Solution(self.coefficients(C), info), self.intercept(b)
+        columns = self.columns() if intercept else None
+        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
+        return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
 
 
 class CompleteProblem(Problem):

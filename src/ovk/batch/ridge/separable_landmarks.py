@@ -17,6 +17,7 @@ from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
 from ovk.solvers.conjugate_gradient import conjugate_gradient
+from ovk.solvers.posterior import inner_blocks
 
 #: Unknowns up to which a system with missing outputs is factored densely.
 DENSE_LIMIT = 4000
@@ -112,7 +113,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         return np.block([[A, side], [side.T, np.diag(sums[:, m, m])]])
 
     def _with_holes(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
-        F = _factor_of(T)
+        F = spectrum(T, "operator").root()
         m, s = self.m, F.shape[1]
         if s == 0 and not intercept:
             return np.zeros((m, len(F))), None, SolverInfo("Landmarks")
@@ -178,7 +179,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
                 part = V[:, group]
                 inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (part @ part.T)
         else:
-            F = _factor_of(T)
+            F = spectrum(T, "operator").root()
             s = F.shape[1]
             if m * s + (len(F) if intercept else 0) > DENSE_LIMIT:
                 raise ValueError(
@@ -189,8 +190,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             rows = np.einsum("ni,qa->nqia", phi[:, :m], F).reshape(len(phi), len(F), m * s)
             if intercept:
                 rows = np.concatenate([rows, np.broadcast_to(np.eye(len(F)), (len(phi), len(F), len(F)))], axis=2)
-            white = factor.whiten(rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(phi), len(F))
-            inside = np.einsum("knp,knq->npq", white, white, optimize=True)
+            inside = inner_blocks(factor.whiten(rows.reshape(-1, rows.shape[2]).T), len(phi), len(F))
         return np.asarray(ridge * inside / np.outer(scales, scales))
 
 
@@ -202,13 +202,6 @@ def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge
         return SeparableLandmarks(features, OutputSums.zeros(len(features.L) + 1, d), separable.operator)
     pairs = OperatorNystromMap.from_points(kernel, points)
     return PairLandmarks(pairs, OutputSums.zeros(len(pairs.L) + 1, d))
-
-
-def _factor_of(T: Array) -> Array:
-    """F with T = F F', as many columns as the rank."""
-    decomposition = spectrum(T, "operator")
-    used = decomposition.values > 0
-    return decomposition.vectors[:, used] * np.sqrt(decomposition.values[used])
 
 
 def _pseudo_inverse(T: Array) -> Array:

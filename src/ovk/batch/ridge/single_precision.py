@@ -154,5 +154,4 @@ class SinglePrecisionSystem:
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
         small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
-        result: Array = np.asarray(small, dtype=np.float64) * (size / self._unit)
-        return result
+        return np.asarray(small * (size / self._unit), dtype=np.float64)

@@ -192,18 +192,9 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
 
     Parameters
     ----------
-    kernel : operator-valued kernel, or scalar kernel for tasks treated apart; default ``Gaussian() * Identity()``
-    C : float > 0
-        Largest weight of one observation; with sample weights, C times the weight.
+    kernel, C, bias, tol, max_iter : as in `MultiTaskSVC`
     epsilon : float >= 0
         Errors up to this size cost nothing.
-    bias : "none", "shared" or "task"
-        As in `MultiTaskSVC`.
-    tol : float > 0
-        The search stops when the duality gap is below this part of the objective (for a shared bias: libsvm's own
-        rule).
-    max_iter : int
-        Block steps.
 
     Attributes
     ----------
@@ -325,5 +316,4 @@ def _one_against_the_rest(
 def _rounded(values: Array) -> Array:
     """Values to BITS significant bits: what is beyond is the rounding error of sums over the support vectors."""
     fraction, exponent = np.frexp(values)
-    result: Array = np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS)
-    return result
+    return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))

@@ -165,5 +165,4 @@ def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | No
         spans[free] = 1.0 / np.diagonal(cho_solve(factor, np.eye(len(free))))
         cross = dual.matrix(first[free], first[rest])
         spans[rest] -= np.einsum("ij,ij->j", cross, cho_solve(factor, cross))
-    result: Array = values - (total * np.maximum(spans, 0.0))[of_pair]
-    return result
+    return values - (total * np.maximum(spans, 0.0))[of_pair]

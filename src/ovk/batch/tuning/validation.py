@@ -147,5 +147,4 @@ def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
     mass = seen * (1.0 if weight is None else weight[:, None])
     total = np.where(seen, loss, 0.0) * mass
     counts = mass.sum(axis=-2)
-    result: Array = total.sum(axis=-2) / np.where(counts > 0, counts, 1.0)
-    return result
+    return np.asarray(total.sum(axis=-2) / np.where(counts > 0, counts, 1.0))

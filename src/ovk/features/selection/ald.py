@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ovk._params import positive
+from ovk._types import Mask
 from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
 from ovk.features.selection.residual import KernelResidual
 
@@ -51,9 +50,8 @@ class _ALDBlock(BlockSelection):
     def __init__(self, state: ALDState, block: BlockKernels) -> None:
         self.limits, self.residual = state.tol * block.diagonal, state.residual.on_block(block)
 
-    def next_candidate(self, start: int) -> int | None:
-        found = np.flatnonzero(self.residual.diagonal(start) > self.limits[start:])
-        return start + int(found[0]) if len(found) else None
+    def wanted(self, start: int) -> Mask:
+        return self.residual.diagonal(start) > self.limits[start:]
 
     def accept(self, j: int, independent: bool) -> bool:
         if independent:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._types import Array
+from ovk._types import Array, Mask
 from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
 
 
@@ -71,8 +71,8 @@ class GivenState(SelectionState, kind="given"):
 
 
 class _GivenBlock(BlockSelection):
-    def next_candidate(self, start: int) -> int | None:
-        return None
+    def wanted(self, start: int) -> Mask:
+        return np.empty(0, dtype=bool)
 
     def accept(self, j: int, independent: bool) -> bool:
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovk._params import positive
-from ovk._types import Array
+from ovk._types import Array, Mask
 from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
 from ovk.features.selection.residual import KernelResidual
 
@@ -73,9 +73,8 @@ class _KORSBlock(BlockSelection):
         state = self.state
         return np.minimum(state.beta * (1.0 + state.eps) * r / (r + state.residual.mu), 1.0)
 
-    def next_candidate(self, start: int) -> int | None:
-        found = np.flatnonzero(self.draws[start:] < self.probabilities(start))
-        return start + int(found[0]) if len(found) else None
+    def wanted(self, start: int) -> Mask:
+        return self.draws[start:] < self.probabilities(start)
 
     def accept(self, j: int, independent: bool) -> bool:
         self.residual.add_point(j, float(self.probabilities(j)[0]) ** -0.5)
