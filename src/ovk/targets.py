@@ -261,6 +261,16 @@ def check_groups(groups: Any, n: int) -> Indices:
     return numbers.astype(np.intp)
 
 
+def members_of_groups(numbers: Indices) -> list[Indices]:
+    """The places of each number, groups in ascending order of their numbers.
+
+    >>> members_of_groups(np.array([3, 0, 3]))
+    [array([1]), array([0, 2])]
+    """
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
+
 def check_alpha(alpha: Any, d: int) -> float | Array:
     """The ridge weight: a number >= 0, or one > 0 for each of the d outputs."""
     value = np.asarray(alpha)
@@ -278,6 +288,14 @@ def check_alpha(alpha: Any, d: int) -> float | Array:
     if (value == 0).any():
         raise ValueError(f"alpha must be > 0 for each output when it differs between them, got {alpha!r}")
     return value
+
+
+def ridge_and_scales(alpha: float | Array) -> tuple[float, Array | None]:
+    """What is added to the diagonal and, for a ridge weight of its own for each output, S = diag(alpha^-1/2), (d,).
+
+    An output's part of the criterion is divided by its weight: the outputs are Y S, the operator S T S, the ridge 1.
+    """
+    return (alpha, None) if isinstance(alpha, float) else (1.0, 1.0 / np.sqrt(alpha))
 
 
 def check_alphas(alphas: Any) -> Array:

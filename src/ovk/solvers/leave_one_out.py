@@ -22,6 +22,7 @@ from ovk._types import Array, Indices
 from ovk.grams import Rotated
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.targets import members_of_groups
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
@@ -141,9 +142,7 @@ class DenseLeaveOneOut:
         self._Q, self._g = pairs.Q, pairs.g
         self._inner = self._Q.T @ y
         self._inner_E = None if E is None else self._Q.T @ E
-        order = np.argsort(together, kind="stable")
-        edges = np.flatnonzero(np.diff(together[order])) + 1
-        self._together = np.split(order, edges)
+        self._together = members_of_groups(together)
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""

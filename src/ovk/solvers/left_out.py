@@ -35,6 +35,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from ovk._types import Array, Indices
 from ovk.operators.base import spectrum
 from ovk.solvers.eigen import Eigenpairs
+from ovk.targets import members_of_groups
 
 #: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
 MOST_NOISE, HALVINGS = 1e8, 40
@@ -126,9 +127,7 @@ class RowBlocks:
 
     def __init__(self, numbers: Indices) -> None:
         _, self.block = np.unique(numbers, return_inverse=True)
-        order = np.argsort(self.block, kind="stable")
-        edges = np.flatnonzero(np.diff(self.block[order])) + 1
-        self.members = np.split(order, edges)
+        self.members = members_of_groups(self.block)
         if len(self.members) < 2:
             raise ValueError(
                 "at least 2 blocks of rows are needed to leave one out, but all rows are in one: give groups, or a "

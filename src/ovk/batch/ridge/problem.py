@@ -26,7 +26,7 @@ from ovk.ovkernels import OperatorKernel
 from ovk.solvers import Solution, Solver
 from ovk.solvers.intercept import solve_with_intercept
 from ovk.solvers.posterior import explained_by_pairs, explained_covariance
-from ovk.targets import Targets
+from ovk.targets import Targets, ridge_and_scales
 
 
 class Problem(ABC):
@@ -81,12 +81,11 @@ class CompleteProblem(Problem):
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
         self._kernel, self._X = kernel, X
         self._rows = None if targets.weight is None else np.sqrt(targets.weight)
-        self._scales = None if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
+        self.ridge, self._scales = ridge_and_scales(alpha)
         gram = kernel.gram(X)
         plain = self._rows is None and self._scales is None
         self.gram = gram if plain else gram.rescale(self._rows, self._rows, self._scales)
         self.Y = self._scaled(targets.Y)
-        self.ridge = alpha if isinstance(alpha, float) else 1.0
 
     def _scaled(self, Y: Array) -> Array:
         """R Y S, which is also the way back from C~ to C."""
@@ -125,9 +124,9 @@ class PairProblem(Problem):
         self._kernel, self._X, self._d = kernel, X, targets.d
         self._long = targets.task is not None
         self.pairs = pairs = targets.pairs()
-        self._scales = scales = None if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
+        self.ridge, scales = ridge_and_scales(alpha)
+        self._scales = scales
         self._v = pairs.roots if scales is None else pairs.roots * scales[pairs.outputs]
-        self.ridge = alpha if isinstance(alpha, float) else 1.0
         self.Y = (self._v * pairs.values)[:, None]
         plain = targets.weight is None and scales is None
         if self._long:

@@ -18,6 +18,7 @@ from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
 from ovk.solvers.conjugate_gradient import conjugate_gradient
 from ovk.solvers.posterior import inner_blocks
+from ovk.targets import ridge_and_scales
 
 #: Unknowns up to which a system with missing outputs is factored densely.
 DENSE_LIMIT = 4000
@@ -41,11 +42,9 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
 
     def _scaled(self, alpha: float | Array) -> tuple[Array, float, Array]:
         """T~ = S T S, the ridge and the diagonal of S, as for exact ridge regression."""
-        T = self.operator.dense()
-        if isinstance(alpha, float):
-            return T, alpha, np.ones(self.d)
-        scales = 1.0 / np.sqrt(alpha)
-        return T * np.outer(scales, scales), 1.0, scales
+        ridge, own = ridge_and_scales(alpha)
+        scales = np.ones(self.d) if own is None else own
+        return self.operator.dense() * np.outer(scales, scales), ridge, scales
 
     def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
         T, ridge, scales = self._scaled(alpha)

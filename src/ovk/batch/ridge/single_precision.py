@@ -27,7 +27,7 @@ from ovk.operators.base import spectrum
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import SolverInfo
 from ovk.solvers.conjugate_gradient import conjugate_gradients
-from ovk.targets import Targets
+from ovk.targets import Targets, ridge_and_scales
 
 #: Relative residual at which the iteration stops, and iterations after which it gives up.
 TOLERANCE, MOST_ITERATIONS = 1e-12, 500
@@ -59,8 +59,8 @@ def single_precision_ridge(
     separable = _separable(kernel, targets, alpha)
     n, d = targets.Y.shape
     roots = np.ones(n) if targets.weight is None else np.sqrt(targets.weight)
-    scales = np.ones(d) if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
-    ridge = alpha if isinstance(alpha, float) else 1.0
+    ridge, own = ridge_and_scales(alpha)
+    scales = np.ones(d) if own is None else own
     found = spectrum(separable.operator.dense() * np.outer(scales, scales), "operator")
     V = np.asarray(found.vectors)
     rotated = (targets.Y * roots[:, None] * scales) @ V
