@@ -163,8 +163,3 @@ def _times(slope: Slope, values: Array) -> Slope:
 rule("+", ScalarKernel, ScalarKernel)(Sum)
 rule("*", ScalarKernel, ScalarKernel)(Product)
 rule("*", float, ScalarKernel)(Scaled)
-
-
-@rule("*", ScalarKernel, float)
-def _scale_from_the_right(kernel: ScalarKernel, factor: float) -> Scaled:
-    return Scaled(factor, kernel)

@@ -69,7 +69,8 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None: give a label for each time")
-            self.label_sets_ = _holds_sets(y)
+            listed = isinstance(y, (list, tuple)) and len(y) > 0
+            self.label_sets_ = listed and all(isinstance(one, (set, frozenset)) for one in y)
             self.classes_, coded = _coded_sets(y) if self.label_sets_ else _coded(y)
             params = {name: getattr(self, name) for name in MovKL._get_param_names()}
             params["fit_intercept"] = self.fit_intercept is None or self.fit_intercept
@@ -125,10 +126,6 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
             right = np.array([len(one ^ set(truth)) for one, truth in zip(found, y, strict=True)])
             return float(np.average(1.0 - right / known, weights=sample_weight))
         return share_of_right_labels(self.predict(X), y, sample_weight)
-
-
-def _holds_sets(y: Any) -> bool:
-    return isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(one, (set, frozenset)) for one in y)
 
 
 def _coded_sets(y: Any) -> tuple[Labels, Array]:

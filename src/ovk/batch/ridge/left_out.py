@@ -21,7 +21,7 @@ from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, RotatedLeaveOneOut
+from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, rotated_leave_one_out
 from ovk.targets import ObservedPairs, Targets
 
 
@@ -110,8 +110,8 @@ def decoupled_errors(
     parts = problem.gram.rotation()
     if parts is None:
         return None
-    left_out = RotatedLeaveOneOut(parts, problem.Y, problem.columns() if intercept else None)
-    return (_mean_squares(each, within, _total(once)) for each in left_out.path(alphas, entry=entry))
+    path = rotated_leave_one_out(parts, problem.Y, problem.columns() if intercept else None, alphas, entry=entry)
+    return (_mean_squares(each, within, _total(once)) for each in path)
 
 
 class PairErrors:

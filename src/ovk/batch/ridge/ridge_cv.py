@@ -206,7 +206,8 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             chosen = self._found(X, targets, groups)
         elif groups is not None or self.time_order:
             raise ValueError("groups and time_order are about the choice of a kernel: give kernel=None")
-        if chosen is not None and self._finds_everything():
+        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
+        if chosen is not None and self.leave_out == "row" and all(one is None for one in given):
             kernel: OperatorKernel = chosen.kernel
             alpha, known = check_alpha(chosen.alphas, targets.d), None
             self._keep_surface(ALPHAS, chosen.choice.errors[:, None], list(range(targets.d)))
@@ -235,11 +236,6 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             stacklevel=4,
         )
         return choose_landmarks(LANDMARKS, X, self.random_state, lambda rows: kernel)
-
-    def _finds_everything(self) -> bool:
-        """Nothing that would be chosen is given."""
-        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
-        return self.leave_out == "row" and all(one is None for one in given)
 
     def _found(self, X: Any, targets: Targets, groups: Any) -> Chosen:
         same = self._same_inputs(X, targets)

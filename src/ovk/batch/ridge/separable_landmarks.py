@@ -54,7 +54,8 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         else:
             U, b, info = self._with_holes(T, ridge, B, intercept)
         # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
-        C = self.features.coefficients(U @ _pseudo_inverse(T)) * scales
+        least = 64 * len(T) * np.finfo(float).eps
+        C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales
         return C, b / scales if b is not None else None, info
 
     def _systems(self, T: Array, ridge: float, intercept: bool) -> list[tuple[slice, float, CholeskyFactor | None]]:
@@ -201,10 +202,3 @@ def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge
         return SeparableLandmarks(features, OutputSums.zeros(len(features.L) + 1, d), separable.operator)
     pairs = OperatorNystromMap.from_points(kernel, points)
     return PairLandmarks(pairs, OutputSums.zeros(len(pairs.L) + 1, d))
-
-
-def _pseudo_inverse(T: Array) -> Array:
-    decomposition = spectrum(T, "operator")
-    values = decomposition.values
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-    return np.asarray((decomposition.vectors * inverse) @ decomposition.vectors.T)
