@@ -13,9 +13,8 @@ from ovk._params import in_interval, positive
 from ovk._progress import progress_shown
 from ovk._types import Array
 from ovk.batch.ridge.choosing import Chosen, choose
-from ovk.batch.ridge.error_surface import error_surface, with_operator
 from ovk.batch.ridge.landmark_points import choose_landmarks, new_generator
-from ovk.batch.ridge.left_out import LeaveOneOutRegressor
+from ovk.batch.ridge.left_out import LeaveOneOutRegressor, error_surface, with_operator
 from ovk.batch.ridge.table_inputs import TableInputs
 from ovk.batch.tuning.automatic import ALPHAS
 from ovk.batch.tuning.sharing import in_threads

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,46 +60,25 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales
         return C, b / scales if b is not None else None, info
 
-    def _systems(self, T: Array, ridge: float, intercept: bool) -> list[tuple[slice, float, CholeskyFactor | None]]:
-        decomposition, m = spectrum(T, "operator"), self.m
-        size = m + 1 if intercept else m
-        found: list[tuple[slice, float, CholeskyFactor | None]] = []
+    def _systems(self, T: Array, ridge: float, intercept: bool) -> Iterator[tuple[Array, Array, CholeskyFactor]]:
+        """For each distinct eigenvalue t of T: its eigenvectors, D = diag(sqrt t, and 1 for the intercept) and the
+        factor of D S D + ridge I, in which the intercept has no ridge."""
+        decomposition, m, S = spectrum(T, "operator"), self.m, self.sums.common.symmetric()
         for t, group in zip(decomposition.distinct, decomposition.groups, strict=True):
-            # Without coupling to the inputs (t = 0) only the intercept is left.
-            inner = size - m if t == 0 else size
-            found.append((group, float(t), None if inner == 0 else self._factor(float(t), ridge, size)))
-        return found
-
-    def _factor(self, t: float, ridge: float, size: int) -> CholeskyFactor:
-        m, S = self.m, self.sums.common.symmetric()
-
-        def make() -> Array:
-            A = np.array(S[:size, :size])
-            if t == 0:
-                A[:m, :] = A[:, :m] = 0.0
-                A[np.arange(m), np.arange(m)] = 1.0
-            else:
-                A[np.arange(m), np.arange(m)] += ridge / t
-            return A
-
-        return cholesky_factor(make, 0.0)
+            D = np.sqrt(np.append(np.full(m, t), np.ones(intercept)))
+            if D.any():
+                # Where t is 0 only the intercept is left, and any ridge will do.
+                added = np.append(np.full(m, ridge if t > 0 else 1.0), np.zeros(intercept))
+                factor = cholesky_factor(partial(_scaled_sums, S[: len(D), : len(D)], D, added), 0.0)
+                yield decomposition.vectors[:, group], D[:, None], factor
 
     def _complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
-        V = spectrum(T, "operator").vectors
-        m, d = self.m, len(T)
-        size = m + 1 if intercept else m
-        rotated = B[:size] @ V
-        U = np.zeros((size, d))
+        m = self.m
+        U = np.zeros((m + intercept, len(T)))
         jitter, condition = 0.0, 1.0
-        for group, t, factor in self._systems(T, ridge, intercept):
-            if factor is None:
-                continue
-            right = rotated[:, group].copy()
-            if t == 0:
-                right[:m] = 0.0
-            U[:, group] = factor.solve(right)
+        for V, D, factor in self._systems(T, ridge, intercept):
+            U += (D * factor.solve(D * (B[: len(D)] @ V))) @ V.T
             jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
-        U = U @ V.T
         info = SolverInfo("Landmarks", condition=condition, jitter=jitter)
         return U[:m], U[m] if intercept else None, info
 
@@ -167,17 +148,10 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         T, ridge, scales = self._scaled(alpha)
         phi, m = self._transform(X), self.m
         if self.sums.own_S is None:
-            V = spectrum(T, "operator").vectors
             inside = np.zeros((len(phi), *T.shape))
-            for group, t, factor in self._systems(T, ridge, intercept):
-                if factor is None:
-                    continue
-                rows = phi if intercept else phi[:, :m]
-                if t == 0:
-                    rows = np.where(np.arange(rows.shape[1]) < m, 0.0, rows)
-                white = factor.whiten(rows.T)
-                part = V[:, group]
-                inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (part @ part.T)
+            for V, D, factor in self._systems(T, ridge, intercept):
+                white = factor.whiten(D * phi[:, : len(D)].T)
+                inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (V @ V.T)
         else:
             F = spectrum(T, "operator").root()
             s = F.shape[1]
@@ -192,6 +166,11 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
                 rows = np.concatenate([rows, np.broadcast_to(np.eye(len(F)), (len(phi), len(F), len(F)))], axis=2)
             inside = inner_blocks(factor.whiten(rows.reshape(-1, rows.shape[2]).T), len(phi), len(F))
         return np.asarray(ridge * inside / np.outer(scales, scales))
+
+
+def _scaled_sums(S: Array, D: Array, added: Array) -> Array:
+    """D S D with numbers added to its diagonal."""
+    return S * np.outer(D, D) + np.diag(added)
 
 
 def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge:
