@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk._params import Registered, check_int, dense_inputs, positive
+from ovk._params import Registered, check_int, dense_inputs
 from ovk._types import Array
-from ovk.kernels import Gaussian, ScalarKernel, Scaled
+from ovk.kernels import Gaussian, ScalarKernel
 
 #: More features than anybody can solve with.
 MOST_FEATURES = 100_000
@@ -143,15 +143,12 @@ def _powers(t: Array, r: int) -> Array:
     return np.asarray(np.exp(logs) * np.where((t < 0) & (k % 2 == 1), -1.0, 1.0))
 
 
-def _gaussian(kernel: Any) -> tuple[Gaussian, float]:
+def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
     """The Gaussian kernel, and the factor before it."""
-    factor = 1.0
-    while isinstance(kernel, Scaled):
-        factor *= positive(kernel.factor, "factor", zero=True)
-        kernel = kernel.kernel
-    if not isinstance(kernel, Gaussian):
+    (factor, only), *others = kernel.summands()
+    if others or not isinstance(only, Gaussian):
         raise ValueError(
             f"Taylor features are for the Gaussian kernel or a multiple of it, got {kernel!r}: use Nystrom features "
             "for any kernel, or Fourier features for stationary ones"
         )
-    return kernel, factor
+    return only, factor

@@ -43,6 +43,10 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def diag(self, X: Any) -> Array:
         """k(x_i, x_i), (n,)."""
 
+    def diagonal_blocks(self, X: Any) -> Array:
+        """k(x_i, x_i) as blocks of one output, (n, 1, 1)."""
+        return self.diag(X)[:, None, None]
+
     def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
         """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how.
 

@@ -14,6 +14,7 @@ from scipy.linalg import helmert
 from ovk._algebra import Algebra
 from ovk._params import Parameters, cached, check_int, in_interval
 from ovk._types import Array
+from ovk.curves import Grid
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,10 @@ class OutputOperator(Algebra, Parameters, ABC):
         shared = found.values > least
         return found.vectors[:, shared] * np.sqrt(found.values[shared] - least), np.full(self.dim(), least)
 
+    def evaluation_on(self, grid: Grid, points: Any) -> Any:
+        """E, (d, m), that takes coordinates of curves y on a grid to T y at other points, y E; interpolated here."""
+        return self.apply(np.asarray(grid.interpolation(points)).T / grid.roots()).T
+
     def resolve(self, d: int) -> Self:
         """The operator for d outputs; an error when it was made for another number."""
         found = self.output_dim
@@ -130,7 +135,21 @@ class Identity(OutputOperator):
         return Spectrum(np.ones(self.dim()), np.eye(self.dim()))
 
 
-class Dense(OutputOperator):
+class KeptMatrix(OutputOperator, saved=False):
+    """An operator whose matrix is made once."""
+
+    @abstractmethod
+    def _matrix(self) -> Array:
+        """T, (d, d), kept until a parameter changes; not to be changed itself."""
+
+    def dense(self) -> Array:
+        return self._matrix().copy()
+
+    def apply(self, Y: Array) -> Array:
+        return Y @ self._matrix()
+
+
+class Dense(KeptMatrix):
     """T = B, a symmetric positive semi-definite matrix.
 
     Parameters
@@ -154,12 +173,6 @@ class Dense(OutputOperator):
     @cached
     def _matrix(self) -> Array:
         return checked_symmetric(self.B, "B")
-
-    def dense(self) -> Array:
-        return self._matrix().copy()
-
-    def apply(self, Y: Array) -> Array:
-        return Y @ self._matrix()
 
     def gradient(self) -> dict[str, Array]:
         # Each entry moves with its mirror image, half each, so that T stays symmetric.

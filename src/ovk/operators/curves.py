@@ -50,6 +50,9 @@ class CurveOperator(OutputOperator):
             return self.replace(grid=Grid.regular(d))
         return super().resolve(d)
 
+    def evaluation_on(self, grid: Grid, points: Any) -> Any:
+        return self.evaluation(points)
+
     @abstractmethod
     def evaluation(self, points: Any) -> Any:
         """The matrix E, (d, m), that takes coordinates of y to the values of T y at other points or on a grid: y E."""
@@ -263,7 +266,7 @@ class Integral(CurveOperator):
             product = self._product()
             assert product is not None
             sides = zip(product.operators, grid.sides(), strict=True)
-            whole = grid.along([partial(evaluation, T, side) for T, side in sides], points)
+            whole = grid.along([partial(T.evaluation_on, side) for T, side in sides], points)
             return whole if self.n_eigen is None else self._projected(whole)
         points = grid.inside(points)
         roots = grid.roots()
@@ -302,13 +305,6 @@ def exponential_sums(Y: Array, points: Array, length: float) -> Array:
     left, _ = lapack.dtbtrs(band, columns, uplo="L", diag="U")
     right, _ = lapack.dtbtrs(band, columns, uplo="L", diag="U", trans="T")
     return np.asarray((left + right - columns).T)
-
-
-def evaluation(operator: OutputOperator, grid: Grid, points: Any) -> Any:
-    """E, (d, m), of any operator on the coordinates of a grid: those that know no curves are interpolated."""
-    if isinstance(operator, CurveOperator):
-        return operator.evaluation(points)
-    return operator.apply(np.asarray(grid.interpolation(points)).T / grid.roots()).T
 
 
 def _written(point: Any) -> str:

@@ -14,7 +14,7 @@ from ovk._progress import ProgressBar
 from ovk._types import Array
 from ovk.batch.movkl.kernel_terms import EXACT, BlockTerms, KernelTerms, solver_within
 from ovk.grams import Observed
-from ovk.ovkernels import OperatorKernel, Separable
+from ovk.ovkernels import OperatorKernel
 from ovk.solvers import Solution, SolverInfo
 from ovk.solvers.intercept import solve_with_intercept
 from ovk.targets import Targets
@@ -57,7 +57,7 @@ class System:
         self.kernels, self.X, self.targets, self.solver, self.intercept = list(kernels), X, targets, solver, intercept
         self.rows = None if targets.weight is None else np.sqrt(targets.weight)
         self.u = np.ones(len(targets.Y)) if self.rows is None else self.rows
-        separable = [kernel for kernel in self.kernels if isinstance(kernel, Separable)]
+        separable = [part for part in (kernel.as_separable() for kernel in self.kernels) if part is not None]
         plain = len(separable) == len(self.kernels)
         self.alone = KernelTerms(separable, X, self.rows) if plain else BlockTerms(self.kernels, X, self.rows)
         self.complete = plain and targets.complete

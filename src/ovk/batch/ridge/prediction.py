@@ -13,8 +13,8 @@ from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
 from ovk._types import Array, Indices, Mask
+from ovk.batch.ridge.fitted_rows import FittedRows, RowsLeftOut
 from ovk.batch.ridge.inputs import InputScaling
-from ovk.batch.ridge.intervals import FittedRows, RowsLeftOut
 from ovk.batch.ridge.landmarks import LandmarkRidge
 from ovk.batch.ridge.problem import Problem, ridge_problem, takes_gram
 from ovk.batch.ridge.same_inputs import same_inputs

@@ -65,10 +65,11 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         factor of D S D + ridge I, in which the intercept has no ridge."""
         decomposition, m, S = spectrum(T, "operator"), self.m, self.sums.common.symmetric()
         for t, group in zip(decomposition.distinct, decomposition.groups, strict=True):
-            D = np.sqrt(np.append(np.full(m, t), np.ones(intercept)))
+            # Where t is 0 only the intercept is left, and any ridge will do.
+            D, added = np.full(m + 1, np.sqrt(t)), np.full(m + 1, ridge if t > 0 else 1.0)
+            D[m], added[m] = 1.0, 0.0
+            D, added = (D, added) if intercept else (D[:m], added[:m])
             if D.any():
-                # Where t is 0 only the intercept is left, and any ridge will do.
-                added = np.append(np.full(m, ridge if t > 0 else 1.0), np.zeros(intercept))
                 factor = cholesky_factor(partial(_scaled_sums, S[: len(D), : len(D)], D, added), 0.0)
                 yield decomposition.vectors[:, group], D[:, None], factor
 
