@@ -87,7 +87,7 @@ def coordinates_for(
             "few hundred or thousand"
         )
     if landmarks is None and not orthonormal:
-        return Distinct.from_outputs(kernel, outputs)
+        return Distinct(kernel, select_outputs(outputs, first))
     chosen = first if wanted == len(first) else np.sort(rng.choice(first, size=wanted, replace=False))
     return Sketch.from_landmarks(kernel, select_outputs(outputs, chosen))
 

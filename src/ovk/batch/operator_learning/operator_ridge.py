@@ -31,7 +31,7 @@ from ovk.expansion import Expansion
 from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
 from ovk.ovkernels import Separable
-from ovk.targets import check_alphas, check_inputs, check_targets
+from ovk.targets import check_alphas, check_inputs, check_targets, drop_unobserved_rows
 
 #: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
 CALIBRATING, QUANTILES = 200, 401
@@ -162,9 +162,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
             X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
             targets = check_targets(y, len(X), None, None, X)
             self._learn_names(y, targets.d)
-            keep = targets.informative_rows()
-            if not keep.all():
-                X, targets = X[keep], targets.rows(keep)
+            X, targets = drop_unobserved_rows(X, targets)
             self._memo: dict[Any, Any] = {}
             for name, allowed in (("solver", ("cholesky", "cg")), ("dtype", ("float64", "float32"))):
                 if getattr(self, name) not in allowed:
