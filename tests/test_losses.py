@@ -263,3 +263,16 @@ class Quartic(Loss):
 
 def test_a_loss_that_says_nothing_has_no_bound():
     assert_array_equal(Quartic().variation(np.zeros((4, 2)), np.ones((4, 2)), np.ones(4)), np.full(4, np.inf))
+
+
+@pytest.mark.parametrize("f", [0.2, 0.9, -1.7])
+@pytest.mark.parametrize("loss", [Novelty(0.2), NuHinge(0.2), NuInsensitive(0.2)], ids=lambda loss: type(loss).__name__)
+def test_the_slope_in_the_threshold_is_that_of_the_value(loss, f):
+    y = np.array([1.0])
+
+    def value(theta):
+        Y, at_theta = loss.at(y[None], np.array([theta]))
+        return float(at_theta.value(Y, np.array([[f]]))[0])
+
+    slope = (value(0.5 + 1e-6) - value(0.5 - 1e-6)) / 2e-6
+    assert_allclose(loss.threshold_slope(0.5, np.array([f]), y), slope, rtol=1e-8)

@@ -93,6 +93,13 @@ class Parameters(Registered, BaseEstimator, saved=False):
                 raise named(error, self) from error
             raise
 
+    def _remembered(self, key: Any, make: Callable[[], R]) -> R:
+        """What `make` gives, made when it is first asked for; it is neither saved nor copied."""
+        memo: dict[Any, R] = self.__dict__.setdefault("_memo", {})
+        if key not in memo:
+            memo[key] = make()
+        return memo[key]
+
     def state(self) -> dict[str, Any]:
         """What fitting has added to the parameters, as plain values: numbers, text, arrays, objects of public classes.
 

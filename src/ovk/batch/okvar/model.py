@@ -15,8 +15,7 @@ from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OK
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
-from ovk.batch.okvar.regression import SeriesRegression, make_regression
-from ovk.batch.okvar.seasons import checked_periods
+from ovk.batch.okvar.regression import SeriesRegression, checked_periods, make_regression
 from ovk.batch.okvar.series import TimeSeries, Units, read_series
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
