@@ -14,8 +14,9 @@ block without forgetting: with A = S + c I = L L', w = A^-1 B, U = L^-1 (s Phi)'
 
     e = C^-1 (s Y - s Phi w),    phi_i' w_i = (s Phi w + tril(C, -1) e)_i / s_i.
 
-C and e grow row by row, so the predictions do not depend on the portions in which the rows of a block arrive. A row of weight v adds v phi phi' and v phi y' to the sums:
-s_i has the factor v_i^(1/2), which its own prediction does not depend on.
+C and e grow row by row, so the predictions do not depend on the portions in which the rows of a block arrive. A row of
+weight v adds v phi phi' and v phi y' to the sums: s_i has the factor v_i^(1/2), which its own prediction does not
+depend on.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class DecayingRidge(State):
         n, g = self.count, self.discount
         if n:
             s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
-            # The labels as they were learned, missing ones replaced and wild ones moved, times the roots of the weights.
+            # The labels as they were learned, missing ones replaced, wild ones moved, times the roots of the weights.
             Y = (self.rows[:n] @ self._solved()) + (self.factor[:n, :n] @ self.errors[:n]) / s
             if self.robust < np.inf and np.isinf(self.reach).any():
                 # The first rows of a learner that knows nothing have large residuals.
