@@ -79,4 +79,4 @@ def as_learner(model: Any) -> OnlineLearner:
 
 def has_learned(model: Any) -> bool:
     """Whether a model knows something already, so that it can predict the very first row of a stream."""
-    return any(is_fitted_name(name) for name in vars(model))
+    return any(is_fitted_name(name) for name in getattr(model, "__dict__", {}))
