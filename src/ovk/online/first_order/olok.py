@@ -22,8 +22,7 @@ from ovk.online.first_order.blocks import Block, BlockInputs
 from ovk.online.first_order.certificate import Errors, droppable, leaving, propagate
 from ovk.online.first_order.start import FirstOrderStart
 from ovk.online.first_order.steps import Progress, Steps, refuse_runaway, take_steps
-from ovk.online.first_order.truncation import ByAge, Tolerance, TruncationWarning, as_truncation
-from ovk.online.shared.learner import learns_width
+from ovk.online.first_order.truncation import ByAge, Tolerance, TruncationWarning
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows, checked_rows
 from ovk.schedules import DistanceOverGradients, as_schedule
@@ -47,9 +46,11 @@ class OLOK(FirstOrderStart):
         raises `Diverged` where that is too much for them. By default 1 / sqrt(t), divided by |K(x_t, x_t)| where that
         is above 1; "auto" adapts to inputs and outputs.
     loss : name or loss of `ovk.losses`
-    truncation : None, int, or truncation of `ovk.online`
+    truncation : "auto", None, int, or truncation of `ovk.online`
         Which old support points are dropped: None keeps all, a number keeps that many and holds the step size once the
-        window is full (`Window`), `Tolerance` drops what does not matter.
+        window is full (`Window`), `Tolerance` drops what does not matter. "auto" keeps the last 4096 if the width of
+        the kernel is to be learned (and there is no `init`), so that ``OLOK()`` learns for ever in bounded memory, else
+        all, the algorithm of the paper.
     average : bool
         Predict with the mean of all iterates instead of the last one.
     discount : float in (0, 1]
@@ -117,7 +118,7 @@ class OLOK(FirstOrderStart):
         alpha: float = 1e-3,
         schedule: Any = None,
         loss: Any = "squared",
-        truncation: Any = None,
+        truncation: Any = "auto",
         *,
         average: bool = False,
         discount: float = 1.0,
@@ -224,7 +225,7 @@ class OLOK(FirstOrderStart):
             schedule.step(0.0, 1.0, 1.0)
         if self._warm_up_rows() and self.init is not None:
             raise ValueError("warm_up must be 0 with init, which is a function in the units of the user")
-        truncation = as_truncation(self.truncation)
+        truncation = self._truncation()
         if isinstance(truncation, ByAge):
             truncation.size(np.array([1]), self._first_rate(), alpha)
         elif isinstance(truncation, Tolerance):
@@ -248,7 +249,7 @@ class OLOK(FirstOrderStart):
             )
 
     def _default_warm_up(self) -> int:
-        return super()._default_warm_up() if self.init is None and learns_width(self.kernel) else 0
+        return super()._default_warm_up() if self._of_the_data() else 0
 
     def _scales_outputs(self) -> bool:
         loss = as_loss(self.loss)
@@ -304,7 +305,7 @@ class OLOK(FirstOrderStart):
 
     def _check_memory(self, n: int) -> None:
         most = check_int(self.max_support, "max_support")
-        if as_truncation(self.truncation) is None and len(self.support_) + n > most:
+        if self._truncation() is None and len(self.support_) + n > most:
             need = self.memory_needed(len(self.support_) + n)
             raise ValueError(
                 f"without truncation these {n} rows make {len(self.support_) + n} support points "
@@ -380,7 +381,7 @@ class OLOK(FirstOrderStart):
             self.truncation_error_ = np.inf
             return
         self.truncation_error_, self.progress_.threshold_error = after
-        truncation = self.truncation
+        truncation = self._truncation()
         if isinstance(truncation, Tolerance) and before.f <= truncation.tol < self.truncation_error_:
             warnings.warn(
                 f"after {t} steps the bound on the cost of dropping support points is "
@@ -412,7 +413,7 @@ class OLOK(FirstOrderStart):
         self._truncate()
 
     def _truncate(self) -> None:
-        truncation = as_truncation(self.truncation)
+        truncation = self._truncation()
         support, kappa = self.support_, self.kappa2_**0.5
         if truncation is None or self._rows % self.block_size_:
             return
@@ -439,13 +440,13 @@ class OLOK(FirstOrderStart):
 
     def _clock(self, times: Times) -> Times:
         """At which steps the schedule is read: a window can hold the step size."""
-        truncation = as_truncation(self.truncation)
+        truncation = self._truncation()
         return times if truncation is None else truncation.clock(times)
 
     def _window(self, times: Times) -> tuple[Times | None, Array | None]:
         """The newest step that is dropped before the first row and after each row, (b + 1,), or None; and which rows
         of the block each row sees, None for all before it."""
-        truncation = as_truncation(self.truncation)
+        truncation = self._truncation()
         if not isinstance(truncation, ByAge):
             return None, None
         last = np.concatenate([[self.t_], times])

@@ -20,8 +20,8 @@ from ovk.losses import Loss, as_loss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.certificate import Errors, propagate_row
 from ovk.online.first_order.steps import FACTOR, Progress
-from ovk.online.first_order.truncation import ByAge, Truncation, Window, as_truncation
-from ovk.online.shared.learner import StreamRegressor
+from ovk.online.first_order.truncation import LAST, ByAge, Truncation, Window, as_truncation
+from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows
 from ovk.operators import OutputOperator
@@ -67,6 +67,8 @@ class RowPlan:
 class SingleRows(StreamRegressor, saved=False):
     """A first-order learner that takes single rows one by one."""
 
+    kernel: Any
+    init: Any
     alpha: float
     discount: float
     average: bool
@@ -84,6 +86,15 @@ class SingleRows(StreamRegressor, saved=False):
     cumulative_loss_: float
     cumulative_risk_: float
     truncation_error_: float
+
+    def _of_the_data(self) -> bool:
+        """Whether the user leaves to the data what the learner works with: the algorithm is not that of the paper."""
+        return self.init is None and learns_width(self.kernel)
+
+    def _truncation(self) -> Truncation | None:
+        if isinstance(self.truncation, str) and self.truncation == "auto":
+            return Window(LAST) if self._of_the_data() else None
+        return as_truncation(self.truncation)
 
     @abstractmethod
     def _check_memory(self, n: int) -> None:
@@ -103,7 +114,7 @@ class SingleRows(StreamRegressor, saved=False):
 
     def _row_plan(self) -> tuple[int, RowPlan] | None:
         d = self.support_.A.shape[2]
-        plan = RowPlan(as_loss(self.loss), as_schedule(self.schedule), as_truncation(self.truncation), self.kernel_, d)
+        plan = RowPlan(as_loss(self.loss), as_schedule(self.schedule), self._truncation(), self.kernel_, d)
         adaptive = isinstance(plan.schedule, DistanceOverGradients)
         aged = isinstance(plan.truncation, ByAge) and not isinstance(plan.truncation, Window)
         learned_too = self.average or plan.loss.unsupervised or isinstance(plan.loss, ThresholdLoss)
