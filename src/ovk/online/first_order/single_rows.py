@@ -20,8 +20,8 @@ from ovk.losses import Loss, as_loss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.certificate import Errors, propagate_row
 from ovk.online.first_order.steps import FACTOR, Progress
-from ovk.online.first_order.truncation import LAST, ByAge, Truncation, Window, as_truncation
-from ovk.online.shared.learner import StreamRegressor, learns_width
+from ovk.online.first_order.truncation import ByAge, Truncation, Window
+from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows
 from ovk.operators import OutputOperator
@@ -87,14 +87,9 @@ class SingleRows(StreamRegressor, saved=False):
     cumulative_risk_: float
     truncation_error_: float
 
-    def _of_the_data(self) -> bool:
-        """Whether the user leaves to the data what the learner works with: the algorithm is not that of the paper."""
-        return self.init is None and learns_width(self.kernel)
-
+    @abstractmethod
     def _truncation(self) -> Truncation | None:
-        if isinstance(self.truncation, str) and self.truncation == "auto":
-            return Window(LAST) if self._of_the_data() else None
-        return as_truncation(self.truncation)
+        """Which points are dropped; None keeps all."""
 
     @abstractmethod
     def _check_memory(self, n: int) -> None:
