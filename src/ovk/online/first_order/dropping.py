@@ -62,7 +62,7 @@ class Dropping(FirstOrderStart, saved=False):
             self.truncation_error_ = np.inf
             return
         self.truncation_error_, self.progress_.threshold_error = after
-        truncation = self._truncation()
+        truncation = self.truncation
         if isinstance(truncation, Tolerance) and before.f <= truncation.tol < self.truncation_error_:
             warnings.warn(
                 f"after {t} steps the bound on the cost of dropping support points is "

@@ -154,10 +154,11 @@ class SingleRows(StreamRegressor, saved=False):
             # The block engine says what is wrong.
             return self._after_row_in_block(X, y)
 
-        kappa, dropped, leaving, times = self.kappa2_**0.5, 0.0, 0, self.support_.time
+        kappa, dropped, leaving = self.kappa2_**0.5, 0.0, 0
         if window is not None:
+            _, A, times = self.support_.arrays
             while leaving < len(times) and times[leaving] <= t - window.s:
-                old = self.support_.A[leaving, 0]
+                old = A[leaving, 0]
                 dropped += kappa * rho * sqrt(float(old.dot(old)))
                 leaving += 1
 
