@@ -74,6 +74,16 @@ def test_gradient_is_the_derivative(name):
 
 
 @each_loss
+def test_a_single_row_is_one_of_many(name):
+    loss = LOSSES[name]
+    Y, F = points(loss, 40, np.random.default_rng(0))
+    for y, f, value, gradient in zip(Y, F, loss.value(Y, F), loss.gradient(Y, F), strict=True):
+        own, slope = loss.of_row(y, f)
+        assert_allclose(own, value, rtol=1e-12, atol=1e-14)
+        assert_allclose(slope, gradient, rtol=1e-12)
+
+
+@each_loss
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(seeds)
 def test_convex_with_a_subgradient(name, seed):

@@ -128,7 +128,7 @@ def test_the_untruncated_learner_says_what_it_needs():
     model.partial_fit(X[60:100], Y[60:100])
     with pytest.raises(ValueError, match="give truncation=Tolerance"):
         model.partial_fit(X[:1], Y[:1])
-    new = OLOK(max_support=10, warm_up=0)
+    new = OLOK(truncation=None, max_support=10, warm_up=0)
     with pytest.raises(ValueError, match="150 support points"):
         new.partial_fit(X, Y)
     assert set(vars(new)) == set(vars(OLOK()))

@@ -47,6 +47,10 @@ class Logistic(MarginLoss):
         # 1 / (1 + exp(yf)) without overflow
         return -labels * 0.5 * (1.0 - np.tanh(0.5 * labels * F))
 
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        margin = y * f
+        return float(np.add.reduce(np.logaddexp(0.0, -margin))), -0.5 * y * (1.0 - np.tanh(0.5 * margin))
+
 
 class Hinge(MarginLoss):
     """max(0, 1 - y f), labels -1 and 1: the loss of support vector machines.
@@ -70,5 +74,9 @@ class Hinge(MarginLoss):
         labels = np.nan_to_num(Y)
         return np.where(labels * F < self.margin, -labels, 0.0)
 
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        lacking = np.maximum(self.margin - y * f, 0.0)
+        return float(np.add.reduce(lacking)), np.where(lacking > 0.0, -y, 0.0)
+
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return change_at_kinks(np.abs(self.margin - np.nan_to_num(Y) * F), Y, radius)
+        return change_at_kinks(np.abs(self.margin - Y * F), Y, radius)

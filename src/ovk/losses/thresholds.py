@@ -118,6 +118,10 @@ class NuHinge(ThresholdLoss, Hinge):
         values: Array = super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1)
         return values
 
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        value, gradient = super().of_row(y, f)
+        return value - self._nu() * float(np.sum(np.broadcast_to(self.margin, y.shape))), gradient
+
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         seen = ~np.isnan(y)
         return float((((np.nan_to_num(y) * f < theta) - self._nu()) * seen).sum())
