@@ -10,9 +10,9 @@ import ovk as library
 from brokers import NAMES, NATSServer, csv_file, csv_messages, json_messages, table
 from kafka_mock import Killed, Mock
 from ovk.cli import main
-from ovk.sessions import Settings, learn, learn_partitions
+from ovk.sessions import Settings, learn, learn_partitions, merge_sessions
 from ovk.streams import Batch, BrokerError, Gap, open_broker, open_partitions, open_records
-from processes import PATIENCE, PausedRun, ovk
+from processes import PATIENCE, PausedRun, ovk, wait_until
 
 pytest.importorskip("confluent_kafka")
 
@@ -111,19 +111,25 @@ def test_a_run_that_is_killed_ends_in_the_same_bytes(address, whole, tmp_path, k
     assert contents(tmp_path) == whole
 
 
-def test_killed_processes_change_no_byte(address, whole, tmp_path):
-    stream = [address, "--targets", "a,b", *WARM_UP, "--resume", tmp_path / "m.ovk"]
-    stream += ["--predictions", tmp_path / "parts"]
+def test_killed_processes_change_no_byte(address, tmp_path):
+    def stream(folder):
+        folder = tmp_path / folder
+        places = ["--resume", folder / "m.ovk", "--predictions", folder / "parts"]
+        return ["stream", address, "--targets", "a,b", *WARM_UP, *places]
+
+    for name in ("undisturbed", "killed"):
+        (tmp_path / name).mkdir()
+    assert run(*stream("undisturbed")) == 0
     # While manifests are written, between predictions and the model, and behind the first checkpoint.
     for renames in (2, 6, 8):
-        with PausedRun(tmp_path / f"signs{renames}", [renames], "stream", *stream) as process:
+        with PausedRun(tmp_path / f"signs{renames}", [renames], *stream("killed")) as process:
             process.wait(renames)
             process.kill()
-    process = ovk("stream", *stream)
+    process = ovk(*stream("killed"))
     text, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert "all 4 partitions, merged" in text
-    assert contents(tmp_path) == whole
+    assert contents(tmp_path / "killed") == contents(tmp_path / "undisturbed")
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))][1:])
@@ -220,6 +226,40 @@ def test_what_cannot_be_merged_is_learned_partition_by_partition(address, tmp_pa
         assert contents(tmp_path / "parts" / f"partition-{name}") == contents(folder / "parts")
 
 
+def rows_in(*files):
+    return sum(library.load(file).offset for file in files if file.exists())
+
+
+def test_partitions_are_followed_until_a_signal(mock, tmp_path):
+    """Whichever partition rows come to; one that has too few for a learner of its own keeps nobody waiting."""
+    first = [rows[:n] for rows, n in zip(ROWS, (200, 5, 200), strict=True)]
+    topics = {"merged": ("m.ovk",), "olok": tuple(f"m-{name}.ovk" for name in "012")}
+    processes = {}
+    for model, names in topics.items():
+        (tmp_path / model).mkdir()
+        for partition, rows in enumerate(first):
+            mock.publish(model, json_messages(rows, 20), partition)
+        stream = [f"kafka://{mock.hosts}/{model}", "--targets", "a,b", *WARM_UP, "--follow"]
+        stream += ["--resume", tmp_path / model / "m.ovk", *(["--model", model] if model == "olok" else [])]
+        files = [tmp_path / model / name for name in names]
+        processes[model] = ovk("stream", *stream), files
+    try:
+        for model, (process, files) in processes.items():
+            expected = sum(map(len, first)) - (5 if model == "olok" else 0)
+            wait_until(lambda files=files, n=expected: rows_in(*files) == n, f"rows of {model}", process)
+            mock.publish(model, json_messages(ROWS[1][5:] + 1.0, 20), 1)
+            if model == "olok":
+                mock.publish(model, json_messages(table(100, seed=8), 20), 1)
+            more = len(ROWS[1]) - 5 if model == "merged" else len(ROWS[1]) + 100
+            wait_until(lambda files=files, n=expected + more: rows_in(*files) == n, f"more rows of {model}", process)
+    finally:
+        for process, _ in processes.values():
+            process.terminate()
+        ends = [process.communicate(timeout=PATIENCE)[1] for process, _ in processes.values()]
+    assert [process.returncode for process, _ in processes.values()] == [143, 143], ends
+    assert "430 rows are safe" in ends[0]
+
+
 def test_the_command_says_which_model_answers(address, tmp_path, capsys):
     stream = ["stream", address, "--targets", "a,b", *WARM_UP]
     assert run(*stream, "--save", tmp_path / "m.ovk", "--report", tmp_path / "m.html") == 0
@@ -247,7 +287,7 @@ def test_wrong_calls(address, tmp_path, capsys):
     assert run("stream", address, "--continue-with", model) == 2
     assert "has 4 partitions: begin them with --like" in capsys.readouterr().err
     assert run("stream", f"{address}?partition=0", "--resume", model) == 3
-    assert "was learning 'warm-up', 'kafka rows[0]'" in capsys.readouterr().err
+    assert "was learning 'kafka rows[0]', 'kafka rows[1]'" in capsys.readouterr().err
     assert run("stream", address, "--targets", "a,b", "--predictions", "-") == 3
     assert "cannot be printed as one table" in capsys.readouterr().err
     with pytest.raises(BrokerError, match="4 partitions, which have no common order"):
@@ -267,6 +307,16 @@ def test_a_model_that_learned_other_rows_is_no_longer_that_of_its_partitions(add
     with open_records(csv_file(tmp_path / "t.csv", ROWS[0])) as records:
         session = learn(records, None, continue_with=tmp_path / "m.ovk")
     assert (session.evaluator.model.t_, session.partitions) == (sum(SIZES) + 500, {})
+
+
+def test_partitions_that_begin_like_a_model_add_to_it(address, tmp_path):
+    with open_records(csv_file(tmp_path / "t.csv", table(300, seed=1))) as records:
+        other = learn(records, settings())
+    with open_partitions(address) as partitions:
+        session = learn_partitions(partitions, None, like=other, save_to=tmp_path / "m.ovk")
+    assert session.evaluator.model.t_ == sum(SIZES)
+    assert merge_sessions([other, session]).evaluator.model.t_ == sum(SIZES) + 300
+    assert learned(address, tmp_path).offset == sum(SIZES)
 
 
 def test_lags_look_back_in_their_own_partition(address, tmp_path):

@@ -18,14 +18,15 @@ from ovk.cli.options import (
     Format,
     Horizon,
     Json,
+    Lags,
     MaxBad,
     Source,
     Targets,
     Time,
     WarnBad,
+    asked_settings,
     check_kernel,
     listed,
-    whole_numbers,
 )
 from ovk.cli.output import err, out, print_json
 from ovk.cli.progress import ProgressDisplay
@@ -46,8 +47,8 @@ def command(
     file: Source,
     targets: Targets = "",
     features: Features = None,
-    time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
-    lags: Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")] = "",
+    time_columns: Time = "",
+    lags: Lags = "",
     model: Annotated[str, typer.Option(help=f"{_MODELS}.")] = "auto",
     kernel: Annotated[str, typer.Option(help="gaussian, laplacian, matern or linear.")] = "gaussian",
     coupling: Annotated[
@@ -108,21 +109,9 @@ def command(
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
     check_kernel(kernel, coupling)
-    asked = Settings(
-        targets=listed(targets),
-        features=None if features is None else listed(features),
-        time=listed(time_columns),
-        lags=whole_numbers(lags, "--lags") if lags else [],
-        model=model,
-        kernel=kernel,
-        coupling=coupling,
-        warm_up=warm_up,
-        block=block,
-        every=checkpoint,
-        max_bad=max_bad,
-        horizon=horizon,
-        classify=classify,
-    )
+    options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
+    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
         raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
@@ -138,7 +127,7 @@ def command(
                     known = _model_to_resume(resume, records)
                     settings = _settings_to_start_with(asked, context, known, continue_with, like)
                 with ProgressDisplay(records) as display:
-                    options: dict[str, Any] = {"save_to": place, "resume": resume, "like": like, "parquet": parquet}
+                    options = {"save_to": place, "resume": resume, "like": like, "parquet": parquet}
                     options |= {"predictions": predictions or None, "watch": display.show, "stop": stop}
                     found: Session | dict[str, Session]
                     if isinstance(records, Partitions):

@@ -98,7 +98,8 @@ def learn(
             session = load_session(place)
             check_settings(session, settings, place)
             if session.partitions and continue_with is None:
-                raise ValueError(f"{place} was learning {quoted(session.partitions)}: give the topic of all of them")
+                streams = [name for name, one in session.partitions.items() if one.position is not None]
+                raise ValueError(f"{place} was learning {quoted(streams)}: give the topic of all of them")
             if continue_with is not None:
                 run = Run([session.continue_with(records)], sink)
             else:

@@ -91,9 +91,9 @@ def learn_partitions(
             check_settings(known, settings, resume)
             warm_up, learnings = _resumed(partitions, known, str(resume))
         elif like is not None:
-            (begun,) = beginning(next(iter(partitions)), settings, like)
-            assert begun is not None
-            warm_up, learnings = None, [begun, *(start_like(one, begun.session)[1] for one in list(partitions)[1:])]
+            other = like if isinstance(like, Session) else load_session(like)
+            check_settings(other, settings, "the session to begin like")
+            warm_up, learnings = None, [_like(records, other) for records in partitions]
         elif settings is None or not mergeable(settings):
             return _learn_apart(parts, settings, sink, resume, place, watch, stop)
         else:
@@ -156,11 +156,17 @@ def start_together(partitions: Partitions, settings: Settings) -> tuple[Session,
             f"{partitions.label} has {len(partitions)} partitions and {len(warm_up.evaluator.features)} inputs, too "
             "many for a learner that can be merged: for one learner a partition, give --model olok (model='olok')"
         )
-    learnings = [start_like(records, warm_up)[1] for records in partitions]
+    learnings = [_like(records, warm_up) for records in partitions]
     for learning, preparation in zip(learnings, own, strict=True):
         learning.session.preparation = preparation
-        learning.mark()
     return warm_up, learnings
+
+
+def _like(records: BrokerRecords, other: Session) -> Learning:
+    """A partition that begins like another session, where it is read next: it can be saved before it has learned."""
+    learning = start_like(records, other)[1]
+    learning.mark()
+    return learning
 
 
 def _shares(partitions: Partitions, warm_up: int) -> list[int]:
@@ -222,15 +228,13 @@ def _late(records: BrokerRecords, first: Session) -> Learning:
     """A partition that was not there when the others began."""
     if records.broker.origin is not None:
         records.resume_at(0, 0, "", {**records.position(), "message": records.broker.origin})
-    learning = start_like(records, first)[1]
-    learning.mark()
-    return learning
+    return _like(records, first)
 
 
 def _merged(warm_up: Session | None, sessions: dict[str, Session]) -> Session:
     """The session of all rows, which holds those of the partitions."""
     every = [session for session in [warm_up, *sessions.values()] if session is not None and session.evaluator.n_rows]
-    whole = merge_sessions(every)
+    whole = merge_sessions(every or list(sessions.values())[:1])
     return replace(
         whole,
         offset=sum(session.offset for session in sessions.values()),

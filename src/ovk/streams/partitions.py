@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 from urllib.parse import quote
 
-from ovk.streams.brokers import IDS, Broker, BrokerRecords
+from ovk.streams.brokers import Broker, BrokerRecords
 from ovk.streams.credentials import Address, BrokerError, credentials
 
 #: Seconds that a broker may be away before we give up.
@@ -55,17 +55,18 @@ class Partitions:
         self.close()
 
 
-def open_broker(
-    address: str,
-    *,
-    form: str | None = None,
-    columns: Sequence[str] | None = None,
-    id_column: str | None = None,
-    id_memory: int = IDS,
-    follow: bool = False,
-    accept_gap: bool = False,
-    patience: float = PATIENCE,
-) -> BrokerRecords:
+class BrokerOptions(TypedDict, total=False):
+    """How a stream is read; see `open_broker`."""
+
+    form: str | None
+    columns: Sequence[str] | None
+    id_column: str | None
+    id_memory: int
+    follow: bool
+    accept_gap: bool
+
+
+def open_broker(address: str, *, patience: float = PATIENCE, **options: Unpack[BrokerOptions]) -> BrokerRecords:
     """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
 
     Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
@@ -93,16 +94,7 @@ def open_broker(
     ...     print(error)
     there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
     """
-    partitions = open_partitions(
-        address,
-        form=form,
-        columns=columns,
-        id_column=id_column,
-        id_memory=id_memory,
-        follow=follow,
-        accept_gap=accept_gap,
-        patience=patience,
-    )
+    partitions = open_partitions(address, patience=patience, **options)
     if len(partitions) == 1:
         return next(iter(partitions))
     partitions.close()
@@ -113,7 +105,7 @@ def open_broker(
     )
 
 
-def open_partitions(address: str, *, patience: float = PATIENCE, **options: Any) -> Partitions:
+def open_partitions(address: str, *, patience: float = PATIENCE, **options: Unpack[BrokerOptions]) -> Partitions:
     """Open all partitions of a Kafka topic, or those that the address names, or several subjects of a NATS stream.
 
     Parameters
@@ -158,7 +150,7 @@ def _broker(where: Address, part: str, patience: float) -> Broker:
     return KafkaPartition(where, credentials(), patience, part)
 
 
-def _records(broker: Broker, options: dict[str, Any]) -> BrokerRecords:
+def _records(broker: Broker, options: BrokerOptions) -> BrokerRecords:
     try:
         return BrokerRecords(broker, **options)
     except BaseException:
