@@ -130,10 +130,12 @@ class KafkaPartition(Broker):
                     offset = message.offset()
                     assert offset is not None
                     found.append(Message(offset, message.value() or b""))
+                    self._at_end = False
                 elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
                     self._at = None
                     raise self._gap(place)
                 elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                    # Said once, perhaps together with the last messages.
                     self._at_end = True
                 elif error.fatal():
                     raise BrokerError(f"{self.label} cannot be read on: {error}")
@@ -142,7 +144,6 @@ class KafkaPartition(Broker):
                     self._give_up(until, error)
             if found:
                 self._at = found[-1].place + 1
-                self._at_end = False
                 return found
             if self._at_end:
                 return []
