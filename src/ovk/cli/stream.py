@@ -115,6 +115,7 @@ def command(
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
         raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
+    settings = None if is_address(file) else _settings_to_start_with(asked, context, resume, continue_with, like)
     start = time.perf_counter()
     place = save or resume or continue_with
     with StopSignals() as stop:
@@ -122,10 +123,12 @@ def command(
             broker: dict[str, Any] = {"follow": follow, "id_column": id_column or None, "id_memory": id_memory}
             broker |= {"columns": listed(columns) or None, "accept_gap": accept_gap}
             with blaming(Exit.DATA), _opened(file, form or None, broker, context) as records:
-                # Held, since a line that is interrupted while it is printed is printed again with the next.
-                with stop.held():
-                    known = _model_to_resume(resume, records)
-                    settings = _settings_to_start_with(asked, context, known, continue_with, like)
+                if is_address(file):
+                    # Which model goes on depends on the partitions. Held: a line that is interrupted while it is
+                    # printed is printed again with the next.
+                    with stop.held():
+                        known = _model_to_resume(resume, records)
+                        settings = _settings_to_start_with(asked, context, known, continue_with, like)
                 with ProgressDisplay(records) as display:
                     options = {"save_to": place, "resume": resume, "like": like, "parquet": parquet}
                     options |= {"predictions": predictions or None, "watch": display.show, "stop": stop}

@@ -9,12 +9,10 @@ from typing import Any
 
 from ovk.streams.credentials import Address, credentials
 from ovk.streams.jetstream import JetStreamPublisher
+from ovk.streams.partitions import PATIENCE
 
 #: Rows of a message; messages begin behind multiples of it.
 ROWS = 256
-
-#: Seconds that the server may be away.
-PATIENCE = 300.0
 
 
 class PrintedPredictions:
