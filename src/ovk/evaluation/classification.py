@@ -11,7 +11,7 @@ from ovk._params import check_int
 from ovk._types import Labels, Mask
 from ovk.evaluation.class_evaluator import ClassEvaluator
 from ovk.evaluation.class_scores import ClassificationResult
-from ovk.evaluation.delayed import waiting_rows
+from ovk.evaluation.late import waiting_rows
 
 
 def progressive_classes(

@@ -67,6 +67,7 @@ class ProgressiveResult:
     support_rows, support_sizes : number of support points after so many rows, at the end of each chunk in which a
         checkpoint fell; None for models without `support_`
     intervals : `IntervalResult` with coverage and widths, None if no intervals were asked for
+    delay : how much later outputs came, such as "50 rows"; "" where they came at once
     drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did
 
     Examples
@@ -98,6 +99,7 @@ class ProgressiveResult:
     support_sizes: npt.NDArray[np.int64] | None
     intervals: IntervalResult | None = None
     drift: DriftResult | None = None
+    delay: str = ""
 
     @property
     def mse(self) -> Array:
@@ -153,6 +155,8 @@ class ProgressiveResult:
         yield f"{tested:,} rows predicted, then learned, in {self.seconds:.2f} s ({self.rows_per_second:,.0f} a second)"
         if self.untested:
             yield f"{self.untested:,} rows before them learned, not tested"
+        if self.delay:
+            yield f"labels {self.delay} late"
         if self.n_skipped:
             yield f"{self.n_skipped:,} rows not learned"
         if self.support_sizes is not None and len(self.support_sizes):
