@@ -27,6 +27,8 @@ from ovk.evaluation import (
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
 
+METHODS = [ACI(0.8, window=20), ConformalPID(0.8), StronglyAdaptive(0.8), RollingConformal(0.8)]
+
 
 def rows(n=400, k=3):
     rng = np.random.default_rng(0)
@@ -139,9 +141,7 @@ def test_a_model_that_knows_something_is_tested_from_the_first_row():
     assert progressive(model, X, X[:, 0], delay=5, progress=False).untested == 0
 
 
-@pytest.mark.parametrize(
-    "method", [ACI(0.8, window=20), ConformalPID(0.8), StronglyAdaptive(0.8), RollingConformal(0.8)]
-)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
 def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, region):
     X, delay = rows(90)[0], 7
@@ -172,9 +172,7 @@ def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, reg
     assert_array_equal(result.intervals.tested[-1], counts)
 
 
-@pytest.mark.parametrize(
-    "method", [ACI(0.8, window=20), ConformalPID(0.8), StronglyAdaptive(0.8), RollingConformal(0.8)]
-)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
 @pytest.mark.parametrize("d", [1, 3])
 def test_regions_and_learn_in_turn_are_regions_then_learn(method, region, d):

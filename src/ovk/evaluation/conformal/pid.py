@@ -174,8 +174,8 @@ class ConformalPID(Conformal):
     def _learn_late(self, regions: Regions, Y: Any) -> Regions:
         if self.season is not None:
             raise ValueError(
-                f"season must be None where labels come late, got {self.season}: the next score to come is then not that "
-                "of the next row"
+                f"season must be None where labels come late, got {self.season}: the next score to come is not that of "
+                "the next row"
             )
         return super()._learn_late(regions, Y)
 
