@@ -105,13 +105,13 @@ def progressive(
     -------------------  ---------  ----------  ------------
     y0                       5.252       208.1         105.2
     y1                      0.3911       3.739         1.903
-    all outputs              2.822       105.9         53.57
+    relative to running mean ...
     <BLANKLINE>
     mean absolute error       OLOK  last value  running mean
     -------------------  ---------  ----------  ------------
     y0                        1.35       11.47         8.239
     y1                      0.4388       1.396         1.087
-    all outputs             0.8944       6.432         4.663
+    relative to running mean ...
     """
     if keep not in ("predictions", "all", "none"):
         raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")

@@ -50,9 +50,11 @@ class Regions(State):
     def __repr__(self) -> str:
         n, d = self.predictions.shape
         sizes = f"{n:,} row{'s' * (n != 1)} of {d:,} output{'s' * (d != 1)}"
-        ends = np.hstack([unnamed(self.lower)[:1], unnamed(self.upper)[:1]]).reshape(-1, d)
-        first = [f"[{low:.4g}, {high:.4g}]" for low, high in ends.T[:3]]
-        return f"Regions({sizes}" + (f"; first: {', '.join(first)}" if n else "") + (", ...)" if n and d > 3 else ")")
+        if n == 0:
+            return f"Regions({sizes})"
+        ends = zip(unnamed(self.lower)[0, :3], unnamed(self.upper)[0, :3], strict=True)
+        first = [f"[{low:.4g}, {high:.4g}]" for low, high in ends] + ["..."] * (d > 3)
+        return f"Regions({sizes}; first: {', '.join(first)})"
 
     def chosen(self, rows: Any) -> Regions:
         """The regions of these rows, without names."""

@@ -153,3 +153,13 @@ def test_a_wild_label_among_the_first_rows(row, label):
     wild[row] = label
     Z = AutoStream().predict_then_learn(X, wild)
     assert np.mean((Z - Y[:, 0])[200:] ** 2) < 0.2 * np.var(Y[:, 0])
+
+
+def test_intervals_are_to_be_had_elsewhere():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = AutoStream().partial_fit(X, X[:, 0])
+    assert not hasattr(model, "predict_interval")
+    with pytest.raises(AttributeError, match=r"use WithIntervals\(AutoStream\(\), 0.9\)"):
+        model.predict_interval(X)
+    with pytest.raises(ValueError, match=r"return_std must be False.*use WithIntervals\(AutoStream\(\), 0.9\)"):
+        model.predict(X, return_std=True)
