@@ -249,7 +249,7 @@ def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
     y, labels = np.sin(X[:, 0]), np.where(X[:, 0] > 0, "up", "down")
     time = np.sort(np.random.default_rng(2).integers(0, 90, 60))  # several rows at once, and gaps
     expected, model, guesses = np.full(60, np.nan), PKAWV(Gaussian(1.0)), []
-    classifier, known = SGDClassifier(random_state=0), 0
+    classifier, known, last = SGDClassifier(random_state=0), 0, []
     for t in range(60):
         while known < t and time[known] + delay <= time[t]:
             own = slice(known, known + 1)
@@ -258,13 +258,18 @@ def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
             known += 1
         if known:
             expected[t] = model.predict(X[t : t + 1])[0]
-        guesses.append(classifier.predict(X[t : t + 1])[0] if known else "down")
+        guesses.append(classifier.predict(X[t : t + 1])[0] if known else None)
+        last.append(labels[known - 1] if known else None)
     clock = np.datetime64("2026-01-01") + time.astype("timedelta64[h]") if dates else time
     late = timedelta(hours=delay) if dates else delay
     found = progressive(PKAWV(Gaussian(1.0)), X, y, delay=late, time=clock, chunk_size=17, progress=False)
     assert_allclose(found.predictions, expected, atol=1e-10)
     result = progressive_classes(SGDClassifier(random_state=0), X, labels, delay=late, time=clock, chunk_size=17)
-    assert_array_equal(result.predictions, guesses)
+    assert result.predictions.tolist() == guesses
+    # Rows before the first label are not counted, and the baselines wait like the model.
+    counted = [t for t in range(60) if guesses[t] is not None]
+    assert result.model.confusion.sum() == len(counted) < 60
+    assert result.baselines[0].accuracy == np.mean([last[t] == labels[t] for t in counted])
 
 
 def test_clocks_that_are_refused():

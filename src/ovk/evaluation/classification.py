@@ -40,7 +40,7 @@ def progressive_classes(
     chunk_size : rows at a time
     untested : the first rows, which are learned but not counted
     delay, time : how much later labels come, in rows or by the clock, as in `progressive`. With a delay rows are
-        predicted and learned one at a time
+        predicted and learned one at a time, baselines wait as well, and rows before the first label are not tested
     sample_weight : (n,) >= 0, for `OLOKClassifier` and `PKAWVClassifier`
         What the loss of each row is multiplied by where the model learns it. Scores count rows alike.
 

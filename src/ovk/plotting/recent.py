@@ -79,8 +79,8 @@ class RecentDisplay(Display):
             raise ValueError(f"output must be a name or a number of {', '.join(result.outputs)}, got {output!r}")
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
-        shown = (A[-rows:, q] for A in (outcomes, found.regions.predictions, found.regions.width / 2.0))
-        display = cls(*shown, result.outputs[q], level=found.target)
+        y, f, width = (A[-rows:, q] for A in (outcomes, found.regions.predictions, found.regions.width))
+        display = cls(y, f, width / 2.0, result.outputs[q], level=found.target)
         return display.plot(ax) if plot else display
 
     @classmethod
