@@ -219,6 +219,8 @@ def test_intervals_around_a_model_that_knows_something():
 def test_late_labels_with_intervals_are_saved_whole(tmp_path):
     X = rows(40)[0]
     learner = DelayedLabels(WithIntervals(PKAWV(Gaussian(1.0)), 0.8), max_pending=12)
+    with pytest.raises(TypeError, match=r"got DelayedLabels: .* there is DelayedLabels\(WithIntervals\(model\)\)"):
+        WithIntervals(DelayedLabels(PKAWV())).partial_fit(X, X[:, 0])
     with pytest.raises(TypeError, match=r"use DelayedLabels\(WithIntervals\(model, 0.9\)\)"):
         DelayedLabels(PKAWV()).predict_regions(X)
     regions, tickets = learner.predict_regions(X[:10])

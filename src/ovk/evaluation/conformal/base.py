@@ -164,7 +164,7 @@ class Conformal(Transactional, Parameters, ABC):
 
         Returns
         -------
-        The regions, with `covered`; what was not predicted is not scored
+        The regions, with `covered`
         """
         with self._transaction() as work:
             return work._learn_late(regions, Y)
