@@ -141,8 +141,8 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
     Parameters
     ----------
     model : online learner with `partial_fit` and `predict`; a new copy of it learns
-        Start with `AutoStream`, which needs no settings and takes inputs and outputs in any units. Another learner
-        wants a kernel with a length scale, and standardised targets.
+        Start with `AutoStream`, which needs no settings and takes inputs and targets in any units. A learner with a
+        kernel of your own wants both standardised.
 
     Attributes
     ----------
