@@ -135,6 +135,15 @@ def test_baselines_wait_like_the_model_and_rows_before_the_first_label_are_not_t
         progressive(PKAWV(Gaussian(1.0)), X[:5], Y[:5], delay=5, progress=False)
 
 
+def test_late_labels_with_gaps_are_left_to_learners_that_take_them():
+    X = rows(40)[0]
+    y = np.where(np.arange(40) % 4, X[:, 0], np.nan)
+    found = progressive(SGDRegressor(random_state=0), X, y, delay=3, progress=False)
+    assert found.n_skipped == 9  # of the 36 labels that came
+    assert found.untested == 5  # the very first label is one of them
+    assert np.isfinite(found.mse).all()
+
+
 def test_a_model_that_knows_something_is_tested_from_the_first_row():
     X = rows(40)[0]
     model = PKAWV(Gaussian(1.0)).fit(X, X[:, 0])

@@ -158,14 +158,12 @@ class Evaluator(State, Registered):
         The labels of the `waiting` last rows, as in `LabelQueue`, have not come when a row is predicted.
         """
         d = len(first.targets)
-        learners: list[tuple[str, OnlineLearner]] = [
-            (type(model).__name__, as_learner(model)),
-            *((baseline.name, baseline) for baseline in baselines),
-        ]
+        learners: list[OnlineLearner] = [as_learner(model), *baselines]
         if not isinstance(waiting, int) or waiting:
-            late = [model, *map(LateBaseline, baselines)]
-            learners = [(name, LearnsLate(one, waiting)) for (name, _), one in zip(learners, late, strict=True)]
-        contestants = [Contestant.start(name, learner, d) for name, learner in learners]
+            late = LearnsLate(model, waiting, gaps=isinstance(model, OnlineLearner))
+            learners = [late, *(LearnsLate(LateBaseline(baseline), waiting) for baseline in baselines)]
+        names = [type(model).__name__, *(baseline.name for baseline in baselines)]
+        contestants = [Contestant.start(name, one, d) for name, one in zip(names, learners, strict=True)]
         return cls(
             contestant=contestants[0],
             baselines=contestants[1:],
@@ -299,7 +297,7 @@ class Evaluator(State, Registered):
             rows.append(self.n_rows)
             support += self._support_now()
         learner = self.contestant.learner
-        unlearned = learner.n_skipped if isinstance(learner, RowByRow) else 0
+        unlearned = learner.n_skipped if isinstance(learner, (RowByRow, LearnsLate)) else 0
         kept: list[Array | None] = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
         if self.keep != "none" and not kept:
             p, shape = len(self.features), (0,) if self.single else (0, len(self.outputs))

@@ -119,14 +119,16 @@ class LearnsLate:
     Parameters
     ----------
     waiting : as in `LabelQueue`
+    gaps : whether it learns rows with a missing output; estimators of other libraries refuse them
 
     Attributes
     ----------
     n_blind : how many rows came before it had learned any label, and were predicted as nan
+    n_skipped : rows not learned for a missing output
     """
 
-    def __init__(self, model: Incremental, waiting: int | Times) -> None:
-        self.model, self.n_blind = model, 0
+    def __init__(self, model: Incremental, waiting: int | Times, *, gaps: bool = True) -> None:
+        self.model, self.gaps, self.n_blind, self.n_skipped = model, gaps, 0, 0
         self._queue: LabelQueue[tuple[Array, ...]] = LabelQueue(waiting)
 
     def predict_then_learn(self, X: Array, y: Array, /, sample_weight: Any = None) -> Array:
@@ -135,6 +137,9 @@ class LearnsLate:
         for i in range(len(X)):
             row = slice(i, i + 1)
             come = [one for one in self._queue.come() if len(one) == 2 or one[2] != 0]
+            if not self.gaps:
+                whole = [one for one in come if not np.isnan(one[1]).any()]
+                self.n_skipped, come = self.n_skipped + len(come) - len(whole), whole
             if come:
                 # Together: an online learner of ovk takes them in a block, with the same result.
                 inputs, labels, *weighed = (np.concatenate(parts) for parts in zip(*come, strict=True))
