@@ -227,7 +227,15 @@ def test_shapes_names_and_curves():
     text = result.summary()
     assert "OLOK" in text
     assert f"{result.mse[1]:.4g}" in text
-    assert f"{result.baselines[0].mae.mean():.4g}" in text
+    # Of several outputs, ratios to the best baseline, which have no units: as the conclusion has it.
+    best, ratio = result.against_best_baseline()
+    mse = np.array([one.mse for one in (result.model, *result.baselines)])
+    chosen = next(one for one in result.baselines if one.name == best)
+    ratios = np.exp(np.log(mse / chosen.mse).mean(axis=1))
+    assert ratio == pytest.approx(ratios[0])
+    assert min(ratios[1:]) == pytest.approx(1.0)
+    (line, _) = [line for line in text.splitlines() if line.startswith(f"relative to {best}")]
+    assert line.split()[-3:] == [f"{value:.4g}" for value in ratios]
     assert "10 support points" in text
 
 
@@ -237,7 +245,7 @@ def test_one_dimensional_y_stays_so():
     assert flat.predictions.shape == (N,)
     np.testing.assert_array_equal(flat.predictions, column.predictions[:, 0])
     np.testing.assert_array_equal(flat.mse, column.mse)
-    assert "all outputs" not in flat.summary()
+    assert "relative to" not in flat.summary()
 
 
 def olok_scalar():

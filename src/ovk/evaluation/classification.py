@@ -11,7 +11,7 @@ from ovk._params import check_int
 from ovk._types import Labels, Mask
 from ovk.evaluation.class_evaluator import ClassEvaluator
 from ovk.evaluation.class_scores import ClassificationResult
-from ovk.evaluation.delayed import waiting_rows
+from ovk.evaluation.late import waiting_rows
 from ovk.evaluation.learners import has_learned
 
 
@@ -42,7 +42,7 @@ def progressive_classes(
     untested : the first rows, which are learned but not counted; default 1, which nothing can predict, or 0 for a model
         that has learned before
     delay, time : how much later labels come, in rows or by the clock, as in `progressive`. With a delay rows are
-        predicted and learned one at a time
+        predicted and learned one at a time, baselines wait as well, and rows before the first label are not tested
     sample_weight : (n,) >= 0, for `AutoStreamClassifier`, `OLOKClassifier` and `PKAWVClassifier` without a delay
         What the loss of each row is multiplied by where the model learns it. Scores count rows alike.
 

@@ -73,7 +73,8 @@ def as_learner(model: Any) -> OnlineLearner:
         return RowByRow(model)
     raise TypeError(
         "model must have predict_then_learn (an online learner of ovk), or partial_fit and predict (scikit-learn), got "
-        f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does"
+        f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does, and for late "
+        "labels there is DelayedLabels(WithIntervals(model))"
     )
 
 

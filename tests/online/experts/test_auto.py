@@ -236,3 +236,13 @@ def test_candidates_are_compared_by_weighted_progressive_errors():
     ]
     found = score(K, Y, alpha, w, classes=False)
     np.testing.assert_allclose(found, np.average(np.mean(expected, axis=1), weights=w[20:]), rtol=1e-9)
+
+
+def test_intervals_are_to_be_had_elsewhere():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = AutoStream().partial_fit(X, X[:, 0])
+    assert not hasattr(model, "predict_interval")
+    with pytest.raises(AttributeError, match=r"use WithIntervals\(AutoStream\(\), 0.9\)"):
+        model.predict_interval(X)
+    with pytest.raises(ValueError, match=r"return_std must be False.*use WithIntervals\(AutoStream\(\), 0.9\)"):
+        model.predict(X, return_std=True)

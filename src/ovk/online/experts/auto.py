@@ -18,6 +18,9 @@ from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, checked_rows, checked_weights
 from ovk.targets import check_inputs
 
+#: Where intervals are to be had.
+CURE = "for intervals use WithIntervals(AutoStream(), 0.9).partial_fit(X, y).predict_regions(X)"
+
 
 class StageLearner(Transactional, Parameters, saved=False):
     """What the learner of numbers and that of classes share: the experts, what they say of a drift, and the inputs."""
@@ -97,19 +100,27 @@ class AutoStream(StageLearner, StreamRegressor):
 
     n_outputs_: int
 
+    @property
+    def predict_interval(self) -> Any:
+        """There is none, and an error says where intervals are to be had."""
+        raise AttributeError(f"{type(self).__name__} has no predict_interval; {CURE}")
+
     @reads
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Array:
         """Predict without learning, as if each row came next.
 
         Parameters
         ----------
         X : (n, p); a value that is nan or infinite is missing
+        return_std : refused: the experts have no standard deviation; `WithIntervals` gives intervals
 
         Returns
         -------
         (n, d), or (n,) if y was one-dimensional
         """
         check_is_fitted(self)
+        if return_std:
+            raise ValueError(f"return_std must be False: {type(self).__name__} has no standard deviations; {CURE}")
         admitted = self._gate is not None and self._gate.admits(self, X)
         Z = self.mixture_.predict(X if admitted else self._new_inputs(X))
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
