@@ -9,7 +9,8 @@ import os
 import re
 import time
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Mapping
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -33,10 +34,13 @@ def page_and_policy() -> tuple[bytes, str]:
     return html, policy
 
 
-def page_for(models: Iterable[str]) -> bytes:
-    """The page of a server with these models."""
-    names = json.dumps(list(models)).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return page_and_policy()[0].replace(b"MODEL_NAMES", names.encode())
+def page_for(services: Mapping[str, ModelService] | None) -> bytes:
+    """The page of a server with these models, as the first one is now; None where only a token may tell."""
+    html = page_and_policy()[0]
+    if services is None:
+        return html
+    first = {"models": list(services), "view": view(next(iter(services.values())))}
+    return html.replace(b"<body>", f'<body data-first="{escape(json.dumps(first, allow_nan=False))}">'.encode(), 1)
 
 
 def view(service: ModelService) -> dict[str, Any]:
@@ -72,6 +76,7 @@ def view(service: ModelService) -> dict[str, Any]:
         "hints": scores.hints(leader.name),
         "checkpoint": {"sequence": service.saved_sequence, "age": round(time.time() - service.saved_at, 1)},
         "durable": service.folder is not None,
+        "predicts_only": service.predicts_only,
         "halted": service.halted,
     }
 
