@@ -293,7 +293,8 @@ class Server:
     async def page(self, request: Request) -> Response:
         """The page."""
         headers = {"Content-Security-Policy": page_and_policy()[1]}
-        return Response(page_for(self.services if self.tokens is None else None), media_type="text/html; charset=utf-8", headers=headers)
+        html = page_for(self.services if self.tokens is None else None)
+        return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
     # What requests have in common -------------------------------------------------------------------------------------
 

@@ -203,8 +203,8 @@ class ModelService:
         """Why rows are not learned, in one sentence; empty if they are."""
         if not any(contender.learns for contender in self.state.contenders):
             return (
-                "this model predicts only; it was fitted to one batch: use `ovk stream`, or a learner with partial_fit, "
-                "to learn in service"
+                "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
+                "learner with partial_fit"
             )
         if self.log is None:
             return "this server was started without --data: it predicts, but does not learn"
