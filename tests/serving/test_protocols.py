@@ -4,6 +4,7 @@ import json
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ovk
@@ -127,6 +128,27 @@ def test_a_cell_or_a_column_that_is_wrong_is_named(client_of, row, message):
     assert client.post("/v2/models/table/infer", json={"rows": [row]}).json() == {"error": message}
     reply = client.post("/invocations", json={"dataframe_records": [row]})
     assert reply.json() == {"error_code": "BAD_REQUEST", "message": message}
+
+
+# The model gets a matrix whose columns the service has found by name, of which scikit-learn knows nothing.
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+@pytest.mark.parametrize("width", [1, 2])
+def test_an_estimator_that_knows_its_columns_by_name_does_not_take_others(client_of, models, width):
+    X, Y = rows(60)
+    frame = pd.DataFrame(X[:, :width], columns=["load", "hour"][:width])
+    name = f"frame{width}"
+    model = ovk.OVKRidge(alpha=0.1).fit(frame, Y)
+    ovk.save(model, models / f"{name}.ovk")
+    client, address = client_of(name), f"/v2/models/{name}/infer"
+    record = dict(reversed(list(frame.iloc[0].items())))
+    found = outputs(client.post(address, json={"rows": [record]}))["mean"]
+    np.testing.assert_array_equal(found, model.predict(frame[:1]))
+    as_matrix = outputs(client.post(address, json={"inputs": [tensor("X", frame[:1])]}))["mean"]
+    np.testing.assert_array_equal(as_matrix, found)
+    record["laod"] = record.pop("load")
+    assert client.post(address, json={"rows": [record]}).json() == {
+        "error": "column 'load' is missing; the request has 'laod'"
+    }
 
 
 def test_replies_name_their_columns_and_rows_are_taken_as_in_learning(client_of):
@@ -328,9 +350,11 @@ def test_a_model_that_cannot_learn_may_answer_while_a_shadow_learns(client_of, m
     assert [(one["name"], one["learns"]) for one in shown["learners"]] == [("ridge", False), ("point", True)]
 
 
-def test_what_has_no_checkpoint_has_no_age_of_one(client_of, tmp_path):
-    age = "ovk_checkpoint_age_seconds{"
-    assert age in client_of("point", data=tmp_path).get("/metrics").text
+def test_metrics_say_what_they_are_and_what_has_no_checkpoint_has_no_age_of_one(client_of, tmp_path):
+    age, durable = "ovk_checkpoint_age_seconds{", client_of("point", data=tmp_path).get("/metrics").text
+    assert age in durable
+    assert "# HELP ovk_interval_coverage Share of recent outcomes in their 90% interval." in durable
+    assert "# HELP ovk_rolling_error RMSE (classification: error rate) of the last rows." in durable
     assert age not in client_of("point").get("/metrics").text
 
 

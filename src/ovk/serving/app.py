@@ -301,8 +301,7 @@ class Server:
     def _service(self, request: Request) -> ModelService:
         service = self.services.get(request.path_params["model"])
         if service is None:
-            sees = request.scope["ovk.sees_models"]
-            known = f": models are {', '.join(self.services)}" if sees else ""
+            known = f": models are {', '.join(self.services)}" if request.scope["ovk.sees_models"] else ""
             raise RequestRefused(404, f"there is no model {request.path_params['model'][:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
             raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")

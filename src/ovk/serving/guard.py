@@ -103,8 +103,7 @@ class Guard:
         if allowed is None:
             given = header is not None and header[:7].lower() == b"bearer "
             raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
-        ending = path.rpartition("/")[2]
-        needed, doing = NEEDED.get(ending, ("predict", "predicting"))
+        needed, doing = NEEDED.get(path.rpartition("/")[2], ("predict", "predicting"))
         if needed not in allowed and "admin" not in allowed:
             raise RequestRefused(403, f"this token does not allow {doing}")
         scope["ovk.sees_models"] = not allowed.isdisjoint({"predict", "admin"})

@@ -47,7 +47,6 @@ def view(service: ModelService) -> dict[str, Any]:
     """Everything that the page shows, as JSON knows it: what is not a number is None."""
     state = service.state
     scores, leader = state.scores.up_to_date(), state.leader
-    learners = [contender.name for contender in state.contenders]
     errors = {name: plain_list(scores.error(name)) for name in scores.names}
     series = {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)}
     classes = [str(label) for label in getattr(leader.model, "classes_", ())] if leader.labels else []
@@ -58,7 +57,6 @@ def view(service: ModelService) -> dict[str, Any]:
             {"name": one.name, "learns": one.learns, "failures": one.failures, "bytes": one.size()}
             for one in state.contenders
         ],
-        "baselines": scores.names[len(learners) :],
         "outputs": scores.outputs,
         "labels": scores.labels,
         "classes": classes,
@@ -74,8 +72,7 @@ def view(service: ModelService) -> dict[str, Any]:
         "curve": {"rows": scores.reached, "series": series},
         "last": plain_list(scores.last),
         "hints": scores.hints(leader.name),
-        "checkpoint": {"sequence": service.saved_sequence, "age": round(time.time() - service.saved_at, 1)},
-        "durable": service.folder is not None,
+        "checkpoint_age": round(time.time() - service.saved_at, 1),
         "predicts_only": service.predicts_only,
         "halted": service.halted,
     }
