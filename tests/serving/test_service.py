@@ -1,6 +1,9 @@
 """One model in service, without HTTP: its queue, its end, and a start after a crash."""
 
 import asyncio
+import errno
+import os
+import time
 
 import numpy as np
 import pytest
@@ -87,3 +90,34 @@ def test_a_torn_record_is_cut_off_at_the_next_start(service_of, caplog, lost):
     assert "torn record cut off" in caplog.text
     # The second one was never answered, as far as the disk knows: its client repeats it, and it gets the same number.
     assert submitted(again, [entry("1", X[10:], Y[10:])])[0] == (2, 10)
+
+
+def killed(service, X, Y):
+    """Learn rows, and end without a checkpoint; then the file of the last one is made 73 seconds old."""
+    service._checkpoint = lambda: None
+    submitted(service, [entry("a", X, Y)])
+    service.close()
+    place = service.folder / "checkpoint.ovk"
+    os.utime(place, (time.time() - 73, time.time() - 73))
+    return place
+
+
+def test_a_process_that_is_killed_again_and_again_writes_checkpoints(service_of):
+    place = killed(service_of(), *rows(20, seed=43))
+    again = service_of()
+    # It was older than a minute, so the replayed record is in a new one before the first request.
+    assert (ovk.load(place).sequence, again.saved_sequence) == (1, 1)
+    assert time.time() - again.saved_at < 73
+
+
+def test_the_age_of_a_checkpoint_is_that_of_its_file(service_of, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    killed(service_of(), *rows(20, seed=44))
+    # Neither a new process nor a checkpoint that cannot be written makes the file any newer.
+    monkeypatch.setattr("ovk.serving.service.save", full)
+    again = service_of()
+    assert (again.state.sequence, again.saved_sequence) == (1, 0)
+    assert time.time() - again.saved_at >= 73
+    assert again._until_checkpoint() > 1

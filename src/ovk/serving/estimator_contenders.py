@@ -50,7 +50,9 @@ class EstimatorContender(Contender):
             known, p = None, int(self.model.n_features_in_)
         else:
             spec = _matrix_spec(self.model)
-            known, p = spec.columns if set(spec.columns) <= set(rows.names) else None, spec.shape[1]
+            # Without names of its own a model takes columns in their order, whatever they are called.
+            named = hasattr(self.model, "feature_names_in_") and rows.names != (spec.name,)
+            known, p = spec.columns if named or set(spec.columns) <= set(rows.names) else None, spec.shape[1]
         X = rows.numbers(known, p, "inputs")
         if np.isnan(X).any():
             raise RequestRefused(400, "inputs hold missing values, which this model does not take")

@@ -9,7 +9,8 @@ import os
 import re
 import time
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Mapping
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -33,17 +34,19 @@ def page_and_policy() -> tuple[bytes, str]:
     return html, policy
 
 
-def page_for(models: Iterable[str]) -> bytes:
-    """The page of a server with these models."""
-    names = json.dumps(list(models)).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return page_and_policy()[0].replace(b"MODEL_NAMES", names.encode())
+def page_for(services: Mapping[str, ModelService] | None) -> bytes:
+    """The page of a server with these models, as the first one is now; None where only a token may tell."""
+    html = page_and_policy()[0]
+    if services is None:
+        return html
+    first = {"models": list(services), "view": view(next(iter(services.values())))}
+    return html.replace(b"<body>", f'<body data-first="{escape(json.dumps(first, allow_nan=False))}">'.encode(), 1)
 
 
 def view(service: ModelService) -> dict[str, Any]:
     """Everything that the page shows, as JSON knows it: what is not a number is None."""
     state = service.state
     scores, leader = state.scores.up_to_date(), state.leader
-    learners = [contender.name for contender in state.contenders]
     errors = {name: plain_list(scores.error(name)) for name in scores.names}
     series = {name: plain_list(scores.curve[:, k].T) for k, name in enumerate(scores.names)}
     classes = [str(label) for label in getattr(leader.model, "classes_", ())] if leader.labels else []
@@ -54,7 +57,6 @@ def view(service: ModelService) -> dict[str, Any]:
             {"name": one.name, "learns": one.learns, "failures": one.failures, "bytes": one.size()}
             for one in state.contenders
         ],
-        "baselines": scores.names[len(learners) :],
         "outputs": scores.outputs,
         "labels": scores.labels,
         "classes": classes,
@@ -70,8 +72,8 @@ def view(service: ModelService) -> dict[str, Any]:
         "curve": {"rows": scores.reached, "series": series},
         "last": plain_list(scores.last),
         "hints": scores.hints(leader.name),
-        "checkpoint": {"sequence": service.saved_sequence, "age": round(time.time() - service.saved_at, 1)},
-        "durable": service.folder is not None,
+        "checkpoint_age": round(time.time() - service.saved_at, 1),
+        "predicts_only": service.predicts_only,
         "halted": service.halted,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain
 from typing import Any
 
@@ -75,18 +76,19 @@ class RequestRows:
         else:
             columns = self.columns
             if names is not None and self.names is not None:
-                columns = tuple(self.column(name, what) for name in names)
+                columns = tuple(self.column(name) for name in names)
             matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
         if width is not None and matrix.shape[1] != width:
             raise RequestRefused(400, f"{what} must have {width} columns, got {matrix.shape[1]}")
         return matrix
 
-    def column(self, name: str, what: str) -> Cells:
+    def column(self, name: str) -> Cells:
         """The column of that name."""
-        if self.names is None or name not in self.names:
-            found = "columns without names" if self.names is None else ", ".join(self.names[:20])
-            raise RequestRefused(400, f"{what} lack the column {name!r}, found {found}")
-        return self.columns[self.names.index(name)]
+        names = self.names or ()
+        if name not in names:
+            found = ", ".join(map(repr, get_close_matches(name, names, 1) or names[:20]))
+            raise RequestRefused(400, f"column {name!r} is missing; the request has {found or 'columns without names'}")
+        return self.columns[names.index(name)]
 
     def labels(self) -> list[Any]:
         """The cells of targets that are labels, which is one column."""

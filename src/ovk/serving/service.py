@@ -87,7 +87,8 @@ class ModelService:
         self.state: Checkpoint
         self.refused = 0
         self.halted = ""
-        self.saved_sequence, self.saved_at, self._saved_rows = 0, time.time(), 0
+        #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.
+        self.saved_sequence, self.saved_at, self._saved_rows, self._tried_at = 0, time.time(), 0, 0.0
         self._lock = threading.Lock()
         # None is the last thing that comes out of each queue.
         self._to_log: SimpleQueue[_Waiting | None] = SimpleQueue()
@@ -125,6 +126,8 @@ class ModelService:
             self.state = self._from_files(origin)
             save(self.state, place)
         self.saved_sequence, self._saved_rows = self.state.sequence, self.state.rows
+        # Not the start of this process: one that is killed again and again has to write a checkpoint too.
+        self.saved_at = min(place.stat().st_mtime, time.time())
         self.state = replayed(self.state, self.log.replay(after=self.state.sequence))
         state = self.state
         if self.log.cut:
@@ -132,6 +135,10 @@ class ModelService:
         if state.sequence > self.saved_sequence:
             extra = {"model": self.name, "records": state.sequence - self.saved_sequence, "sequence": state.sequence}
             logger.info("log replayed", extra=extra)
+        if self._checkpoint_is_due():
+            self._checkpoint()
+        if self.predicts_only:
+            logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
         for identifier, number, rows in state.known:
             self._known[identifier] = Receipt(number, rows)
         for target in (self._write_log, self._learn):
@@ -191,6 +198,23 @@ class ModelService:
         """Requests that are not learned yet."""
         return self._pending
 
+    @property
+    def predicts_only(self) -> str:
+        """Why rows are not learned, in one sentence; empty if they are."""
+        if not any(contender.learns for contender in self.state.contenders):
+            return (
+                "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
+                "learner with partial_fit"
+            )
+        if self.log is None:
+            return "this server was started without --data: it predicts, but does not learn"
+        return ""
+
+    def check_learns(self) -> None:
+        """Refuse rows to learn, or to wait for their labels, where none are learned."""
+        if self.predicts_only:
+            raise RequestRefused(409, self.predicts_only)
+
     def earlier(self, identifier: str | None) -> Receipt | None:
         """What a request with that identifier was answered before."""
         if identifier is None:
@@ -212,7 +236,7 @@ class ModelService:
     def _queued(self, entry: Entry) -> asyncio.Future[Receipt]:
         """Put an entry into the queue; what it will be answered."""
         if self.log is None:
-            raise RequestRefused(409, "this server was started without --data: it predicts, but does not learn")
+            raise RequestRefused(409, "this server was started without --data: it predicts, and keeps nothing")
         reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._stopping:
@@ -305,28 +329,31 @@ class ModelService:
     def _until_checkpoint(self) -> float | None:
         if self.halted or self.state.sequence <= self.saved_sequence:
             return None
-        return max(0.05, self.saved_at + self.limits.checkpoint_seconds - time.time())
+        return max(0.05, self.limits.checkpoint_seconds - self._since_checkpoint())
 
     def _checkpoint_is_due(self) -> bool:
         if self.halted or self.state.sequence <= self.saved_sequence:
             return False
-        due = time.time() - self.saved_at >= self.limits.checkpoint_seconds
+        due = self._since_checkpoint() >= self.limits.checkpoint_seconds
         return due or self.state.rows - self._saved_rows >= self.limits.checkpoint_rows
+
+    def _since_checkpoint(self) -> float:
+        """Seconds since the last checkpoint was written, or could not be."""
+        return time.time() - max(self.saved_at, self._tried_at)
 
     def _checkpoint(self) -> None:
         """Write the state; segments of the log that it holds go."""
         assert self.folder is not None
         assert self.log is not None
         state, start = self.state, time.perf_counter()
-        self.saved_at = time.time()
-        self._saved_rows = state.rows
+        self._tried_at, self._saved_rows = time.time(), state.rows
         try:
             save(state, self.folder / CHECKPOINT)
         except OSError as error:
             # The log has everything: nothing is lost, and the next checkpoint may succeed.
             logger.error("no checkpoint could be written", extra={"model": self.name, "error": str(error.strerror)})
             return
-        self.saved_sequence = state.sequence
+        self.saved_sequence, self.saved_at = state.sequence, self._tried_at
         self.log.forget(state.sequence)
         self.log.full = True
         milliseconds = round(1000 * (time.perf_counter() - start), 1)

@@ -49,7 +49,10 @@ class TableContender(Contender, kind="table"):
 
     def _batch(self, rows: RequestRows, targets: RequestRows | None) -> tuple[list[str], Batch]:
         """Rows as a session knows them, and the names of their columns."""
-        named = rows.with_names(self.sources(), "inputs")
+        sources = self.sources()
+        named = rows.with_names(sources, "inputs")
+        for name in sources:
+            named.column(name)
         names = list(named.names or ())
         columns: list[Any] = list(named.columns)
         if targets is not None:
@@ -69,9 +72,18 @@ class TableContender(Contender, kind="table"):
         except (ValueError, TypeError, KeyError) as error:
             raise RequestRefused(400, str(error)) from error
         if prepared.bad:
-            row, fault = prepared.bad[0]
-            raise RequestRefused(400, f"row {row} of the request cannot be used: {fault}")
+            raise RequestRefused(400, self._fault(names, batch))
         return prepared
+
+    def _fault(self, names: list[str], batch: Batch) -> str:
+        """Which cell of a batch cannot be read, and what it should be."""
+        for column in self.model.preparation.columns_:
+            cells = [batch.columns[names.index(source)] for source in column.sources()]
+            for i in np.flatnonzero(column.encode(cells).bad)[:1].tolist():
+                found, where = " ".join(str(part[i]) for part in cells)[:40], " and ".join(map(repr, column.sources()))
+                kind = "number" if isinstance(column, Number) else "time"
+                return f"{found!r} in row {batch.rows[i]}, column {where}, is not a {kind}"
+        return "targets of the request cannot be read"
 
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
         self._prepared(rows, targets)

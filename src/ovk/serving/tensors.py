@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from io import StringIO
 from itertools import chain
 from math import prod
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ovk.serving.contenders import TensorSpec
 from ovk.serving.errors import RequestRefused
 from ovk.serving.rows import Cells, RequestRows, as_matrix, as_numbers, finite_or_missing, only_plain
 
@@ -199,23 +203,38 @@ def _flat(data: list[Any]) -> list[Any]:
 
 
 def write_tensors(
-    outputs: Sequence[tuple[str, str, npt.NDArray[Any]]], binary: Mapping[str, bool]
+    outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
 ) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Tensors for a reply, of (name, datatype, values), and the bytes of those that are wanted as such.
+    """Tensors for a reply, and the bytes of those that are wanted as such.
 
-    What is missing or infinite is null in JSON.
+    What is missing or infinite is null in JSON. A matrix says what its columns are called: in one text, since
+    parameters of the protocol are texts, numbers and truth values.
     """
     described, buffers = [], []
-    for name, datatype, values in outputs:
+    for (name, datatype, _, columns), values in outputs:
         tensor: dict[str, Any] = {"name": name, "datatype": datatype, "shape": list(values.shape)}
+        if values.ndim == 2:
+            tensor["parameters"] = {"columns": csv_line(tuple(columns))}
         if binary.get(name, False):
             content = _to_bytes(values, datatype)
-            tensor["parameters"] = {"binary_data_size": len(content)}
+            tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
             buffers.append(content)
         else:
             tensor["data"] = plain_list(values.reshape(-1))
         described.append(tensor)
     return described, buffers
+
+
+@lru_cache(maxsize=256)
+def csv_line(names: tuple[str, ...]) -> str:
+    """Names as a line of CSV, in quotes where they hold a comma.
+
+    >>> csv_line(("kitchen", "a, b"))
+    'kitchen,"a, b"'
+    """
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def plain_list(values: npt.NDArray[Any]) -> Any:
