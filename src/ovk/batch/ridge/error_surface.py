@@ -11,9 +11,11 @@ from ovk._progress import ProgressBar
 from ovk._types import Array, Indices
 from ovk.batch.ridge.left_out import CompleteErrors, PairErrors, decoupled_errors, smallest_tolerance
 from ovk.batch.ridge.problem import PairProblem
+from ovk.grams import Observed
 from ovk.operators import OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import Eigenpairs
+from ovk.solvers.observed_eigen import observed_eigenpairs
 from ovk.targets import Targets
 
 
@@ -51,7 +53,8 @@ def error_surface(
             every = complete.every
         else:
             candidates = [with_operator(kernel, operator) for operator in operators]
-            paths = [_path(each, alphas, X, targets, same, intercept=intercept, entry=entry) for each in candidates]
+            how = {"intercept": intercept, "entry": entry}
+            paths = [_path(each, alphas, X, targets, same, tol * float(alphas.min()), **how) for each in candidates]
         for o, path in enumerate(paths):
             for a, error in enumerate(path):
                 surface[o, a] = error
@@ -60,14 +63,26 @@ def error_surface(
 
 
 def _path(
-    kernel: OperatorKernel, alphas: Array, X: Any, targets: Targets, same: Indices, *, intercept: bool, entry: bool
+    kernel: OperatorKernel,
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    trace: float,
+    *,
+    intercept: bool,
+    entry: bool,
 ) -> Iterator[Array]:
-    """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs."""
+    """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs.
+
+    Of the gram of the pairs a `trace` may be left out.
+    """
     if targets.complete:
         found = decoupled_errors(kernel, X, targets, same, alphas, intercept=intercept, entry=entry)
         if found is not None:
             return found
-    K = PairProblem(kernel, X, targets, 1.0).gram.dense()
+    gram = PairProblem(kernel, X, targets, 1.0).gram
+    K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
     errors = PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry)
     return (errors.at(float(alpha)) for alpha in alphas)
 

@@ -119,13 +119,13 @@ class PairErrors:
 
     Parameters
     ----------
-    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides
+    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides, or its eigenpairs
     pairs : what was observed
     intercept : a constant for each output is learned
     entry : leave out one output of a row at a time instead of all
     """
 
-    def __init__(self, K: Array, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
+    def __init__(self, K: Array | Eigenpairs, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
         E = pairs.columns() if intercept else None
         self._left_out = DenseLeaveOneOut(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E)
         self._pairs = pairs
