@@ -2,6 +2,7 @@
 
 from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel
+from ovk.kernels.constant import Constant
 from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
 from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
 from ovk.kernels.laplacian import Laplacian
@@ -13,6 +14,7 @@ from ovk.kernels.precomputed import Precomputed
 from ovk.kernels.stationary import Gaussian, RationalQuadratic, Stationary, median_distance
 
 __all__ = [
+    "Constant",
     "Function",
     "Gaussian",
     "Laplacian",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,13 @@ def error_surface(
             chosen = [separable.operator if operator is None else operator for operator in operators]
             smallest = smallest_tolerance(chosen, alphas, tol)
             complete = CompleteErrors(separable, X, targets, same, intercept=intercept, tol=smallest)
-            paths = [complete.path(operator.eigh(), alphas, entry=entry) for operator in chosen]
+            paths: Iterable[Iterator[Array]] = [complete.path(op.eigh(), alphas, entry=entry) for op in chosen]
             every = complete.every
         else:
-            candidates = [with_operator(kernel, operator) for operator in operators]
             how = {"intercept": intercept, "entry": entry}
-            paths = [_path(each, alphas, X, targets, same, tol * float(alphas.min()), **how) for each in candidates]
+            candidates = [with_operator(kernel, operator) for operator in operators]
+            # One after the other: each has a matrix of all pairs.
+            paths = (_path(each, alphas, X, targets, same, tol * float(alphas.min()), **how) for each in candidates)
         for o, path in enumerate(paths):
             for a, error in enumerate(path):
                 surface[o, a] = error

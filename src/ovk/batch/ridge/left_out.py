@@ -49,7 +49,7 @@ class LeaveOneOutRegressor(OVKRegressor, saved=False):
     def _same_inputs(self, X: Any, targets: Targets) -> Indices:
         """(n,) rows with the same inputs have the same number: a copy left in would give the answer away."""
         same = np.arange(X.shape[0]) if takes_gram(self.kernel) else same_inputs(X)
-        if self.fit_intercept:
+        if self._free_intercept:
             check_two_inputs(targets.pairs(same))
         elif not takes_gram(self.kernel):
             warn_of_centred_rows(self.kernel, X, targets)
