@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import NamedOutputs
+from ovk._progress import track
 from ovk._types import Array, Indices
 from ovk.batch.ridge.problem import CompleteProblem, PairProblem, takes_gram
 from ovk.batch.ridge.same_inputs import same_inputs
@@ -126,13 +127,17 @@ class FittedRows:
                 Y = np.where(observed, Y, np.nan)
         return cls(expansion.kernel, X, alpha, expansion.offset is not None, Targets(Y, d, False, task, weight))
 
-    def left_out(self, together: Indices | None) -> RowsLeftOut:
-        """Rows with the same number in `together` left out at a time; each alone where it is None."""
+    def left_out(self, together: Indices | None, *, alike: bool = False) -> RowsLeftOut:
+        """Rows with the same number in `together` left out at a time; each alone where it is None.
+
+        Outputs that are `alike` are values of one curve.
+        """
         separable = self.kernel.as_separable()
         if self.targets.complete and separable is not None:
             rows: RowsLeftOut = SeparableRows(separable, self, together)
         else:
             rows = PairRows(self, together)
+        rows.left_out.alike = alike
         if self.targets.task is None and not takes_gram(self.kernel):
             spread = repeated_spread(same_inputs(self.X), self.targets.Y, self.targets.weight)
             if spread is not None:
@@ -228,7 +233,7 @@ class PredictionIntervals(NamedOutputs, ABC):
         # Rows of a group, and repetitions, say little more than one row: they share one vote.
         shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
         parts = []
-        for part in row_slices(X.shape[0], rows.width):
+        for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
                 parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
@@ -262,7 +267,7 @@ class PredictionIntervals(NamedOutputs, ABC):
         rows = self._rows_left_out(None, None)
         parts = [
             rows.left_out.deviation(*rows.kernels(X[part]), observation=observation)
-            for part in row_slices(X.shape[0], rows.width)
+            for part in track(list(row_slices(X.shape[0], rows.width)), "standard deviations")
         ]
         result: Array = np.concatenate(parts) * np.sqrt(rows.left_out.scale)
         return result
@@ -277,9 +282,13 @@ class PredictionIntervals(NamedOutputs, ABC):
             if folds is not None:
                 n = fitted.X.shape[0]
                 together = fold_numbers(n, folds, np.random.default_rng(0), together)
-            memo["left out"] = key, fitted.left_out(together)
+            memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
         found: RowsLeftOut = memo["left out"][1]
         return found
+
+    def _outputs_alike(self) -> bool:
+        """Whether outputs are values of one curve."""
+        return False
 
     def _blocks(self, groups: Any) -> Indices | None:
         """(n,) numbers of rows that are left out together: groups, or rows with the same inputs."""
