@@ -13,9 +13,9 @@ import ovk
 from ovk import grams, kernels, operators, ovkernels, solvers
 from ovk.curves import Components, FourierBasis, Grid, ProductGrid
 from ovk.kernels import (
+    Constant,
     Function,
     Gaussian,
-    Constant,
     Laplacian,
     Linear,
     Mapped,

@@ -151,8 +151,9 @@ class FunctionalPredictionDisplay(Display):
             if self.std is not None:
                 draw_band(panel, self.points, self.mean[i], 2 * self.std[i], "two standard deviations")
             if self.observed is not None:
-                # Thin and light: dashes of a rough curve cannot be told from the curve. Dots, for values between two gaps.
-                panel.plot(self.points, self.observed[i], ".-", color="0.6", linewidth=0.8, markersize=2.5, label="observed")
+                # Thin and light: dashes of a rough curve cannot be told from the curve. Dots: a value between gaps.
+                thin: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "markersize": 2.5}
+                panel.plot(self.points, self.observed[i], ".-", label="observed", **thin)
             panel.plot(self.points, self.mean[i], color=BLUE, linewidth=1.8, label="prediction")
             if self.names is not None:
                 panel.set_title(str(self.names[i]), fontsize=9)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._types import Array
+from ovk._types import Indices
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import Gaussian, Laplacian, Matern, Periodic, ScalarKernel
 from ovk.operators import Integral
@@ -52,7 +52,7 @@ def _time_kernel(side: Grid, length: float | None) -> ScalarKernel | None:
     return Laplacian(whole) if length is None else Gaussian(length * whole)
 
 
-def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Array]:
+def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices]:
     """Curves with gaps, in coordinates, averaged over neighbouring points; their grid; and the rows that were taken.
 
     Averages over bins are projections in L2: the noise of a coordinate keeps its variance, and so alpha its meaning. A

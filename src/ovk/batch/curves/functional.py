@@ -171,7 +171,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         separable = self.kernel_.as_separable()
         chosen = None if separable is None else separable.operator
         self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
-        self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.n_outputs_
+        self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.output_errors_.shape[-1]
 
     def _best(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
@@ -183,14 +183,13 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         coarse, averages, rows = coarser_curves(grid, targets)
         separable = kernels[0].as_separable()
         assert separable is not None
-        scalar = separable.kernel.resolve(X)
-        operators = default_operators(coarse)
-        surface, _ = error_surface(
-            Separable(scalar, operators[0]), list(operators), alphas, X[rows], averages,
-            self._same_inputs(X[rows], averages), intercept=False, entry=False, tol=positive(self.tol, "tol", zero=True),
-        )  # fmt: skip
+        scalar, whole = separable.kernel.resolve(X), default_operators(grid)
+        operators = [operator.replace(grid=coarse) for operator in whole]
+        how: dict[str, Any] = {"intercept": False, "entry": False, "tol": positive(self.tol, "tol", zero=True)}
+        kernel, same = Separable(scalar, operators[0]), self._same_inputs(X[rows], averages)
+        surface, _ = error_surface(kernel, [*operators], alphas, X[rows], averages, same, **how)
         _, o, a = self._keep_surface(alphas, surface[None], list(range(averages.d)))
-        return Separable(scalar, default_operators(grid)[o]), float(alphas[a]), None
+        return Separable(scalar, whole[o]), float(alphas[a]), None
 
     def _operators(self, d: int) -> list[OutputOperator | None]:
         if self._chooses_operator() and self.grid_ is not None:
