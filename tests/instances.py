@@ -13,9 +13,9 @@ import ovk
 from ovk import grams, kernels, operators, ovkernels, solvers
 from ovk.curves import Components, FourierBasis, Grid, ProductGrid
 from ovk.kernels import (
-    Constant,
     Function,
     Gaussian,
+    Intercept,
     Laplacian,
     Linear,
     Mapped,
@@ -62,7 +62,7 @@ KERNELS = [
     ("gaussian", Gaussian(1.3)),
     ("gaussian-ard", Gaussian(ARD)),
     ("laplacian", Laplacian(2.0)),
-    ("constant", Constant(1.7)),
+    ("intercept", Intercept(1.7)),
     ("matern-1/2", Matern(0.5, 1.2)),
     ("matern-0.8", Matern(0.8, 1.2)),
     ("matern-1", Matern(1, 1.2)),

@@ -34,8 +34,8 @@ def _(kernel: kernels.Gaussian, x, z):
 
 
 @scalar.register
-def _(kernel: kernels.Constant, x, z):
-    return kernel.value
+def _(kernel: kernels.Intercept, x, z):
+    return kernel.variance
 
 
 @scalar.register

@@ -10,7 +10,7 @@ from ovk import FunctionalRidge, FunctionalRidgeCV
 from ovk._params import equal
 from ovk.batch.curves.default_operators import CHOICE_VALUES, coarser_curves, default_operators
 from ovk.curves import Components, Grid, ProductGrid
-from ovk.kernels import Constant, Gaussian, Laplacian, Linear, Periodic
+from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic
 from ovk.operators import Dense, Identity, Integral, Multiplication
 from ovk.targets import Targets
 
@@ -214,7 +214,7 @@ def test_the_intercept_is_a_function_of_the_operators_space():
     """(k + c) T is ridge regression with an intercept b of the penalty alpha |b|^2 / c in the norm of T."""
     grid = Grid(T)
     operator = Integral(Gaussian(0.3), grid=grid)
-    kernel = (Gaussian(1.0) + Constant(5.0)) * operator
+    kernel = (Gaussian(1.0) + Intercept(5.0)) * operator
     found = FunctionalRidge(kernel, 0.05, grid=T, fit_intercept=False).fit(X, Y).predict(NEW)
     s, roots = operator.eigh(), grid.roots()
     F = s.vectors * np.sqrt(s.values)  # f = F a, |f|_T = |a|

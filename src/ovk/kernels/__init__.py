@@ -2,9 +2,9 @@
 
 from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel
-from ovk.kernels.constant import Constant
 from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
 from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
+from ovk.kernels.intercept import Intercept
 from ovk.kernels.laplacian import Laplacian
 from ovk.kernels.mapped import Mapped
 from ovk.kernels.matern import Matern
@@ -14,9 +14,9 @@ from ovk.kernels.precomputed import Precomputed
 from ovk.kernels.stationary import Gaussian, RationalQuadratic, Stationary, median_distance
 
 __all__ = [
-    "Constant",
     "Function",
     "Gaussian",
+    "Intercept",
     "Laplacian",
     "Linear",
     "Mapped",

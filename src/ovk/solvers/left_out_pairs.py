@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, lapack
 
 from ovk._types import Array, Indices
 from ovk.solvers.left_out import BlockInverses, LeftOut, RowBlocks
@@ -67,8 +67,10 @@ class PairsLeftOut(LeftOut):
         if weight is not None:
             self._scales = self._scales * np.sqrt(weight[rows])
         scaled = self._scales * y
-        factor = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(y)), lower=True)
-        self._P = cho_solve(factor, np.eye(len(y)))
+        factor, _ = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(y)), lower=True)
+        # The inverse from its factor takes a third of the time of solving for the identity, and has one triangle.
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        self._P = np.tril(inverse) + np.tril(inverse, -1).T
         # The intercepts' part of l: Z (E'Z)^-1 e_j for output j, Z = A^-1 E.
         self._means, self.b = np.zeros((len(y), d)), np.zeros(d)
         if intercept:

@@ -33,8 +33,8 @@ CHOICE_VALUES, FEWEST_POINTS = 1200, 12
 def default_operators(grid: Grid) -> list[Integral]:
     """The candidates, the rough one first.
 
-    >>> default_operators(Grid.regular(60, 0.0, 24.0))[1].kernel
-    Gaussian(1.2)
+    >>> [operator.kernel for operator in default_operators(Grid.regular(60, 0.0, 20.0))]
+    [Laplacian(20.0), Gaussian(1.0), Gaussian(2.0), Gaussian(4.0)]
     """
     sides = grid.sides() if isinstance(grid, ProductGrid) else [grid]
     kernels = [[_time_kernel(side, length) for side in sides] for length in (None, *LENGTHS)]

@@ -14,7 +14,7 @@ from ovk.batch.ridge.error_surface import error_surface
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
 from ovk.curves import ProductGrid
-from ovk.kernels import Constant, Gaussian
+from ovk.kernels import Gaussian, Intercept
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import Eigenpairs
@@ -98,8 +98,8 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     operators : sequence of output operators, optional
         Operators to choose from, in the place of the kernel's own.
     fit_intercept : bool
-        Learn a constant curve. Where the operator is chosen it is a term ``Constant(100.0)`` of the kernel, penalised a
-        hundred times less than the rest, and `intercept_` is None; with a kernel of yours it is not penalised.
+        Learn a constant curve. Where the operator is chosen it is a term ``Intercept(100.0)`` of the kernel, penalised
+        a hundred times less than the rest, and `intercept_` is None; with a kernel of yours it is not penalised.
     tol : as in `OVKRidgeCV`
 
     Attributes
@@ -164,7 +164,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         curves = self._chooses_operator() and getattr(self, "grid_", None) is not None
         if not (curves and self.fit_intercept):
             return super()._default_kernel()
-        return Separable(Gaussian() + Constant(INTERCEPT), Integral())
+        return Separable(Gaussian() + Intercept(INTERCEPT), Integral())
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
         super()._fit(X, y, sample_weight, task, groups)
