@@ -35,7 +35,7 @@ def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
     >>> from ovk.operators import Integral
     >>> from ovk.solvers.observed_eigen import observed_eigenpairs
     >>> times, curves = np.linspace(0, 1, 40), np.linspace(0, 1, 10)[:, None]
-    >>> base = Kronecker(Gaussian(0.3)(curves), Integral(Gaussian(0.2), grid=times))
+    >>> base = Kronecker(Gaussian(0.3)(curves), Integral(Gaussian(0.5), grid=times))
     >>> points, outputs = np.nonzero(np.random.default_rng(0).random((10, 40)) < 0.7)
     >>> pairs = observed_eigenpairs(Observed(base, points, outputs), tol=1e-12)
     >>> len(pairs.Q), pairs.Q.shape[1] < 0.5 * len(pairs.Q)
