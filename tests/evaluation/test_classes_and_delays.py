@@ -29,7 +29,7 @@ def test_scores_are_those_of_scikit_learn(k):
     P = model.predict_proba_then_learn(X, y)
     order = np.argsort(model.classes_)
     P, classes = P[:, order], model.classes_[order]
-    result = progressive_classes(AutoStreamClassifier(), X, y, chunk_size=100)
+    result = progressive_classes(AutoStreamClassifier(), X, y, chunk_size=100, untested=0)
     guesses = classes[P.argmax(axis=1)]
     assert result.model.accuracy == pytest.approx(accuracy_score(y, guesses))
     assert result.model.kappa == pytest.approx(cohen_kappa_score(y, guesses))
@@ -50,7 +50,7 @@ def test_scores_are_those_of_scikit_learn(k):
 
 def test_baselines():
     y = np.array(["b", "b", "a", "b", "b"])
-    result = progressive_classes(AutoStreamClassifier(), np.zeros((5, 1)), y)
+    result = progressive_classes(AutoStreamClassifier(), np.zeros((5, 1)), y, untested=0)
     last, majority = result.baselines
     # No change is wrong at the change and back; before the first row the first class is the guess.
     assert last.accuracy == pytest.approx(2 / 5)
@@ -95,7 +95,7 @@ def test_a_delay_is_the_plain_loop(delay):
         if t - delay - 1 >= 0:
             model.partial_fit(X[t - delay - 1 : t - delay], y[t - delay - 1 : t - delay])
             expected[t] = model.predict(X[t : t + 1])[0]
-    found = progressive(SGDRegressor(random_state=0), X, y, delay=delay, progress=False)
+    found = progressive(SGDRegressor(random_state=0), X, y, delay=delay, untested=0, progress=False)
     assert_allclose(found.predictions, expected)
 
 
@@ -118,9 +118,10 @@ def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
         guesses.append(classifier.predict(X[t : t + 1])[0] if known else "down")
     clock = np.datetime64("2026-01-01") + time.astype("timedelta64[h]") if dates else time
     late = timedelta(hours=delay) if dates else delay
-    found = progressive(PKAWV(Gaussian(1.0)), X, y, delay=late, time=clock, chunk_size=17, progress=False)
+    asked = {"delay": late, "time": clock, "chunk_size": 17, "untested": 0}
+    found = progressive(PKAWV(Gaussian(1.0)), X, y, **asked, progress=False)
     assert_allclose(found.predictions, expected, atol=1e-10)
-    result = progressive_classes(SGDClassifier(random_state=0), X, labels, delay=late, time=clock, chunk_size=17)
+    result = progressive_classes(SGDClassifier(random_state=0), X, labels, **asked)
     assert_array_equal(result.predictions, guesses)
 
 
@@ -163,8 +164,13 @@ def test_weights_reach_the_learner(delay):
     weighed, plain = PKAWVClassifier(Gaussian(1.0)), PKAWVClassifier(Gaussian(1.0))
     result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
     assert_array_equal(result.predictions, plain.predict_then_learn(X, labels, ["down", "up"], w))
+    weighed, plain = AutoStreamClassifier(), AutoStreamClassifier()
+    result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
+    # The first row has weight 0: until the second one nothing is known of the classes.
+    assert_array_equal(result.predictions[1:], plain.predict_then_learn(X[1:], labels[1:], None, w[1:]))
+    assert_allclose(weighed.predict_proba(X), plain.predict_proba(X), atol=1e-9)
     with pytest.raises(ValueError, match="AutoStreamClassifier cannot take sample_weight here"):
-        progressive_classes(AutoStreamClassifier(), X, labels, sample_weight=w)
+        progressive_classes(AutoStreamClassifier(), X, labels, sample_weight=w, delay=2)
     with pytest.raises(ValueError, match="sample_weight must have an entry for each of the 40 rows, got 39"):
         progressive(PKAWV(Gaussian(1.0)), X, y, sample_weight=w[:39], progress=False)
     for other in (SGDRegressor(random_state=0), PKAWV(Gaussian(1.0))):

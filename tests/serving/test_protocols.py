@@ -176,7 +176,7 @@ def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name
             twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
         np.testing.assert_array_equal(found.model.predict(X), twin.predict(X))
         errors = np.sqrt(np.mean((_progressive(models, X, Y) - Y) ** 2, axis=0))
-        np.testing.assert_allclose(found.scores.error("point"), errors)
+        np.testing.assert_allclose(found.scores.up_to_date().error("point"), errors)
 
 
 def _progressive(models, X, Y):

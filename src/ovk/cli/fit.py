@@ -20,13 +20,13 @@ from ovk.cli.options import (
     Format,
     Horizon,
     Json,
+    Lags,
     MaxBad,
     Targets,
     Time,
     WarnBad,
+    asked_settings,
     check_kernel,
-    listed,
-    whole_numbers,
 )
 from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, shown_numbers, table
 from ovk.distributed.local import local_cluster
@@ -45,8 +45,8 @@ def command(
     targets: Targets,
     save: Annotated[Path, typer.Option(help="File for the model.")],
     features: Features = None,
-    time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
-    lags: Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")] = "",
+    time_columns: Time = "",
+    lags: Lags = "",
     kernel: Annotated[
         str, typer.Option(help="auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.")
     ] = "auto",
@@ -74,21 +74,12 @@ def command(
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
-    names = listed(targets)
+    check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
+    options = {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    settings = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
+    names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
-    check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
-    settings = Settings(
-        targets=names,
-        features=None if features is None else listed(features),
-        time=listed(time_columns),
-        lags=whole_numbers(lags, "--lags") if lags else [],
-        kernel=kernel,
-        coupling=coupling,
-        max_bad=max_bad,
-        horizon=horizon,
-        classify=classify,
-    )
     if classify:
         if landmarks is not None or scheduler or workers:
             raise Failure(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ovk.cli.errors import Exit, Failure
+from ovk.sessions import Settings
 from ovk.sessions.models import KERNELS
 from ovk.streams.opening import FORMATS as ENDINGS
 
@@ -25,8 +26,9 @@ Features = Annotated[
     str | None, typer.Option(help='Input columns, separated by commas; "" for none. [default: all others]')
 ]
 Time = Annotated[
-    str, typer.Option(help="Columns with the time of a row, such as Date,Time; they become calendar inputs.")
+    str, typer.Option("--time", help="Columns with the time of a row, such as Date,Time; they become calendar inputs.")
 ]
+Lags = Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")]
 
 
 def _format(form: str) -> str:
@@ -64,6 +66,21 @@ Horizon = Annotated[
 WarnBad = Annotated[
     float, typer.Option(help="Warn if more than this share of the rows has unreadable cells.", min=0, max=1)
 ]
+
+
+def asked_settings(
+    targets: str, features: str | None, time: str, lags: str, kernel: str, coupling: float | None, **others: Any
+) -> Settings:
+    """The settings that options ask for."""
+    return Settings(
+        targets=listed(targets),
+        features=None if features is None else listed(features),
+        time=listed(time),
+        lags=whole_numbers(lags, "--lags") if lags else [],
+        kernel=kernel,
+        coupling=coupling,
+        **others,
+    )
 
 
 def check_kernel(kernel: str, coupling: float | None) -> None:

@@ -180,10 +180,10 @@ class ClassEvaluator(State, Registered):
         begun, known = time.perf_counter(), codes >= 0
         most = np.full(len(X), self.delay) if waiting is None else waiting
         one_by_one = self.delay > 0 or waiting is not None or not isinstance(self.model, _WithProbabilities)
-        if weights is not None and (one_by_one or not isinstance(self.model, CodedClassifier)):
+        if weights is not None and one_by_one:
             raise ValueError(
-                f"{type(self.model).__name__} cannot take sample_weight here: OLOKClassifier and PKAWVClassifier can, "
-                "without a delay"
+                f"{type(self.model).__name__} cannot take sample_weight here: AutoStreamClassifier, OLOKClassifier and "
+                "PKAWVClassifier can, without a delay"
             )
         P = np.empty((len(X), len(labels)))
         for rows in self.drift.pieces(self.model, self.n_rows, self.n_rows + len(X)):
@@ -199,7 +199,8 @@ class ClassEvaluator(State, Registered):
     def _block(self, X: Array, codes: Indices, known: Mask, labels: Labels, weights: Array | None) -> Array:
         """(n, K) probabilities of a classifier of ovk."""
         first = "classes_" not in vars(self.model)
-        if first and not known.any():
+        counts = known if weights is None else known & (weights > 0.0)
+        if first and not counts.any():
             return np.full((len(X), len(labels)), 1.0 / len(labels))
         y = np.full(len(X), None, dtype=object)
         y[known] = labels[codes[known]]

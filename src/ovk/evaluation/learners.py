@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from ovk._state import is_fitted_name
 from ovk._types import Array
 
 
@@ -74,3 +75,8 @@ def as_learner(model: Any) -> OnlineLearner:
         "model must have predict_then_learn (an online learner of ovk), or partial_fit and predict (scikit-learn), got "
         f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does"
     )
+
+
+def has_learned(model: Any) -> bool:
+    """Whether a model knows something already, so that it can predict the very first row of a stream."""
+    return any(is_fitted_name(name) for name in getattr(model, "__dict__", {}))

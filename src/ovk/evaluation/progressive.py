@@ -15,7 +15,7 @@ from ovk.evaluation.baselines import as_baseline
 from ovk.evaluation.conformal import as_intervals
 from ovk.evaluation.delayed import LearnsLate, waiting_rows
 from ovk.evaluation.evaluator import Evaluator
-from ovk.evaluation.learners import as_learner
+from ovk.evaluation.learners import as_learner, has_learned
 from ovk.evaluation.result import ProgressiveResult
 from ovk.evaluation.running import as_scaling
 from ovk.streams import Chunk, chunks
@@ -57,9 +57,10 @@ def progressive(
         Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
         untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original
         units.
-    untested : int; default 100 with `scale`, else 0
-        The first rows, which the model learns in one go and on which it is not tested; they are scaled by their own
-        moments. An online learner of ovk chooses units of its own in a warm-up, and needs none.
+    untested : int; default 100 with `scale`, else 1, or 0 for a model that has learned before
+        The first rows, which the model learns in one go and on which neither it nor a baseline is tested; they are
+        scaled by their own moments. An online learner of ovk chooses units of its own in a warm-up and needs none; but
+        nothing can predict the very first row, and the error of a guess of 0 says nothing about a learner.
     baselines : names or baselines of `ovk.evaluation`
         "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
         rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
@@ -115,7 +116,7 @@ def progressive(
         raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
     scaling = as_scaling(scale)
     if untested is None:
-        untested = 0 if scale is None else UNTESTED
+        untested = int(not has_learned(model)) if scale is None else UNTESTED
     untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
     if isinstance(baselines, str):
         baselines = [baselines]

@@ -152,7 +152,7 @@ class ProgressiveResult:
         tested = self.n_rows - self.untested
         yield f"{tested:,} rows predicted, then learned, in {self.seconds:.2f} s ({self.rows_per_second:,.0f} a second)"
         if self.untested:
-            yield f"{self.untested:,} rows before them learned, not tested"
+            yield f"{self.untested:,} {'row' if self.untested == 1 else 'rows'} before them learned, not tested"
         if self.n_skipped:
             yield f"{self.n_skipped:,} rows not learned"
         if self.support_sizes is not None and len(self.support_sizes):

@@ -97,8 +97,7 @@ def jackknife(
 
 def _rounding(F: Array) -> Array:
     """Half the width below which an interval around F would miss an output that is known exactly."""
-    result: Array = np.maximum(ROUNDING * np.abs(F), 1e-150)
-    return result
+    return np.maximum(ROUNDING * np.abs(F), 1e-150)
 
 
 def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) -> Regions:
@@ -120,8 +119,7 @@ def _others_scale(scores: Array, block: Indices) -> Array:
     def of_others(values: Array) -> Array:
         own = np.zeros((int(block.max()) + 1, values.shape[1]))
         np.add.at(own, block, values)
-        others: Array = np.maximum(values.sum(axis=0) - own[block], 0.0)
-        return others
+        return np.asarray(np.maximum(values.sum(axis=0) - own[block], 0.0))
 
     mean = of_others(squares) / np.maximum(of_others(seen.astype(np.float64)), 1.0)
     return np.where(mean > 0, np.sqrt(mean), 1.0)
@@ -213,5 +211,4 @@ def _as_if_complete(h: Array, seen: Mask) -> Array:
     Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
     """
     replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), seen.shape[1])
-    result: Array = np.sqrt(_completed(h, replaced, seen))
-    return result
+    return np.sqrt(_completed(h, replaced, seen))

@@ -26,13 +26,12 @@ from ovk.serving.frames import read_frame
 from ovk.serving.guard import Guard
 from ovk.serving.limits import Limits
 from ovk.serving.metrics import ServiceMetrics
-from ovk.serving.page import page_and_policy, page_for
+from ovk.serving.page import page_and_policy, page_for, view
 from ovk.serving.replies import BINARY, beside, gone, json_length, json_reply, no_such_address, pass_on
 from ovk.serving.requests import described, identifier_of, parameters_of, rows_and_targets, wanted_outputs
 from ovk.serving.scoring import checked_level, records
-from ovk.serving.service import ModelService, Receipt
+from ovk.serving.service import ModelService
 from ovk.serving.tensors import parse_json, read_tensors, split_body, write_tensors
-from ovk.serving.view import view
 
 #: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
 VERSION = "1"
@@ -216,7 +215,7 @@ class Server:
         service = self._service(request)
         content = await self._body(request)
         entry, label_of = await beside(len(content), self._entry, service, content, json_length(request))
-        receipt = await self._submitted(service, entry)
+        receipt = await service.submit(entry)
         if label_of is not None:
             service.waiting.drop(label_of)
         return json_reply({"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}, 202)
@@ -249,17 +248,8 @@ class Server:
         name = body.get("name", others[0] if len(others) == 1 else None)
         if name not in [contender.name for contender in state.contenders]:
             raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
-        receipt = await self._submitted(service, Entry(identifier_of(body), promote=name))
+        receipt = await service.submit(Entry(identifier_of(body), promote=name))
         return json_reply({"sequence": receipt.sequence, "champion": name}, 202)
-
-    async def _submitted(self, service: ModelService, entry: Entry) -> Receipt:
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                return await service.submit(entry)
-        except TimeoutError:
-            raise RequestRefused(
-                503, "the rows are not stored yet: repeat the request with the same id", retry_after=2
-            ) from None
 
     # Watching ---------------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class StateCollector(Collector):
             refused.add_metric([name], service.refused)
             sequence.add_metric([name], state.sequence)
             queue.add_metric([name], service.pending)
-            labels.add_metric([name], service.waiting_labels)
+            labels.add_metric([name], len(service.waiting))
             age.add_metric([name], time.time() - service.saved_at)
             saved.add_metric([name], service.saved_sequence)
             halted.add_metric([name], float(bool(service.halted)))
@@ -104,8 +104,8 @@ class StateCollector(Collector):
                 size.add_metric([name, contender.name], contender.size())
                 champion.add_metric([name, contender.name], float(k == state.champion))
                 failures.add_metric([name, contender.name], contender.failures)
-            scores = state.scores
-            for learner in scores.losses:
+            scores = state.scores.up_to_date()
+            for learner in scores.names:
                 for output, value in zip(scores.outputs, scores.error(learner).tolist(), strict=True):
                     error.add_metric([name, learner, output], value)
             for output, value in zip(scores.outputs, scores.coverage().tolist(), strict=True):

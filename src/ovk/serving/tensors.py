@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -55,11 +56,15 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    parts = value.values() if isinstance(value, dict) else value
-    kinds = set(map(type, parts))  # most lists hold numbers alone, which this tells without a loop
-    if list not in kinds and dict not in kinds:
-        return False
-    return any(levels <= 1 or _deeper(part, levels - 1) for part in parts if isinstance(part, (dict, list)))
+    """Whether objects and lists stand in each other more than `levels` deep."""
+    nested = [value]
+    for _ in range(levels):
+        parts = list(chain.from_iterable(one.values() if type(one) is dict else one for one in nested))
+        # Nearly all of them are numbers, which their kinds tell without a loop.
+        if not {list, dict} & set(map(type, parts)):
+            return False
+        nested = [part for part in parts if type(part) is list or type(part) is dict]
+    return True
 
 
 def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:

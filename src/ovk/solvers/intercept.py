@@ -18,19 +18,23 @@ from ovk.grams import Decoupled, Rotated
 from ovk.solvers.base import Solution, Solver
 
 
-def solve_with_intercept(solver: Solver, state: Any, Y: Array, alpha: float, columns: Array) -> tuple[Solution, Array]:
-    """Coefficients and intercept, one for each output.
+def solve_with_intercept(
+    solver: Solver, state: Any, Y: Array, alpha: float, columns: Array | None
+) -> tuple[Solution, Array | None]:
+    """Coefficients and intercept, one for each output; without `columns` there is none.
 
     Parameters
     ----------
     Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
-    columns : E as (n,) (the same column u for each of d outputs) or as (N, d)
+    columns : E as (n,) (the same column u for each of d outputs) or as (N, d), or None
 
     Returns
     -------
-    solution, (d,) intercept
+    solution, (d,) intercept or None
     """
     solution = solver.solve(state, Y, alpha)
+    if columns is None:
+        return solution, None
 
     def solve(B: Array) -> Array:
         return solver.solve(state, B, alpha).C

@@ -23,6 +23,7 @@ from ovk._types import Array, Indices
 from ovk.grams import Rotated
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.targets import members_of_groups
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
@@ -92,33 +93,25 @@ class KroneckerLeaveOneOut:
             yield C, np.repeat(H, sizes, axis=1)
 
 
-class RotatedLeaveOneOut:
-    """Left-out residuals of a sum of separable kernels whose operators have common eigenvectors, complete outputs.
+def rotated_leave_one_out(
+    parts: Rotated, Y: Array, u: Array | None, alphas: Array, *, entry: bool = False
+) -> Iterator[Array]:
+    """Left-out residuals (n, d) of complete outputs Y at each of `alphas` in turn, for a sum of separable kernels whose
+    operators have common eigenvectors.
 
-    Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own.
-
-    Parameters
-    ----------
-    parts : the gram as scalar problems
-    Y : (n, d) outputs
-    u : (n,) the intercept's column, or None
+    Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own. `u`, (n,), is
+    the intercept's column, or None.
     """
-
-    def __init__(self, parts: Rotated, Y: Array, u: Array | None = None) -> None:
-        self._parts, self._Y, self._u = parts, Y, u
-
-    def path(self, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
-        """Residuals (n, d) at each of `alphas` in turn."""
-        Cs = np.empty((len(alphas), *self._Y.shape))
-        Hs = np.empty_like(Cs)
-        # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
-        for q, (group, Y) in enumerate(zip(self._parts.groups, self._parts.split(self._Y), strict=True)):
-            one = KroneckerLeaveOneOut(eigenpairs(self._parts.matrix(q)), Y, self._u)
-            same = Spectrum(np.ones(Y.shape[1]), np.eye(Y.shape[1]))
-            for a, (C, H) in enumerate(one.rotated(same, alphas)):
-                Cs[a, :, group], Hs[a, :, group] = C, H
-        for C, H in zip(Cs, Hs, strict=True):
-            yield _residuals(C, H, self._parts.vectors, entry)
+    Cs = np.empty((len(alphas), *Y.shape))
+    Hs = np.empty_like(Cs)
+    # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
+    for q, (group, part) in enumerate(zip(parts.groups, parts.split(Y), strict=True)):
+        one = KroneckerLeaveOneOut(eigenpairs(parts.matrix(q)), part, u)
+        same = Spectrum(np.ones(part.shape[1]), np.eye(part.shape[1]))
+        for a, (C, H) in enumerate(one.rotated(same, alphas)):
+            Cs[a, :, group], Hs[a, :, group] = C, H
+    for C, H in zip(Cs, Hs, strict=True):
+        yield _residuals(C, H, parts.vectors, entry)
 
 
 def _residuals(C: Array, H: Array, V: Array, entry: bool) -> Array:
@@ -140,9 +133,7 @@ class DenseLeaveOneOut:
     def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
         self._pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
         self._y, self._E = y, E
-        order = np.argsort(together, kind="stable")
-        edges = np.flatnonzero(np.diff(together[order])) + 1
-        self._together = np.split(order, edges)
+        self._together = members_of_groups(together)
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""

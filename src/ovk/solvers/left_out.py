@@ -35,6 +35,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from ovk._types import Array, Indices
 from ovk.operators.base import spectrum
 from ovk.solvers.eigen import Eigenpairs
+from ovk.targets import members_of_groups
 
 #: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
 MOST_NOISE, HALVINGS = 1e8, 40
@@ -132,8 +133,7 @@ def _column_means(values: Array) -> Array:
     seen = ~np.isnan(values)
     counts = seen.sum(axis=0)
     total = np.where(seen, values, 0.0).sum(axis=0)
-    result: Array = np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0)
-    return result
+    return np.asarray(np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0))
 
 
 class RowBlocks:
@@ -141,9 +141,7 @@ class RowBlocks:
 
     def __init__(self, numbers: Indices) -> None:
         _, self.block = np.unique(numbers, return_inverse=True)
-        order = np.argsort(self.block, kind="stable")
-        edges = np.flatnonzero(np.diff(self.block[order])) + 1
-        self.members = np.split(order, edges)
+        self.members = members_of_groups(self.block)
         if len(self.members) < 2:
             raise ValueError(
                 "at least 2 blocks of rows are needed to leave one out, but all rows are in one: give groups, or a "
@@ -337,13 +335,11 @@ class SeparableLeftOut(LeftOut):
         rotated = np.empty((*shape, len(self._V)))
         for columns, problem in self._problems:
             rotated[..., columns] = values(problem)[..., None]
-        result: Array = (rotated @ (self._V**2).T) * self.alpha
-        return result
+        return (rotated @ (self._V**2).T) * self.alpha
 
     def _back(self, rotated: Array) -> Array:
         """From the eigenvectors of the operator to the outputs."""
-        result: Array = (rotated @ self._V.T) * self._root
-        return result
+        return (rotated @ self._V.T) * self._root
 
     def _weighted(self, cross: Array) -> Array:
         return cross if self._scales is None else cross * self._scales
@@ -364,5 +360,4 @@ class SeparableLeftOut(LeftOut):
     def variance_without(self, cross: Array, prior: Array) -> Array:
         whole, cross = self.variance(cross, prior), self._weighted(cross)
         added = self._spread(lambda problem: problem.added_variance(cross), (len(cross), self.n_blocks))
-        result: Array = whole[:, None, :] + added
-        return result
+        return whole[:, None, :] + added

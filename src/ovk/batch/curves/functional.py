@@ -10,7 +10,7 @@ from ovk._params import check_int, equal, positive
 from ovk._types import Array
 from ovk.batch.curves.curve_outputs import CurveOutputs
 from ovk.batch.curves.default_operators import CHOICE_VALUES, INTERCEPT, coarser_curves, default_operators
-from ovk.batch.ridge.error_surface import error_surface
+from ovk.batch.ridge.left_out import error_surface
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
 from ovk.curves import ProductGrid
