@@ -200,9 +200,22 @@ def constructor_call(thing: Parameters, *, positional: bool, width: int = 80) ->
     return start + ("\n" + " " * len(start)).join(line.rstrip() for line in lines) + ")"
 
 
+#: Numbers above which a sequence is described instead of written out.
+WRITTEN_NUMBERS = 20
+
+
 def _written(value: Any) -> str:
-    """A parameter as Python reads it, in one line."""
+    """A parameter as Python reads it, in one line; many numbers in short, as Python reads them if they are regular.
+
+    >>> _written(np.linspace(0.0, 1.0, 60)), _written(np.arange(60.0) ** 2)
+    ('linspace(0.0, 1.0, 60)', '<60 numbers, 0 to 3481>')
+    """
     plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, np.ndarray) and plain.ndim == 1 and len(plain) > WRITTEN_NUMBERS and plain.dtype.kind == "f":
+        start, stop = float(plain[0]), float(plain[-1])
+        if np.array_equal(plain, np.linspace(start, stop, len(plain))):
+            return f"linspace({start!r}, {stop!r}, {len(plain)})"
+        return f"<{len(plain)} numbers, {start:g} to {stop:g}>"
     return re.sub(r"\s*\n\s*", " ", repr(plain))
 
 

@@ -73,7 +73,13 @@ def jackknife(
     F, s = left_out.predict(cross), left_out.deviation(cross, prior)
     scores = left_out.residuals / np.sqrt(left_out.variances)
     if region == "each":
-        each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
+        if left_out.alike:
+            # Every curve has one vote, shared among its times: few curves may reach a time, and tell no quantile.
+            c, votes = np.sqrt(left_out.scale), np.arange(len(scores)) if groups is None else groups
+            z = np.abs(scores) / np.where(c > 0, c, 1.0)
+            each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)
+        else:
+            each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
         return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
     if region not in ("box", "ellipsoid"):
         raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")

@@ -4,6 +4,7 @@ from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel
 from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
 from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
+from ovk.kernels.intercept import Intercept
 from ovk.kernels.laplacian import Laplacian
 from ovk.kernels.mapped import Mapped, Periodic
 from ovk.kernels.matern import Matern
@@ -14,6 +15,7 @@ from ovk.kernels.stationary import Gaussian, RationalQuadratic, Stationary, medi
 __all__ = [
     "Function",
     "Gaussian",
+    "Intercept",
     "Laplacian",
     "Linear",
     "Mapped",

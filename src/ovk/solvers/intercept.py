@@ -39,11 +39,13 @@ def solve_with_intercept(
     def solve(B: Array) -> Array:
         return solver.solve(state, B, alpha).C
 
+    decoupled: Decoupled | None = getattr(state, "decoupled", None)
     if columns.ndim == 2:
-        inside = np.column_stack([solve(columns[:, q : q + 1])[:, 0] for q in range(columns.shape[1])])
+        # A factor solves for all columns at once, in a fraction of the time.
+        each = columns.T[:, :, None] if decoupled is None else columns[None]
+        inside = np.column_stack([solve(column) for column in each])
         b: Array = np.asarray(np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0]), dtype=np.float64)
         return Solution(solution.C - (inside @ b)[:, None], solution.info), b
-    decoupled: Decoupled | None = getattr(state, "decoupled", None)
     rotated = None if decoupled is None else decoupled.rotation()
     inside, b = _shared_column(solve, rotated, columns, solution.C)
     return Solution(solution.C - inside, solution.info), b

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ovk._types import Array, Indices
 from ovk.grams import Rotated
@@ -123,35 +124,39 @@ class DenseLeaveOneOut:
 
     Parameters
     ----------
-    matrix : (N, N) gram of the pairs
+    gram : (N, N) gram of the pairs, or its eigenpairs
     y : (N,) their outputs
     together : (N,) numbers; pairs with the same number are left out together
     E : (N, k) unpenalised columns (an intercept for each output), or None
     """
 
-    def __init__(self, matrix: Array, y: Array, together: Indices, E: Array | None = None) -> None:
-        pairs = eigenpairs(matrix)
-        self._Q, self._g = pairs.Q, pairs.g
-        self._inner = self._Q.T @ y
-        self._inner_E = None if E is None else self._Q.T @ E
+    def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
+        self._pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
+        self._y, self._E = y, E
         self._together = members_of_groups(together)
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""
-        S = 1.0 / (self._g + alpha)
-        root = self._Q * np.sqrt(S)  # A^-1 = root root'
-        c = self._Q @ (S * self._inner)
-        own = np.zeros((len(c), 0))
-        if self._inner_E is not None:
+        Q, g, full = self._pairs
+        # A^-1 = root root', or beyond the span of Q, where it is 1 / alpha, that less root root'.
+        root = Q * np.sqrt(1.0 / (g + alpha) if full else g / (alpha * (g + alpha)))
+        outside, sign = (0.0, 1.0) if full else (1.0 / alpha, -1.0)
+
+        def solve(B: Array) -> Array:
+            return np.asarray(sign * (root @ (root.T @ B)) + outside * B)
+
+        c, own = solve(self._y), np.zeros((len(self._y), 0))
+        if self._E is not None:
             # With L L' = E' A^-1 E and own = A^-1 E L'^-1, A^-1 is replaced by A^-1 - own own'.
-            Z = self._Q @ (S[:, None] * self._inner_E)
-            L = np.linalg.cholesky(self._inner_E.T @ (S[:, None] * self._inner_E))
-            own = np.linalg.solve(L, Z.T).T
-            c -= own @ np.linalg.solve(L, self._inner_E.T @ (S * self._inner))
+            Z = solve(self._E)
+            own = solve_triangular(np.linalg.cholesky(self._E.T @ Z), Z.T, lower=True).T
+            c = c - own @ (own.T @ self._y)
         # Pairs that are left out alone need no matrices.
-        residuals: Array = c / (np.einsum("ij,ij->i", root, root) - np.einsum("ij,ij->i", own, own))
+        squares = np.einsum("ij,ij->i", root, root), np.einsum("ij,ij->i", own, own)
+        residuals: Array = c / (outside + sign * squares[0] - squares[1])
         for I in self._together:  # noqa: E741 - the set I of the formula
             if len(I) > 1:
-                block = root[I] @ root[I].T - own[I] @ own[I].T
+                block = sign * (root[I] @ root[I].T) - own[I] @ own[I].T
+                block[np.diag_indices(len(I))] += outside
                 residuals[I] = np.linalg.solve(block, c[I])
         return residuals

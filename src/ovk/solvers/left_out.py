@@ -39,6 +39,8 @@ from ovk.targets import members_of_groups
 
 #: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
 MOST_NOISE, HALVINGS = 1e8, 40
+#: Rows that the mean over all times counts for where the scale of one time is estimated.
+COMMON_ROWS = 10.0
 
 
 class LeftOut(ABC):
@@ -55,6 +57,8 @@ class LeftOut(ABC):
     n_blocks : how many there are
     alpha : (d,) ridge weights
     noise : (d,) the noise variance of an observation of weight 1, up to `scale`: alpha, unless it was raised
+    alike : whether outputs are values of one curve, whose errors in units of their standard deviations have much the
+        same distribution at all times: where few curves were seen, the other times then tell it
     """
 
     residuals: Array
@@ -63,6 +67,7 @@ class LeftOut(ABC):
     n_blocks: int
     alpha: Array
     noise: Array
+    alike: bool = False
 
     def raise_noise(self, spread: Array, weight: Array | None = None) -> None:
         """Raise the noise of outputs whose observations at the same inputs are further apart than it says.
@@ -89,8 +94,17 @@ class LeftOut(ABC):
 
     @cached_property
     def scale(self) -> Array:
-        """(d,) sigma_j^2, the mean of r_ij^2 / s_ij^2: what the variances have to be multiplied by."""
-        return _column_means(self.residuals**2 / self.variances)
+        """(d,) sigma_j^2, the mean of r_ij^2 / s_ij^2: what the variances have to be multiplied by.
+
+        If the outputs are alike, the mean of all of them counts as `COMMON_ROWS` rows more of each.
+        """
+        squares = self.residuals**2 / self.variances
+        if not self.alike:
+            return _column_means(squares)
+        seen = ~np.isnan(squares)
+        common = _column_means(squares.reshape(-1, 1))
+        total = np.where(seen, squares, 0.0).sum(axis=0) + COMMON_ROWS * common
+        return np.asarray(total / (seen.sum(axis=0) + COMMON_ROWS))
 
     @abstractmethod
     def predict(self, cross: Array) -> Array:

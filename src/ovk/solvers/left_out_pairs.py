@@ -9,7 +9,7 @@ the intercept of each output, Z = A^-1 E, M = (E'Z)^-1 and
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, lapack
 
 from ovk._types import Array, Indices
 from ovk.solvers.left_out import BlockInverses, LeftOut, RowBlocks
@@ -45,8 +45,10 @@ class PairsLeftOut(LeftOut):
         self.noise = self.alpha
         self._scales = pairs.roots / np.sqrt(self.alpha[outputs])
         scaled = self._scales * pairs.values
-        factor = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(pairs)), lower=True)
-        self._P = cho_solve(factor, np.eye(len(pairs)))
+        factor, _ = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(pairs)), lower=True)
+        # The inverse from its factor takes a third of the time of solving for the identity, and has one triangle.
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        self._P = np.tril(inverse) + np.tril(inverse, -1).T
         # The intercepts' part of l: Z (E'Z)^-1 e_j for output j, Z = A^-1 E.
         self._means, self.b = np.zeros((len(pairs), d)), np.zeros(d)
         if intercept:

@@ -107,6 +107,9 @@ class CurveOutputs(OVKRegressor, saved=False):
             return self._named(found[0] / roots, X), found[1] / np.outer(roots, roots)
         return self._named((found[0] / roots, found[1] / roots) if return_std else found / roots, X)
 
+    def _outputs_alike(self) -> bool:
+        return self.grid_ is not None
+
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
         """Bands on the fitted grid, of which regions are in coordinates."""
         if self.grid_ is not None:

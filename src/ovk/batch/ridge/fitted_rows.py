@@ -79,13 +79,17 @@ class FittedRows:
                 Y = np.where(observed, Y, np.nan)
         return cls(expansion.kernel, X, alpha, expansion.offset is not None, Targets(Y, d, False, task, weight))
 
-    def left_out(self, together: Indices | None) -> RowsLeftOut:
-        """Rows with the same number in `together` left out at a time; each alone where it is None."""
+    def left_out(self, together: Indices | None, *, alike: bool = False) -> RowsLeftOut:
+        """Rows with the same number in `together` left out at a time; each alone where it is None.
+
+        Outputs that are `alike` are values of one curve.
+        """
         separable = self.kernel.as_separable()
         if self.targets.complete and separable is not None:
             rows = self._by_rows(separable, together)
         else:
             rows = self._by_pairs(together)
+        rows.left_out.alike = alike
         if self.targets.task is None and not takes_gram(self.kernel):
             spread = repeated_spread(same_inputs(self.X), self.targets.Y, self.targets.weight)
             if spread is not None:

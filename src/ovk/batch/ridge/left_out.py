@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,11 +18,13 @@ from ovk._types import Array, Indices
 from ovk.batch.ridge.problem import CompleteProblem, PairProblem, takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.grams import Observed
 from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, rotated_leave_one_out
+from ovk.solvers.observed_eigen import observed_eigenpairs
 from ovk.targets import ObservedPairs, Targets
 
 
@@ -50,7 +52,7 @@ class LeaveOneOutRegressor(OVKRegressor, saved=False):
     def _same_inputs(self, X: Any, targets: Targets) -> Indices:
         """(n,) rows with the same inputs have the same number: a copy left in would give the answer away."""
         same = np.arange(X.shape[0]) if takes_gram(self.kernel) else same_inputs(X)
-        if self.fit_intercept:
+        if self._free_intercept:
             check_two_inputs(targets.pairs(same))
         elif not takes_gram(self.kernel):
             warn_of_centred_rows(self.kernel, X, targets)
@@ -114,13 +116,13 @@ class PairErrors:
 
     Parameters
     ----------
-    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides
+    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides, or its eigenpairs
     pairs : what was observed
     intercept : a constant for each output is learned
     entry : leave out one output of a row at a time instead of all
     """
 
-    def __init__(self, K: Array, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
+    def __init__(self, K: Array | Eigenpairs, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
         E = pairs.columns() if intercept else None
         self._left_out = DenseLeaveOneOut(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E)
         self._pairs = pairs
@@ -164,11 +166,13 @@ def error_surface(
             largest = max(float(operator.eigh().values[-1]) for operator in chosen)
             least = tol * float(alphas.min()) / max(largest, 1e-300)
             complete = CompleteErrors(separable, X, targets, same, intercept=intercept, tol=least)
-            paths = [complete.path(operator.eigh(), alphas, entry=entry) for operator in chosen]
+            paths: Iterable[Iterator[Array]] = [complete.path(op.eigh(), alphas, entry=entry) for op in chosen]
             every = complete.every
         else:
+            how = {"intercept": intercept, "entry": entry}
             candidates = [with_operator(kernel, operator) for operator in operators]
-            paths = [_path(each, alphas, X, targets, same, intercept=intercept, entry=entry) for each in candidates]
+            # One after the other: each has a matrix of all pairs.
+            paths = (_path(each, alphas, X, targets, same, tol * float(alphas.min()), **how) for each in candidates)
         for o, path in enumerate(paths):
             for a, error in enumerate(path):
                 surface[o, a] = error
@@ -177,14 +181,26 @@ def error_surface(
 
 
 def _path(
-    kernel: OperatorKernel, alphas: Array, X: Any, targets: Targets, same: Indices, *, intercept: bool, entry: bool
+    kernel: OperatorKernel,
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    trace: float,
+    *,
+    intercept: bool,
+    entry: bool,
 ) -> Iterator[Array]:
-    """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs."""
+    """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs.
+
+    Of the gram of the pairs a `trace` may be left out.
+    """
     if targets.complete:
         found = decoupled_errors(kernel, X, targets, same, alphas, intercept=intercept, entry=entry)
         if found is not None:
             return found
-    K = PairProblem(kernel, X, targets, 1.0).gram.dense()
+    gram = PairProblem(kernel, X, targets, 1.0).gram
+    K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
     errors = PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry)
     return (errors.at(float(alpha)) for alpha in alphas)
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
+from ovk._progress import track
 from ovk._types import Array, Indices, Mask
 from ovk.batch.ridge.fitted_rows import FittedRows, RowsLeftOut
 from ovk.batch.ridge.inputs import InputScaling
@@ -305,7 +306,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
         # Rows of a group, and repetitions, say little more than one row: they share one vote.
         shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
         parts = []
-        for part in row_slices(X.shape[0], rows.width):
+        for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
             cross, prior = rows.kernels(X[part])
             if method == "jackknife":
                 parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
@@ -334,7 +335,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
         rows = self._rows_left_out(None, None)
         parts = [
             rows.left_out.deviation(*rows.kernels(X[part]), observation=observation)
-            for part in row_slices(X.shape[0], rows.width)
+            for part in track(list(row_slices(X.shape[0], rows.width)), "standard deviations")
         ]
         return np.concatenate(parts) * np.sqrt(rows.left_out.scale)
 
@@ -348,9 +349,13 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
             if folds is not None:
                 n = fitted.X.shape[0]
                 together = fold_numbers(n, folds, np.random.default_rng(0), together)
-            memo["left out"] = key, fitted.left_out(together)
+            memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
         found: RowsLeftOut = memo["left out"][1]
         return found
+
+    def _outputs_alike(self) -> bool:
+        """Whether outputs are values of one curve."""
+        return False
 
     def _blocks(self, groups: Any) -> Indices | None:
         """(n,) numbers of rows that are left out together: groups, or rows with the same inputs."""

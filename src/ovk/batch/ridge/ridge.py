@@ -44,17 +44,22 @@ class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
     dtype: Any = "float64"
     verbose: bool | None = None
 
+    @property
+    def _free_intercept(self) -> bool:
+        """Whether a constant for each output is learned that is not penalised."""
+        return self.fit_intercept
+
     def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
         """Fit with a resolved kernel and keep the result."""
         single = self._is_single(solver)
         try:
             if single:
                 X = as_single(X)
-                C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=self.fit_intercept)
+                C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=self._free_intercept)
             else:
                 targets = self._robust(kernel, alpha, X, targets)
                 problem = ridge_problem(kernel, X, targets, alpha)
-                (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self.fit_intercept)
+                (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self._free_intercept)
         except MemoryError as error:
             n = X.shape[0]
             raise MemoryError(

@@ -262,7 +262,7 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         same = self._same_inputs(X, targets)
         surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
         least, known = np.inf, None
-        how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
+        how: dict[str, Any] = {"intercept": self._free_intercept, "entry": self.leave_out == "entry"}
         how["tol"] = positive(self.tol, "tol", zero=True)
         found = in_threads(
             lambda kernel: error_surface(kernel, operators, alphas, X, targets, same, **how),
