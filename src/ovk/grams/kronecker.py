@@ -125,6 +125,9 @@ class Kronecker(Gram):
         values, vectors, groups = common
         return Rotated(grams, values[:, [g.start for g in groups]].T, vectors, groups)
 
+    def rotation(self) -> Rotated | None:
+        return self.decouple()
+
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:
         grams = self.grams if rows is None else [G * rows[:, None] for G in self.grams]
         grams = grams if columns is None else [G * columns for G in grams]

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from ovk._state import State
+from ovk._threads import one_blas_thread
 from ovk._types import Array
 from ovk.online.experts.aggregation import MLPoly, mixture
 from ovk.online.experts.recent_rows import RecentRows
@@ -70,6 +71,11 @@ class StageMixture(State):
         `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0 is predicted
         and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one before it.
         """
+        # Matrices have at most 600 rows, and there are many of them.
+        with one_blas_thread():
+            return self._predict_and_update(X, Y, weights)
+
+    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None) -> Array:
         if weights is None or (weights > 0.0).all():
             return self._learn(X, Y, weights)
         learned = weights > 0.0

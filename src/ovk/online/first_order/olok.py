@@ -15,8 +15,8 @@ from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
 from ovk.losses import as_loss
 from ovk.losses.thresholds import ThresholdLoss
+from ovk.online.first_order.base import FirstOrder
 from ovk.online.first_order.blocks import Block, BlockInputs
-from ovk.online.first_order.checks import FirstOrderChecks
 from ovk.online.first_order.steps import Progress, refuse_runaway, take_steps
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows
@@ -24,7 +24,7 @@ from ovk.schedules import as_schedule
 from ovk.targets import check_inputs
 
 
-class OLOK(FirstOrderChecks):
+class OLOK(FirstOrder):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
     Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to

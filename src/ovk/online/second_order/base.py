@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk._diverged import refuse_not_finite, refuse_overflow
 from ovk._params import positive
+from ovk._threads import threads_for
 from ovk._transactions import reads
 from ovk._types import Array
 from ovk.expansion import row_slices
@@ -160,11 +161,12 @@ class SecondOrder(StreamRegressor, saved=False):
         asked, X = X, self._inputs(check_inputs(self, X, reset=False, dtype=np.float64))
         n, d = len(X), self.n_outputs_
         mean, cov = np.empty((n, d)), np.empty((n, d, d) if return_cov or return_std else (0, d, d))
-        for rows in row_slices(n, self._width()):
-            forecast = self._forecast(X[rows])
-            mean[rows] = self._clipped(forecast.predictions(shrink=self.forecaster == "awv"))
-            if len(cov):
-                cov[rows] = self._covariance(X[rows], forecast)
+        with threads_for(self._width()):
+            for rows in row_slices(n, self._width()):
+                forecast = self._forecast(X[rows])
+                mean[rows] = self._clipped(forecast.predictions(shrink=self.forecaster == "awv"))
+                if len(cov):
+                    cov[rows] = self._covariance(X[rows], forecast)
         mean = self._outputs_of_user(mean)
         if self.output_units_ is not None and len(cov):
             cov *= np.outer(self.output_units_.scale, self.output_units_.scale)
@@ -237,7 +239,7 @@ class SecondOrder(StreamRegressor, saved=False):
         refuse_overflow(self, self.kernel_, X)
         self.n_skipped_ += len(rows.X) - len(X)
         # Outputs of 1e300 square to infinity in the sum of losses; predictions do not.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), threads_for(self._width()):
             found = self._clipped(self._predict_and_update(X, Y, weights))
             refuse_not_finite(self, self.t_, found, X, Y)
             losses = (Y - found) ** 2
