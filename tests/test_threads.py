@@ -11,7 +11,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from interruptions import count_calls, interrupt
-from ovk import OLOK, OVKRidge, _threads
+from ovk import KAWV, OLOK, PKAWV, OVKRidge, OVKRidgeCV, _threads
 from ovk._threads import one_blas_thread, tile_threads
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
@@ -27,6 +27,35 @@ def two_threads():
         yield
         assert _threads._blas_threads() == 2
         assert not _threads._inside
+
+
+class Watched(Gaussian, saved=False):
+    """A kernel that notes how many threads BLAS has when it is called."""
+
+    seen: list[int] = []
+
+    def __call__(self, X, Z=None):
+        self.seen.append(_threads._blas_threads())
+        return super().__call__(X, Z)
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "threads"),
+    [
+        (OVKRidge(Watched(1.0)), 300, 1),
+        (OVKRidge(Watched(1.0)), _threads.SMALL + 1, 2),
+        (OVKRidgeCV(Watched(1.0)), 300, 1),
+        (KAWV(Watched(1.0)), 300, 1),
+        (PKAWV(Watched(1.0)), 300, 1),
+    ],
+    ids=lambda value: value if isinstance(value, int) else type(value).__name__,
+)
+def test_small_problems_have_one_thread(model, rows, threads):
+    X = np.random.default_rng(0).standard_normal((rows, 2))
+    Watched.seen.clear()
+    clone(model).fit(X, X[:, 0])
+    assert threads in Watched.seen
+    assert threads == 1 or 1 not in Watched.seen
 
 
 @pytest.mark.parametrize("we_first", [True, False])

@@ -134,10 +134,8 @@ class Observed(Gram):
 
     def decouple(self) -> Decoupled:
         terms = self.base.terms()
-        if terms is not None:
-            diagonals = [(G, operator.dense()) for G, operator in terms]
-            if all((np.diag(np.diagonal(T)) == T).all() for _, T in diagonals):
-                return ByOutput(self, [(G, np.diagonal(T)) for G, T in diagonals])
+        if terms is not None and all(operator.is_diagonal() for _, operator in terms):
+            return ByOutput(self, [(G, np.diagonal(operator.dense())) for G, operator in terms])
         return Stacked(self)
 
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:

@@ -71,6 +71,16 @@ class OutputOperator(Algebra, Parameters, ABC):
         """Y T for rows of outputs Y, (n, d)."""
         return Y @ self.dense()
 
+    def is_diagonal(self) -> bool:
+        """Whether no output has to do with another.
+
+        >>> from ovk.operators import Identity, MixedEffect
+        >>> Identity(2).is_diagonal(), MixedEffect(0.5, output_dim=2).is_diagonal()
+        (True, False)
+        """
+        T = self.dense()
+        return bool((np.diag(np.diagonal(T)) == T).all())
+
     @cached
     def eigh(self) -> Spectrum:
         """Eigenvalues and eigenvectors, kept until a parameter changes."""

@@ -111,6 +111,26 @@ def decoupled_errors(
     return (_mean_squares(each, within, _total(once)) for each in path)
 
 
+def uncoupled_errors(
+    kernel: Separable, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool
+) -> Array:
+    """Errors (alphas, d) of outputs with gaps that are not coupled: each is a complete problem of the rows it has.
+
+    An output learns nothing from the others, so that leaving out a row and leaving out an entry are the same.
+    """
+    wide, diagonal = targets.wide(), np.diagonal(kernel.operator.dense())
+    errors = np.empty((len(alphas), targets.d))
+    for q, scale in enumerate(diagonal):
+        seen = np.flatnonzero(~np.isnan(wide.Y[:, q]))
+        weight = None if wide.weight is None else wide.weight[seen]
+        own = Targets(wide.Y[seen, q : q + 1], 1, True, None, weight)
+        _, number = np.unique(groups[seen], return_inverse=True)
+        alone = CompleteErrors(kernel, X[seen], own, number, intercept=intercept)
+        spectrum = Spectrum(np.array([scale]), np.eye(1))
+        errors[:, q] = np.concatenate(list(alone.path(spectrum, alphas, entry=False)))
+    return errors
+
+
 class PairErrors:
     """Some outputs of some points: N observed pairs.
 
@@ -199,6 +219,9 @@ def _path(
         found = decoupled_errors(kernel, X, targets, same, alphas, intercept=intercept, entry=entry)
         if found is not None:
             return found
+    separable = kernel.as_separable()
+    if separable is not None and separable.operator.is_diagonal() and not takes_gram(separable.kernel):
+        return iter(uncoupled_errors(separable, X, targets, same, alphas, intercept=intercept))
     gram = PairProblem(kernel, X, targets, 1.0).gram
     K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
     errors = PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry)

@@ -339,9 +339,9 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         separable = kernel.as_separable()
         if separable is None:
             raise ValueError("alpha_per_target needs a kernel k * T: a sum has no alphas of outputs that are apart")
-        operator = separable.operator.dense()
-        if np.array_equal(operator, np.diag(np.diagonal(operator))):
+        if separable.operator.is_diagonal():
             return np.asarray(alphas[errors.argmin(axis=0)])
+        operator = separable.operator.dense()
         X, targets, same = data
         apart, _ = error_surface(kernel, [Dense(np.diag(np.diagonal(operator)))], alphas, X, targets, same, **how)
         own = np.log(alphas[apart[0].argmin(axis=0)])

@@ -273,7 +273,7 @@ class ProjectedLearner(SecondOrder, saved=False):
         operator = self.kernel_.operator
         T = operator.dense()
         self.vectors_ = None
-        if (np.diag(np.diagonal(T)) == T).all():
+        if operator.is_diagonal():
             self.ridges_ = []
             for q, t in enumerate(np.diagonal(T).tolist()):
                 sums = copy.deepcopy(before.sums)

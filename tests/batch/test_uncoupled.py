@@ -1,0 +1,52 @@
+"""Outputs with gaps that are not coupled: left out one by one, the errors are those of all pairs at once."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ovk import OVKRidgeCV
+from ovk.batch.ridge.left_out import PairErrors, uncoupled_errors
+from ovk.batch.ridge.problem import PairProblem
+from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.kernels import Gaussian
+from ovk.operators import Dense, MixedEffect
+from ovk.targets import check_targets
+
+ALPHAS = np.array([1e-3, 0.1, 10.0])
+
+
+def gaps(n=40, d=3, missing=0.4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, (n, 2))
+    # Rows with the same inputs are left out together.
+    X[5], X[17] = X[4], X[3]
+    Y = np.sin(X @ rng.standard_normal((2, d))) + 0.1 * rng.standard_normal((n, d))
+    Y[rng.random(Y.shape) < missing] = np.nan
+    return X, Y, rng.uniform(0.5, 2.0, n)
+
+
+@pytest.mark.parametrize("entry", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("long_form", [False, True])
+def test_errors_are_those_of_all_pairs(entry, intercept, weighted, long_form):
+    X, Y, weight = gaps()
+    task = None
+    if long_form:
+        rows, task = np.nonzero(~np.isnan(Y))
+        X, Y, weight = X[rows], Y[rows, task], weight[rows]
+    targets = check_targets(Y, len(X), weight if weighted else None, task, X)
+    kernel, same = Gaussian(0.8) * Dense(np.diag([1.0, 0.5, 2.0])), same_inputs(X)
+    K = PairProblem(kernel, X, targets, 1.0).gram.dense()
+    pairs = PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry)
+    expected = [pairs.at(alpha) for alpha in ALPHAS]
+    found = uncoupled_errors(kernel.as_separable(), X, targets, same, ALPHAS, intercept=intercept)
+    assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_a_grid_with_and_without_coupling():
+    """The surface of an operator does not depend on the others in the grid."""
+    X, Y, _ = gaps(60)
+    both = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[MixedEffect(0.0), MixedEffect(0.7)]).fit(X, Y)
+    apart = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[MixedEffect(0.0)]).fit(X, Y)
+    assert_allclose(both.errors_[0, 0], apart.errors_[0, 0], rtol=1e-8)
