@@ -205,8 +205,8 @@ def test_what_was_chosen_is_the_plain_model_of_all_values():
     seen = with_windows(F + 0.2 * rng.standard_normal(F.shape), rng)
     assert np.sum(~np.isnan(seen)) > CHOICE_VALUES
     model = FunctionalRidgeCV(grid=t).fit(X, seen)
-    plain = FunctionalRidge(model.kernel_, model.alpha_, grid=t, fit_intercept=False).fit(X, seen)
-    assert_allclose(model.predict(X[:5]), plain.predict(X[:5]), atol=1e-8)
+    plain = FunctionalRidge(model.kernel_, model.alpha_, grid=t, fit_intercept=False).fit(X, seen - model.level_)
+    assert_allclose(model.predict(X[:5]), plain.predict(X[:5]) + model.level_, atol=1e-8)
     assert model.output_errors_.shape[-1] < 36  # averages were compared
 
 
@@ -330,3 +330,23 @@ def test_one_point_of_each_curve():
     some, widths = model.predict(X, return_std=True, task=task)
     assert_allclose(some, curves[np.arange(12), task], rtol=1e-10)
     assert_allclose(widths, bands[np.arange(12), task], rtol=1e-8)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_curves_far_from_zero_are_learned_as_well(gaps):
+    """The penalised intercept is measured from the level of the curves, not from zero."""
+    rng = np.random.default_rng(0)
+    t = np.linspace(0.0, 1.0, 12)
+    X, new = rng.uniform(-1.0, 1.0, (25, 2)), rng.uniform(-1.0, 1.0, (5, 2))
+    Y = np.sin(3.0 * t + X[:, :1]) * X[:, 1:] + 2.0 * np.cos(5.0 * t) + 0.1 * rng.standard_normal((25, 12))
+    if gaps:
+        Y[rng.random(Y.shape) < 0.3] = np.nan
+    near, far = (FunctionalRidgeCV(grid=t).fit(X, Y + level) for level in (0.0, 1e6))
+    assert far.level_ == pytest.approx(near.level_ + 1e6)
+    for part in ({}, {"grid": [0.1, 0.5]}, {"task": np.arange(5)}):
+        assert_allclose(far.predict(new, **part), near.predict(new, **part) + 1e6, rtol=0, atol=1e-6)
+    for mine, other in zip(far.predict(new, return_std=True), near.predict(new, return_std=True), strict=True):
+        assert_allclose(mine - mine.mean(), other - other.mean(), atol=1e-6)
+    assert_allclose(far.predict_interval(new).lower, near.predict_interval(new).lower + 1e6, rtol=0, atol=1e-5)
+    assert_allclose(far.left_out_residuals(), near.left_out_residuals(), atol=1e-6)
+    assert_allclose(far.jacobian(new), near.jacobian(new), atol=1e-6)

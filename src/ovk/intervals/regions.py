@@ -73,6 +73,11 @@ class Regions(State):
         predictions, lower, upper = (unnamed(ends) * factor for ends in (self.predictions, self.lower, self.upper))
         return Regions(predictions, lower, upper, radius, self.covered, scatter)
 
+    def moved(self, by: float) -> Regions:
+        """The regions of outputs to which a number is added."""
+        predictions, lower, upper = (unnamed(ends) + by for ends in (self.predictions, self.lower, self.upper))
+        return replace(self, predictions=predictions, lower=lower, upper=upper)
+
     def named(self, name: Callable[[Array], Array]) -> Regions:
         """The same regions, with names for predictions and ends."""
         return replace(self, predictions=name(self.predictions), lower=name(self.lower), upper=name(self.upper))

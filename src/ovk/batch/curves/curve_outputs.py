@@ -29,6 +29,8 @@ class CurveOutputs(OVKRegressor, saved=False):
 
     grid: Any
     grid_: Grid | None
+    #: What curves are measured from: 0, or where the intercept is penalised the mean of all that was observed.
+    level_: float = 0.0
 
     def _grid_for(self, d: int) -> Grid | None:
         """The grid of d outputs; None for a single number, which is no curve."""
@@ -46,9 +48,13 @@ class CurveOutputs(OVKRegressor, saved=False):
         self.grid_ = self._grid_for(targets.d)
         if self.grid_ is None:
             return X, targets
+        self.level_ = self._level(targets)
         roots = self.grid_.roots()
-        Y = targets.Y * (roots if targets.task is None else roots[targets.task][:, None])
+        Y = (targets.Y - self.level_) * (roots if targets.task is None else roots[targets.task][:, None])
         return X, Targets(Y, targets.d, targets.single, targets.task, targets.weight)
+
+    def _level(self, targets: Targets) -> float:
+        return 0.0
 
     def _default_kernel(self) -> OperatorKernel:
         if self.kernel is not None:
@@ -103,9 +109,10 @@ class CurveOutputs(OVKRegressor, saved=False):
         roots = self.grid_.roots()
         if task is not None:
             roots = roots[np.asarray(task)]
+        mean = (found[0] if return_std or return_cov else found) / roots + self.level_
         if return_cov:
-            return self._named(found[0] / roots, X), found[1] / np.outer(roots, roots)
-        return self._named((found[0] / roots, found[1] / roots) if return_std else found / roots, X)
+            return self._named(mean, X), found[1] / np.outer(roots, roots)
+        return self._named((mean, found[1] / roots) if return_std else mean, X)
 
     def _outputs_alike(self) -> bool:
         return self.grid_ is not None
@@ -113,7 +120,7 @@ class CurveOutputs(OVKRegressor, saved=False):
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
         """Bands on the fitted grid, of which regions are in coordinates."""
         if self.grid_ is not None:
-            regions = regions.scaled(1.0 / self.grid_.roots())
+            regions = regions.scaled(1.0 / self.grid_.roots()).moved(self.level_)
         return super()._regions_of_outputs(regions, X)
 
     def left_out_residuals(self, groups: Any = None) -> Array:
@@ -132,8 +139,9 @@ class CurveOutputs(OVKRegressor, saved=False):
             values = (gram.matmat(expansion.C) / self.grid_.roots()) @ self.grid_.interpolation(points)
         else:
             values = sum((G @ expansion.C) @ T.evaluation_on(self.grid_, points) for G, T in terms)
+        values = np.asarray(values) + self.level_
         if self.intercept_ is None:
-            return np.asarray(values)
+            return values
         return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ self.grid_.interpolation(points))
 
 

@@ -105,6 +105,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     Attributes
     ----------
     n_eigen_ : chosen number, None without `n_eigen`
+    level_ : mean of all that was observed, which curves are measured from where the intercept is penalised; else 0
     best_rsse_ : integral of the sum of squared left-out errors, the smallest on the surface
     errors_ : (kernels, operators, alphas) mean squared left-out error; times n d it is the integral; of the averaged
         curves where the choice was made by them
@@ -159,6 +160,13 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     def _free_intercept(self) -> bool:
         # A single number is no curve, and has no operator to choose.
         return self.fit_intercept and (self.grid_ is None or not self._chooses_operator())
+
+    def _level(self, targets: Targets) -> float:
+        # A penalised intercept is drawn to zero, which has to be where the curves are, not where their units begin.
+        weight = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
+        seen = ~np.isnan(targets.Y) & (weight > 0)[:, None]
+        free = not self.fit_intercept or self._free_intercept
+        return 0.0 if free else float(np.average(targets.Y[seen], weights=(seen * weight[:, None])[seen]))
 
     def _default_kernel(self) -> OperatorKernel:
         curves = self._chooses_operator() and getattr(self, "grid_", None) is not None
