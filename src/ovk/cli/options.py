@@ -25,7 +25,11 @@ Features = Annotated[
     str | None, typer.Option(help='Input columns, separated by commas; "" for none. [default: all others]')
 ]
 Time = Annotated[
-    str, typer.Option(help="Columns with the time of a row, such as Date,Time; they become calendar inputs.")
+    str,
+    typer.Option(
+        help="Columns with the time of a row, such as Date,Time: adds the time of day, the day of the week and the "
+        "time of year to the inputs, and predictions show the time."
+    ),
 ]
 
 
@@ -49,10 +53,18 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", help="Write to this file instead of standard output; Parquet if it ends in .parquet."),
 ]
+Keep = Annotated[
+    str, typer.Option(help="Columns of the file to copy to the predictions, such as id, separated by commas.")
+]
 Level = Annotated[float, typer.Option(help="Probability with which an interval should contain the outcome.")]
 Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets. [default: the variable OVK_DATA]")]
 
 
+Lags = Annotated[str, typer.Option(help="Use the outputs from this many rows earlier as inputs, such as 1,2,60.")]
+Coupling = Annotated[
+    float | None,
+    typer.Option(help="How much the outputs have in common: at least 0, below 1. [default: chosen]"),
+]
 Classify = Annotated[bool, typer.Option("--classify", help="The target holds classes: words, or a few whole numbers.")]
 MaxBad = Annotated[
     float,
@@ -75,6 +87,17 @@ def check_kernel(kernel: str, coupling: float | None) -> None:
             f"--coupling must be at least 0 and below 1, got {coupling:g}: at 1 all outputs would be the same",
             Exit.USAGE,
         )
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a report that cannot be written, before anything is learned."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir():
+        raise Failure(f"there is no folder {path.absolute().parent} for --report: make it first", Exit.USAGE)
+    from ovk.plotting.display import pyplot
+
+    pyplot()
 
 
 def check_level(level: float) -> None:

@@ -14,10 +14,12 @@ import typer
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import (
     Classify,
+    Coupling,
     Features,
     Format,
     Horizon,
     Json,
+    Lags,
     MaxBad,
     Source,
     Targets,
@@ -38,6 +40,11 @@ from ovk.streams import Records, is_address, open_broker, open_records
 NAME = "stream"
 
 _MODELS = ", ".join(["auto", *MODELS])
+_MODEL_HELP = (
+    "pkawv (least squares on the inputs and 50 random features: fast, forgets nothing); autostream (experts that are "
+    "weighted by their errors: for drift and curved functions, slower); olok (gradient steps on the last 1,000 rows: "
+    "for many inputs); auto is pkawv, or olok above 500 inputs, and with --classify autostream."
+)
 
 
 def command(
@@ -46,13 +53,10 @@ def command(
     targets: Targets = "",
     features: Features = None,
     time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
-    lags: Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")] = "",
-    model: Annotated[str, typer.Option(help=f"{_MODELS}.")] = "auto",
+    lags: Lags = "",
+    model: Annotated[str, typer.Option(help=_MODEL_HELP)] = "auto",
     kernel: Annotated[str, typer.Option(help="gaussian, laplacian, matern or linear.")] = "gaussian",
-    coupling: Annotated[
-        float | None,
-        typer.Option(help="How much the outputs have in common, from 0 to below 1. [default: chosen]", min=0, max=1),
-    ] = None,
+    coupling: Coupling = None,
     warm_up: Annotated[
         int, typer.Option(help="First rows, which set scaling and kernel width; they are not tested.", min=2)
     ] = 1000,

@@ -78,13 +78,27 @@ def shortened(name: str, most: int = 28) -> str:
 
 
 def date_axis(ax: Any) -> None:
-    """Few dates on the horizontal axis, each told once."""
+    """Few dates on the horizontal axis, and beside it what they have in common: the day or days, or the years."""
     from matplotlib import dates
 
     plain: Any = dates
-    locator = plain.AutoDateLocator(minticks=3, maxticks=7)
+    locator = plain.AutoDateLocator(minticks=3, maxticks=6)
+
+    class Dates(plain.ConciseDateFormatter):
+        """matplotlib's formatter would tell the last tick's month or day of all of them."""
+
+        def format_ticks(self, values: Any) -> list[str]:
+            labels: list[str] = super().format_ticks(values)
+            hours = any(":" in label for label in labels)
+            form = "%d %b %Y" if hours else "" if all(label.isdecimal() for label in labels) else "%Y"
+            ends = [plain.num2date(value).strftime(form) for value in (*values[:1], *values[-1:])]
+            self.offset_string = " to ".join(dict.fromkeys(ends))
+            return labels
+
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(plain.ConciseDateFormatter(locator))
+    days = "%d %b"
+    formats = ["%Y", "%b", days, "%H:%M", "%H:%M", "%S.%f"]
+    ax.xaxis.set_major_formatter(Dates(locator, formats=formats, zero_formats=["", "%Y", days, days, "%H:%M", "%H:%M"]))
 
 
 class Display(ABC):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
 from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display
-from ovk.plotting.page import figure, section
+from ovk.plotting.page import figure, grid, section
 
 #: Most experts with a band of their own, those that weigh most; the others are one band.
 SHOWN = 6
@@ -36,9 +36,23 @@ def drift_section(result: ProgressiveResult | ClassificationResult) -> str:
     if result.drift is None or len(result.drift.rows) < 2:
         return ""
     text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
-    return section(
-        "drift", "Drift", f"<p>{text}</p>" + figure(DriftDisplay.from_result(result), "Recent losses and alarms")
-    )
+    picture = figure(DriftDisplay.from_result(result), "Recent losses and alarms")
+    return section("drift", "Drift", f"<p>{text}</p><p>{_advice(result.drift)}</p>{grid([picture])}", half=True)
+
+
+def _advice(drift: DriftResult) -> str:
+    """What the alarms mean, and what to do."""
+    if not drift.alarms:
+        return "There was no alarm: the losses did not rise for long."
+    times = f"There were {len(drift.alarms)} alarms" if len(drift.alarms) > 1 else "There was one alarm"
+    if len(drift.experts):
+        cure = "The model follows changes by itself; if the losses stay high, look for an input that is missing."
+    else:
+        cure = (
+            "Look at what happened in the data there. If the losses stay high after it, use a model that forgets "
+            "(ovk stream --model autostream), or learn again from the later rows."
+        )
+    return f"{times}, the last at row {drift.alarms[-1]:,}: from about there the predictions became worse. {cure}"
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +97,7 @@ class DriftDisplay(Display):
         if isinstance(result, ClassificationResult):
             k = result.drift.windows.shape[1]
             names = tuple(map(str, result.classes)) if k == len(result.classes) else ("label",)
-            display = cls(result.drift, names, "part of labels that are wrong")
+            display = cls(result.drift, names, "share of wrong labels")
         else:
             display = cls(result.drift, result.outputs, "squared error /\nvariance of outputs")
         return display.plot(axes) if plot else display

@@ -18,7 +18,7 @@ class RelevanceDisplay(Display):
 
     Parameters
     ----------
-    relevance : by name of a column, in deviations of the outputs
+    relevance : by name of a column, in standard deviations of the outputs
 
     Examples
     --------
@@ -35,7 +35,7 @@ class RelevanceDisplay(Display):
         ax = self._axes(ax, (4.6, 1.2 + 0.27 * len(shown)))
         ax.barh(range(len(shown)), [value for _, value in shown], color=SKY, edgecolor="black", linewidth=0.8)
         ax.set_yticks(range(len(shown)), [shortened(name) for name, _ in shown], fontsize=8)
-        ax.set_xlabel("change of the predictions, in deviations of the output", fontsize=8)
+        ax.set_xlabel("change / standard deviation of the output", fontsize=8)
         more = f", the first {SHOWN} of {len(self.relevance)} columns" if len(self.relevance) > SHOWN else ""
         ax.set_title(f"Relevance of the inputs{more}", fontsize=10)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,8 @@ from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
 from ovk.sessions.batch import EXACT, LANDMARKS, read_table
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, by_label
+from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.models import kernel_of_table
-from ovk.sessions.session import REMEMBERED
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Preparation, Records
 
@@ -78,12 +79,12 @@ class FittedClasses(State, Registered):
         return ClassColumns(self.settings.targets[0], self.preparation.classes(), timed=timed, outcomes=outcomes)
 
 
-def fit_classes(records: Records, settings: Settings) -> FittedClasses:
+def fit_classes(records: Records, settings: Settings, say: Callable[[str], None] | None = None) -> FittedClasses:
     """Learn a table of classes: kernel ridge classification with kernel and alpha chosen by leave-one-out.
 
     A fifth of the rows (the last ones, if rows follow each other in time) is left out of a first fit, to measure how
     well it does; the model itself is then learned from all rows. Of more than 3,000 rows a part chooses, and landmarks
-    learn from all.
+    learn from all. `say` is called with what takes long, before it begins.
 
     Examples
     --------
@@ -104,6 +105,8 @@ def fit_classes(records: Records, settings: Settings) -> FittedClasses:
     learned, left_out = ~table.left_out, table.left_out
     if len(np.unique(codes[learned])) < 2:
         raise ValueError(f"{records.label} has rows of one class only: there is nothing to choose between")
+    if say is not None:
+        say(f"choosing kernel and alpha on {len(codes):,} rows")
     scaling, first = _fitted(settings, table.X[learned], labels[codes[learned]])
     P = by_label(first, first.predict_proba(scaling.scale_inputs(table.X[left_out]).X), labels.tolist())
     scores = [_scores("model", codes[left_out], P)]
