@@ -31,7 +31,7 @@ def test_forecast_in_every_form(ovk, daily, tmp_path):
     assert code == 0
     assert "known for 10 of 12 steps: learn with --horizon 12" in err
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert list(rows[0]) == ["step", "time", "'=a", "b", "'=a low", "b low", "'=a high", "b high"]
+    assert list(rows[0]) == ["step", "time", "'=a", "'=a low", "'=a high", "b", "b low", "b high"]
     assert (rows[0]["step"], rows[0]["time"]) == ("1", "2023-10-28T00:00:00")
     assert float(rows[0]["b low"]) < float(rows[0]["b"]) < float(rows[0]["b high"])
     assert rows[11]["b low"] == ""

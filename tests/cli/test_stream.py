@@ -93,8 +93,8 @@ def test_faulty_rows_are_counted(ovk, tmp_path):
     path.write_text("\n".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, *ASK)
     assert code == 0
-    assert "2 of 600 rows could not be read" in out
-    assert "row 300: 2 fields where the first line names 6" in out
+    assert "2 of 600 rows had unreadable cells" in out
+    assert "2 fields where the first line names 6: row 300" in out
 
 
 def test_more_rows_later(ovk, tmp_path):

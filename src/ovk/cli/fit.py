@@ -138,7 +138,7 @@ def command(
                 "unreadable_rows": fitted.n_bad,
                 "faults": faults_json(fitted.faults),
                 "columns": fitted.preparation.describe(),
-                "left_out": fitted.tested,
+                "left_out_rows": fitted.tested,
                 "interval_coverage_90": fitted.recent.coverage[2],
                 **written,
             }

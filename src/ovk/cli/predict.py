@@ -51,7 +51,8 @@ def command(
             found = ((predictor.predict(batch, level), batch) for batch in batches)
         write_predictions(found, columns, save, as_json=as_json)
     if predictor.n_bad:
-        err.print(f"{predictor.n_bad:,} rows had unreadable cells, which are treated as missing")
+        rows = f"{predictor.n_bad:,} row{'s' if predictor.n_bad > 1 else ''}"
+        err.print(f"{rows} had unreadable cells (an unreadable cell counts as missing)")
 
 
 def load_table_model(path: Path) -> Fitted | FittedClasses | Session:

@@ -87,13 +87,18 @@ def date_axis(ax: Any) -> None:
     class Dates(plain.ConciseDateFormatter):
         """matplotlib's formatter would tell the last tick's month or day of all of them."""
 
+        _common = ""
+
         def format_ticks(self, values: Any) -> list[str]:
             labels: list[str] = super().format_ticks(values)
             hours = any(":" in label for label in labels)
             form = "%d %b %Y" if hours else "" if all(label.isdecimal() for label in labels) else "%Y"
             ends = [plain.num2date(value).strftime(form) for value in (*values[:1], *values[-1:])]
-            self.offset_string = " to ".join(dict.fromkeys(ends))
+            self._common = " to ".join(dict.fromkeys(ends))
             return labels
+
+        def get_offset(self) -> str:
+            return self._common
 
     ax.xaxis.set_major_locator(locator)
     days = "%d %b"

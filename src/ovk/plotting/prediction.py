@@ -57,7 +57,9 @@ class PredictionDisplay(Display):
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 1:
             raise ValueError(
-                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}"
+                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}: for "
+                "predictions against outcomes use sklearn.metrics.PredictionErrorDisplay.from_predictions(Y[:, 0], "
+                "model.predict(X)[:, 0]), for intervals ovk.plotting.IntervalDisplay.from_estimator(model, X, Y)"
             )
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * (support.max() - support.min())

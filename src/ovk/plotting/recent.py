@@ -177,5 +177,5 @@ class ResidualDisplay(Display):
         ax.set_yticks(range(1, d + 1), [shortened(name, 22) for name in self.names[:d]][::-1], fontsize=8)
         ax.axvline(0, color="0.5", linewidth=1, zorder=0)
         ax.set_xlabel("error / standard deviation of the outcome")
-        ax.set_title("Errors of the last predictions")
+        ax.set_title("Errors of the predictions")
         return self

@@ -221,7 +221,7 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        "<p>Every prediction had an interval, computed from the errors of the rows before it. The curves show how "
+        "<p>Every prediction had an interval, computed from the errors of earlier rows. The curves show how "
         "often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide.</p>"
         f"<p>{escape(_verdict(recent, outputs))}</p>"
     )

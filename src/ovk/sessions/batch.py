@@ -25,10 +25,11 @@ from ovk.sessions.horizons import horizon_errors
 from ovk.sessions.models import kernel_of_table
 from ovk.sessions.predictions import Predictions, RowPredictor
 from ovk.sessions.relevance import ROWS
-from ovk.sessions.session import FEWEST, concatenate
+from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
 from ovk.streams.lags import filled
+from ovk.streams.records import concatenate
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
 EXACT = 3000

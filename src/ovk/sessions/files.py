@@ -20,9 +20,10 @@ from ovk.evaluation import Recent
 from ovk.evaluation.running import Standardised
 from ovk.sessions.batch import Fitted, chosen_ridge, mean_square
 from ovk.sessions.faults import REMEMBERED
-from ovk.sessions.session import FEWEST, concatenate
+from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, FileRange, Preparation
+from ovk.streams.records import concatenate
 
 #: Rows of the sample at least, and for each landmark.
 SAMPLE, ROWS_PER_LANDMARK = 5000, 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Self
@@ -26,6 +26,7 @@ from ovk.sessions.predictions import Predictions, RowPredictor
 from ovk.sessions.relevance import ROWS, relevance
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
+from ovk.streams.records import concatenate
 from ovk.streams.tables import quoted
 
 #: Fewest rows to learn from.
@@ -306,15 +307,6 @@ class Learning:
         if not session.head[0]:
             session.head = (session.offset, session.digest)
         return predictions
-
-
-def concatenate(batches: list[Batch], width: int) -> Batch:
-    """All rows of the batches in one."""
-    columns: list[Sequence[Any]] = [
-        list(chain.from_iterable(batch.columns[j] for batch in batches)) for j in range(width)
-    ]
-    rows = list(chain.from_iterable(batch.rows for batch in batches))
-    return Batch(columns, rows, list(chain.from_iterable(batch.bad for batch in batches)))
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
