@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -82,7 +83,7 @@ def date_axis(ax: Any) -> None:
     from matplotlib import dates
 
     plain: Any = dates
-    locator = plain.AutoDateLocator(minticks=3, maxticks=6)
+    locator = plain.AutoDateLocator(minticks=3, maxticks=7)
 
     class Dates(plain.ConciseDateFormatter):
         """matplotlib's formatter would tell the last tick's month or day of all of them."""
@@ -95,7 +96,10 @@ def date_axis(ax: Any) -> None:
             form = "%d %b %Y" if hours else "" if all(label.isdecimal() for label in labels) else "%Y"
             ends = [plain.num2date(value).strftime(form) for value in (*values[:1], *values[-1:])]
             self._common = " to ".join(dict.fromkeys(ends))
-            return labels
+            # A month is told once: 30 Apr, 01 May, 02.
+            months = [label.split()[-1] if label[-1:].isalpha() else "" for label in ["", *labels]]
+            told = [bool(one) and one == before and not hours for before, one in pairwise(months)]
+            return [label.split()[0] if known else label for label, known in zip(labels, told, strict=True)]
 
         def get_offset(self) -> str:
             return self._common
