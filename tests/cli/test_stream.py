@@ -106,7 +106,7 @@ def test_more_rows_later(ovk, tmp_path):
     path.write_text("".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "900 rows read, 200 of them in" in out
+    assert "900 rows read, 200 of them; learning took" in out
     assert load(model).evaluator.n_rows == 900
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0

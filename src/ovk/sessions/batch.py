@@ -34,6 +34,9 @@ from ovk.streams.records import concatenate
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
 EXACT = 3000
 
+#: Rows from which on choosing takes seconds, and is announced.
+LONG = 500
+
 #: Landmarks for tables with more rows.
 LANDMARKS = 500
 
@@ -130,7 +133,7 @@ class WholeTable(NamedTuple):
     n_rows: int
 
 
-def read_table(records: Records, settings: Settings) -> WholeTable:
+def whole_table(records: Records, settings: Settings) -> WholeTable:
     """All rows of a table that fits in memory; refuses one that cannot be read, or has too few of them."""
     preparation = settings.preparation(records)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
@@ -174,7 +177,7 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
 
     A fifth of the rows (the last ones, if rows follow each other in time) is left out of a first fit, to measure its
     errors and the width of intervals; the model itself is then learned from all rows. `say` is called with what takes
-    long, before it begins.
+    seconds, before it begins.
 
     Examples
     --------
@@ -190,9 +193,9 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     >>> bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
     True
     """
-    preparation, rows, known, X, Y, left_out, total = read_table(records, settings)
+    preparation, rows, known, X, Y, left_out, total = whole_table(records, settings)
     n = len(X)
-    if say is not None:
+    if say is not None and n >= LONG:
         say(f"{'comparing kernels' if settings.kernel == 'auto' else 'choosing alpha'} on {n:,} rows")
     # The errors of rows left out must not know their moments.
     train = Standardised(running=False, robust=True)

@@ -15,7 +15,7 @@ from ovk.batch import OVKClassifier, OVKClassifierCV
 from ovk.evaluation import ClassScores, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
-from ovk.sessions.batch import EXACT, LANDMARKS, read_table
+from ovk.sessions.batch import EXACT, LANDMARKS, LONG, whole_table
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, by_label
 from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.models import kernel_of_table
@@ -84,7 +84,7 @@ def fit_classes(records: Records, settings: Settings, say: Callable[[str], None]
 
     A fifth of the rows (the last ones, if rows follow each other in time) is left out of a first fit, to measure how
     well it does; the model itself is then learned from all rows. Of more than 3,000 rows a part chooses, and landmarks
-    learn from all. `say` is called with what takes long, before it begins.
+    learn from all. `say` is called with what takes seconds, before it begins.
 
     Examples
     --------
@@ -100,12 +100,12 @@ def fit_classes(records: Records, settings: Settings, say: Callable[[str], None]
     >>> fitted.scores[0].accuracy, fitted.preparation.classes()
     (1.0, ['big', 'small'])
     """
-    table = read_table(records, settings)
+    table = whole_table(records, settings)
     labels, codes = np.array(table.preparation.classes()), table.Y[:, 0].astype(np.intp)
     learned, left_out = ~table.left_out, table.left_out
     if len(np.unique(codes[learned])) < 2:
         raise ValueError(f"{records.label} has rows of one class only: there is nothing to choose between")
-    if say is not None:
+    if say is not None and len(codes) >= LONG:
         say(f"choosing kernel and alpha on {len(codes):,} rows")
     scaling, first = _fitted(settings, table.X[learned], labels[codes[learned]])
     P = by_label(first, first.predict_proba(scaling.scale_inputs(table.X[left_out]).X), labels.tolist())
