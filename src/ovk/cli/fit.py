@@ -13,8 +13,8 @@ import typer
 from ovk.cli.class_summary import class_table_summary, print_class_table
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import (
+    COUPLING,
     Classify,
-    Coupling,
     Features,
     File,
     Format,
@@ -63,7 +63,7 @@ def command(
     kernel: Annotated[
         str, typer.Option(help="auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.")
     ] = "auto",
-    coupling: Coupling = None,
+    coupling: Annotated[float | None, typer.Option(help=f"{COUPLING} [default: chosen]")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (HTML) to this file.")] = None,
     landmarks: Annotated[
         int | None,

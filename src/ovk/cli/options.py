@@ -61,10 +61,8 @@ Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data se
 
 
 Lags = Annotated[str, typer.Option(help="Use the outputs from this many rows earlier as inputs, such as 1,2,60.")]
-Coupling = Annotated[
-    float | None,
-    typer.Option(help="How much the outputs have in common: at least 0, below 1. [default: chosen]"),
-]
+#: What `--coupling` is; commands add their default.
+COUPLING = "How much the outputs have in common: at least 0, below 1."
 Classify = Annotated[bool, typer.Option("--classify", help="The target holds classes: words, or a few whole numbers.")]
 MaxBad = Annotated[
     float,

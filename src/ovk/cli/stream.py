@@ -13,8 +13,8 @@ import typer
 
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import (
+    COUPLING,
     Classify,
-    Coupling,
     Features,
     Format,
     Horizon,
@@ -55,8 +55,10 @@ def command(
     time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
     lags: Lags = "",
     model: Annotated[str, typer.Option(help=_MODEL_HELP)] = "auto",
-    kernel: Annotated[str, typer.Option(help="gaussian, laplacian, matern or linear.")] = "gaussian",
-    coupling: Coupling = None,
+    kernel: Annotated[
+        str, typer.Option(help="gaussian, laplacian, matern or linear; autostream chooses.")
+    ] = "gaussian",
+    coupling: Annotated[float | None, typer.Option(help=f"{COUPLING} [default: 0; autostream chooses]")] = None,
     warm_up: Annotated[
         int, typer.Option(help="First rows, which set scaling and kernel width; they are not tested.", min=2)
     ] = 1000,

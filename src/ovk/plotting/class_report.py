@@ -30,11 +30,10 @@ def class_sections(
         figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
         figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
     ]
-    learners = (result.model, *result.baselines)
     return [
         section("summary", "In short", _short(result, notes, seconds, conclusion)),
         section("errors", "Accuracy along the stream", grid(curves)),
-        section("classes", "The classes", class_table(learners[0], result.classes.tolist())),
+        section("classes", "The classes", class_table(result.model, result.classes.tolist()), half=True),
     ]
 
 
@@ -54,13 +53,15 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
 
 def score_table(learners: Sequence[ClassScores]) -> str:
     """Scores of the model and of its baselines."""
+    model, *baselines = [one.name for one in learners]
+    names = [model if model == "model" else f"model ({model})", *baselines]
     rows = []
     for name, attribute, largest in SCORES:
         values = np.array([getattr(one, attribute) for one in learners])
         best = np.nanmax(values) if largest else np.nanmin(values)
         cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values.tolist()]
         rows.append([name, *cells])
-    return table("Scores, the best in bold", ["", *(escape(one.name) for one in learners)], rows)
+    return table("Scores, the best in bold", ["", *map(escape, names)], rows)
 
 
 def class_table(scores: ClassScores, classes: Sequence[object]) -> str:

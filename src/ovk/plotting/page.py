@@ -67,8 +67,12 @@ def grid(figures: Sequence[str]) -> str:
 
 
 def figure(display: Display, description: str) -> str:
-    """A plot as an image within the page, in its natural size: letters are of the same size in all plots."""
-    drawn = display.figure_
+    """What a display has drawn, as an image within the page."""
+    return picture(display.figure_, description)
+
+
+def picture(drawn: Any, description: str) -> str:
+    """A figure of matplotlib as an image, in its natural size: letters are of the same size in all plots."""
     _even_out(drawn)
     buffer = BytesIO()
     # Without a date, the same numbers make the same file.

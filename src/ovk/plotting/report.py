@@ -92,7 +92,7 @@ def report(
     pyplot()
     if isinstance(result, ClassificationResult):
         parts = class_sections(result, notes, seconds, conclusion)
-        parts += [drift_section(result), relevance_section(relevance) if relevance else ""]
+        parts += [relevance_section(relevance) if relevance else "", drift_section(result)]
     else:
         recent = _kept(result) if recent is None else recent
         recent = recent if recent is not None and len(recent.Y) else None
@@ -246,8 +246,8 @@ def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
     found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
     if any(coverage[q] < LEVEL for q in off):
         cure = (
-            "errors have grown along the rows, and intervals made from earlier errors are too narrow: learn more rows, "
-            "or use a model that follows changes (ovk stream --model autostream)"
+            "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
+            "learn more rows, or use a model that follows changes (ovk stream --model autostream)"
         )
     else:
         cure = "errors have become smaller along the rows: later intervals will be narrower"
