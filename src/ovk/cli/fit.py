@@ -26,7 +26,6 @@ from ovk.cli.options import (
     Time,
     WarnBad,
     check_kernel,
-    check_report,
     listed,
     whole_numbers,
 )
@@ -41,6 +40,7 @@ from ovk.cli.output import (
     print_observed,
     table,
 )
+from ovk.cli.prediction_files import check_place
 from ovk.cli.progress import announced
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
@@ -91,7 +91,11 @@ def command(
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
     check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
-    check_report(report)
+    check_place(report, "--report")
+    if report is not None:
+        from ovk.plotting.display import pyplot
+
+        pyplot()
     settings = Settings(
         targets=names,
         features=None if features is None else listed(features),

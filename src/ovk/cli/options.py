@@ -87,17 +87,6 @@ def check_kernel(kernel: str, coupling: float | None) -> None:
         )
 
 
-def check_report(path: Path | None) -> None:
-    """Refuse a report that cannot be written, before anything is learned."""
-    if path is None:
-        return
-    if not path.absolute().parent.is_dir():
-        raise Failure(f"there is no folder {path.absolute().parent} for --report: make it first", Exit.USAGE)
-    from ovk.plotting.display import pyplot
-
-    pyplot()
-
-
 def check_level(level: float) -> None:
     """Refuse a level of intervals that is no probability."""
     if not 0 < level < 1:

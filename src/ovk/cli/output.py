@@ -68,7 +68,7 @@ def print_bad_rows(bad: int, rows: int, faults: Sequence[tuple[int, str]], warn:
 
 def print_observed(columns: Iterable[ColumnRow]) -> None:
     """Say of which outputs values are missing, and how many."""
-    shares = [f"{name} {seen:.0%}" for name, role, seen, *_ in columns if role == "output" and seen < 1]
+    shares = [f"{name} {seen:.0%}" for name, role, seen, *_ in columns if role == "output" and seen < 0.995]
     if shares:
         out.print(_text(f"share of the values observed: {', '.join(shares)}"))
 

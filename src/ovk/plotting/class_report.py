@@ -10,7 +10,7 @@ import numpy as np
 from ovk.evaluation import ClassificationResult, ClassScores
 from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
-from ovk.plotting.page import figure, grid, number, pair, section, table
+from ovk.plotting.page import figure, grid, number, pair, paragraphs, section, table
 
 #: Scores of the table, with the attribute of `ClassScores`, and whether the largest is the best.
 SCORES = (
@@ -47,8 +47,7 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
         *([] if seconds is None else [f"Learning took {seconds:,.1f} seconds."]),
     ]
     said = conclusion or class_conclusion(learners, [str(label) for label in result.classes])
-    text = f'<p class="lead">{escape(said)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
-    return pair(text, score_table(learners))
+    return pair(paragraphs(said, facts), score_table(learners))
 
 
 def score_table(learners: Sequence[ClassScores]) -> str:

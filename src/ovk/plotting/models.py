@@ -17,11 +17,11 @@ from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
 from ovk.plotting.display import Display, pyplot, shortened
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
-from ovk.plotting.page import figure, grid, pair, relevance_section, section, write_page
+from ovk.plotting.page import figure, grid, pair, paragraphs, relevance_section, section, write_page
 from ovk.plotting.progressive import ProgressiveErrorDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
 from ovk.plotting.relevance import RelevanceDisplay
-from ovk.plotting.report import closing_sections, error_table, paragraphs, recent_sections, report
+from ovk.plotting.report import closing_sections, error_table, recent_sections, report
 from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
 from ovk.sessions.batch import tested_rows
 from ovk.sessions.faults import bad_rows_note

@@ -62,6 +62,11 @@ def pair(left: str, right: str) -> str:
     return f'<div class="pair"><div>{left}</div><div>{right}</div></div>'
 
 
+def paragraphs(lead: str, facts: Sequence[str]) -> str:
+    """The conclusion, and what is to be known beside it."""
+    return f'<p class="lead">{escape(lead)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
+
+
 def grid(figures: Sequence[str]) -> str:
     return f'<div class="grid">{"".join(figures)}</div>'
 

@@ -18,7 +18,18 @@ from ovk.plotting.display import pyplot
 from ovk.plotting.drift import drift_section
 from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
-from ovk.plotting.page import figure, grid, number, pair, relevance_section, section, share, table, write_page
+from ovk.plotting.page import (
+    figure,
+    grid,
+    number,
+    pair,
+    paragraphs,
+    relevance_section,
+    section,
+    share,
+    table,
+    write_page,
+)
 from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
 
@@ -144,11 +155,6 @@ def _short(
     errors = [learner.mse for learner in learners]
     scores = error_table("Mean squared errors, the smallest in bold", result.outputs, names, errors, deviations, recent)
     return pair(paragraphs(conclusion or result.conclusion(), facts), scores)
-
-
-def paragraphs(lead: str, facts: Sequence[str]) -> str:
-    """The conclusion, and what is to be known beside it."""
-    return f'<p class="lead">{escape(lead)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
 
 
 def error_table(
