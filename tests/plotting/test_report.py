@@ -150,7 +150,8 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     """The browser itself measures the elements; the script is in a copy of the page, without its policy."""
     script = (
         "<script>addEventListener('load',()=>{const w=document.documentElement;document.title=JSON.stringify({"
-        "inner:innerWidth,scroll:w.scrollWidth,images:[...document.images].filter(i=>i.naturalWidth>0).length,"
+        "inner:innerWidth,scroll:w.scrollWidth,"
+        "cut:[...document.querySelectorAll('.wide')].filter(e=>e.scrollWidth>e.clientWidth).length,images:[...document.images].filter(i=>i.naturalWidth>0).length,"
         "headings:[...document.querySelectorAll('h2')].map(h=>h.textContent)})})</script>"
     )
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
@@ -163,6 +164,7 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     dom = subprocess.run(command, capture_output=True, text=True, timeout=600).stdout
     found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&amp;", "&"))
     assert found["scroll"] <= found["inner"]
+    assert found["cut"] == 0, "tables fit without scrolling"
     assert found["images"] == 13
     assert "Which outputs go together" in found["headings"]
 

@@ -80,6 +80,8 @@ def picture(drawn: Any, description: str) -> str:
     """A figure of matplotlib as an image, in its natural size: letters are of the same size in all plots."""
     _even_out(drawn)
     buffer = BytesIO()
+    # Ticks may change with the layout, and the layout with them.
+    drawn.draw_without_rendering()
     # Without a date, the same numbers make the same file.
     drawn.savefig(buffer, format="svg", metadata={"Date": None})
     pyplot().close(drawn)
