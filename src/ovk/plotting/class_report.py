@@ -10,7 +10,7 @@ import numpy as np
 from ovk.evaluation import ClassificationResult, ClassScores
 from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
-from ovk.plotting.page import figure, grid, number, pair, paragraphs, section, table
+from ovk.plotting.page import figure, grid, model_heading, number, pair, paragraphs, section, table
 
 #: Scores of the table, with the attribute of `ClassScores`, and whether the largest is the best.
 SCORES = (
@@ -53,7 +53,7 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
 def score_table(learners: Sequence[ClassScores]) -> str:
     """Scores of the model and of its baselines."""
     model, *baselines = [one.name for one in learners]
-    names = [model if model == "model" else f"model ({model})", *baselines]
+    names = [model_heading(model), *baselines]
     rows = []
     for name, attribute, largest in SCORES:
         values = np.array([getattr(one, attribute) for one in learners])

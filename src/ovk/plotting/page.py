@@ -121,6 +121,15 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], word
     return f'<div class="wide"><table>{top}{header}<tbody>{body}</tbody></table></div>'
 
 
+def model_heading(name: str) -> str:
+    """The heading of a model's column.
+
+    >>> model_heading("PKAWV"), model_heading("coupled (PKAWV)"), model_heading("model")
+    ('model (PKAWV)', 'coupled (PKAWV)', 'model')
+    """
+    return name if "(" in name or name == "model" else f"model ({name})"
+
+
 def number(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.4g}"
 

@@ -19,8 +19,10 @@ from ovk.plotting.drift import drift_section
 from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.page import (
+    WIDTH,
     figure,
     grid,
+    model_heading,
     number,
     pair,
     paragraphs,
@@ -38,6 +40,12 @@ FIGURES = 12
 
 #: Most outputs in the graph of those that go together.
 NODES = 40
+
+#: Most learners whose errors fit beside the text.
+BESIDE = 4
+
+#: Letters of the names of two learners that fit side by side in a legend.
+WORDS = 20
 
 #: How far the coverage of an interval may be from its level before a word is said about it.
 TOLERANCE = 0.03
@@ -151,10 +159,11 @@ def _short(
     ]
     if seconds is not None:
         facts.append(f"Learning took {seconds:,.1f} seconds.")
-    names = [f"model ({result.model.name})", *(one.name for one in result.baselines)]
+    names = [model_heading(result.model.name), *(one.name for one in result.baselines)]
     errors = [learner.mse for learner in learners]
     scores = error_table("Mean squared errors, the smallest in bold", result.outputs, names, errors, deviations, recent)
-    return pair(paragraphs(conclusion or result.conclusion(), facts), scores)
+    text = paragraphs(conclusion or result.conclusion(), facts)
+    return pair(text, scores) if len(names) <= BESIDE else text + scores
 
 
 def error_table(
@@ -195,10 +204,12 @@ def _errors(result: ProgressiveResult) -> str:
     figures = []
     for output in outputs:
         display = ProgressiveErrorDisplay.from_result(result, outputs=[output], plot=False)
-        _, ax = pyplot().subplots(figsize=(4.6, 3.6), layout="constrained")
+        columns = 1 if max(map(len, display.errors)) > WORDS else 2
+        height = 2.6 + 0.2 * -(-len(display.errors) // columns)
+        _, ax = pyplot().subplots(figsize=(WIDTH, height), layout="constrained")
         display.plot(ax)
         # Below, where there is no curve to hide.
-        ax.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, handlelength=2.5)
+        ax.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, handlelength=2.5)
         figures.append(figure(display, f"Mean squared error of {output} so far, beside baselines"))
     return more + grid(figures)
 
