@@ -124,7 +124,7 @@ class OutputGraphDisplay(GraphDisplay):
                 zorder=1,
             )
         names = [str(q) for q in range(len(places))] if self.names is None else list(self.names)
-        self._draw_nodes(ax, names, f"|correlation| >= {self.threshold:g}")
+        self._draw_nodes(ax, names, f"Which outputs go together\n(|correlation| >= {self.threshold:g})")
         ax.plot([], [], color=POSITIVE, linewidth=3, label="same sign")
         ax.plot([], [], color=NEGATIVE, linewidth=3, linestyle=DASHES, label="opposite sign")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.05), ncols=2, frameon=False, handlelength=3)
