@@ -8,8 +8,8 @@ from pathlib import Path
 
 #: river's own lower bounds are higher than ours; tests of the adapters are skipped without it.
 LEFT_OUT = {"river"}
-#: What these versions need beside them: matplotlib 3.8 calls what pyparsing 3.3 has deprecated.
-BESIDE = ["pyparsing<3.3"]
+#: What these versions need beside them: they call what later releases of these have deprecated.
+BESIDE = ["click<8.3", "pyparsing<3.3"]
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -17,7 +17,7 @@ def lowest(extra: str) -> list[str]:
     """Lower bounds of the dependencies and of an extra, with those extras that it names.
 
     >>> [line for line in lowest("plot") if line.startswith(("numpy", "matplotlib"))]
-    ['matplotlib==3.8.4', 'numpy==2.0']
+    ['matplotlib==3.10', 'numpy==2.0']
     """
     requirements, waiting, known = list(PROJECT["dependencies"]), [extra], set(LEFT_OUT)
     while waiting:

@@ -6,6 +6,9 @@ largest difference of predictions to those of a recomputation from nothing in 64
 sums over all rows, the normal equations added up anew (in a wider type); for learners that forget, a new learner of the
 last rows alone, so many that the rows before have no weight. The learner without settings has no such twin: what counts
 there is its error.
+
+``--defaults`` runs learners without any argument over a million rows and prints time a row, error and memory of every
+tenth of the stream.
 """
 
 from __future__ import annotations
@@ -78,21 +81,21 @@ RUNS = {
     "AutoStream": LongRun(AutoStream(), 1_000_000, twin=False),
 }
 
+#: Learners as they come.
+DEFAULTS = {
+    f"{type(model).__name__}()": LongRun(model, 1_000_000, twin=False) for model in (AutoStream(), PKAWV(), OLOK())
+}
+
 
 def long_run(run: LongRun, rows: int | None = None) -> dict[str, float]:
     """Learn the stream and measure: growth of memory, change of the time a row and of the error, and drift."""
-    model, count = clone(run.model), max((rows or run.rows) // CHUNK, 20)
-    seconds, errors, memory = np.empty(count), np.empty(count), np.empty(count)
+    model, seconds, errors, memory = learned(run, rows)
+    count = len(seconds)
     with one_blas_thread():
-        for k, (X, Y) in enumerate(chunks(0, count)):
-            begun = time.process_time()
-            Z = model.predict_then_learn(X, Y)
-            seconds[k] = time.process_time() - begun
-            errors[k], memory[k] = np.mean((Z - Y) ** 2), resident_mb()
         drift = _drift(model, run, count) if run.twin else None
-    tenths = np.array_split(np.arange(count)[count // 10 :], 9)
-    times = np.array([np.quantile(seconds[part], 0.05) for part in tenths]) / CHUNK
-    means = np.array([errors[part].mean() for part in tenths])
+    parts = tenths(count)[1:]
+    times = 1e-6 * np.array([microseconds(seconds[part]) for part in parts])
+    means = np.array([errors[part].mean() for part in parts])
     found = {
         "rows": count * CHUNK,
         "grown_mb": float(memory[-1] - memory[count // 10]),
@@ -104,6 +107,46 @@ def long_run(run: LongRun, rows: int | None = None) -> dict[str, float]:
         "largest_error_of_a_tenth": float(means.max()),
     }
     return found if drift is None else {**found, "drift": drift}
+
+
+def by_tenths(run: LongRun, rows: int | None = None) -> str:
+    """Learn the stream; a table of its tenths, and how the last compares with the second."""
+    _, seconds, errors, memory = learned(run, rows)
+    lines, table = ["   tenth   us a row   squared error   memory (MB)"], []
+    for number, part in enumerate(tenths(len(seconds)), 1):
+        # The stream has two outputs of variance about 1, and the noise has .01.
+        table.append((microseconds(seconds[part]), errors[part].mean(), memory[part[-1]]))
+        lines.append(f"   {number:5d} {table[-1][0]:10.1f} {table[-1][1]:15.5f} {table[-1][2]:13.1f}")
+    time_ratio, error_ratio = (table[-1][k] / table[1][k] for k in (0, 1))
+    count = len(seconds) * CHUNK
+    lines.append(
+        f"   {count:,} rows; last tenth over the second: time {time_ratio:.3f}, error {error_ratio:.3f}, "
+        f"memory grown {table[-1][2] - table[1][2]:.1f} MB; {count / seconds.sum():,.0f} rows a second"
+    )
+    return "\n".join(lines)
+
+
+def tenths(count: int) -> list[npt.NDArray[np.int64]]:
+    """Numbers of the chunks in every tenth of the stream."""
+    return np.array_split(np.arange(count), 10)
+
+
+def microseconds(seconds: Array) -> float:
+    """Time a row of chunks, by the fastest of them."""
+    return float(1e6 * np.quantile(seconds, 0.05) / CHUNK)
+
+
+def learned(run: LongRun, rows: int | None) -> tuple[Any, Array, Array, Array]:
+    """The model after the stream, and processor time, squared error and memory at each chunk."""
+    model, count = clone(run.model), max((rows or run.rows) // CHUNK, 20)
+    seconds, errors, memory = np.empty(count), np.empty(count), np.empty(count)
+    with one_blas_thread():
+        for k, (X, Y) in enumerate(chunks(0, count)):
+            begun = time.process_time()
+            Z = model.predict_then_learn(X, Y)
+            seconds[k] = time.process_time() - begun
+            errors[k], memory[k] = np.mean((Z - Y) ** 2), resident_mb()
+    return model, seconds, errors, memory
 
 
 def _drift(model: Any, run: LongRun, count: int) -> float:
@@ -141,12 +184,16 @@ def resident_mb() -> float:
 def main() -> None:
     """Run all of them at full length."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_streams", description=__doc__)
-    parser.add_argument("--only", choices=list(RUNS), nargs="+", help="these alone")
+    parser.add_argument("--only", choices=[*RUNS, *DEFAULTS], nargs="+", help="these alone")
     parser.add_argument("--rows", type=int, help="for all of them, instead of ten and one million")
+    parser.add_argument(
+        "--defaults", action="store_true", help="learners without any argument, by tenths of the stream"
+    )
     options = parser.parse_args()
-    for name, run in RUNS.items():
+    for name, run in (DEFAULTS if options.defaults else RUNS).items():
         if options.only is None or name in options.only:
-            print(name, json.dumps(long_run(run, options.rows)), flush=True)
+            found = "\n" + by_tenths(run, options.rows) if options.defaults else json.dumps(long_run(run, options.rows))
+            print(name, found, flush=True)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def preconditioners(name: str, rows: Rows, rank: int, settings: Settings) -> Cas
 
     def ours() -> TiledRidge:
         made = TiledRidge.of(kernel, X, alpha, rank, seed=0)
-        return TiledRidge(kernel, X, alpha, made.preconditioner, tol=TOLERANCE)
+        return TiledRidge(kernel, X, alpha, made.precondition, tol=TOLERANCE)
 
     def scores() -> tuple[dict[str, Any], list[Check]]:
         uniform = X[np.random.default_rng(1).choice(n, rank, replace=False)]

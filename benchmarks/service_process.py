@@ -164,6 +164,11 @@ class ServerProcess:
         _, hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (hard if most is None else most, hard))
 
+    def hold_to(self, cores: set[int]) -> None:
+        """Let it run on these cores alone."""
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores)
+
     def memory(self) -> int:
         """Bytes that it holds in memory."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]

@@ -224,15 +224,15 @@ def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int]
     return found
 
 
-def fuzz_trial(folder: Path, count: int) -> dict[str, Any]:
-    """Strange requests to a server with tokens and one without; statuses, growth of memory, and whether it learned."""
+def fuzz_trial(folder: Path, count: int, *, forked: bool = False) -> dict[str, Any]:
+    """Strange requests, some with a wrong token; statuses, growth of memory, and whether the state changed."""
     model = make_model(folder)
     tokens = folder / "tokens"
     tokens.write_text("predict,learn,admin 0123456789abcdef\n")
     tokens.chmod(0o600)
     statuses: dict[int, int] = {}
     rng = np.random.default_rng(0)
-    with ServerProcess([model, "--data", folder / "data", "--tokens", tokens]) as server:
+    with ServerProcess([model, "--data", folder / "data", "--tokens", tokens], forked=forked) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         memory = 0
         for k, request in enumerate(fuzzed_requests(count, ["point"], rng)):
@@ -260,7 +260,8 @@ def fuzz_trial(folder: Path, count: int) -> dict[str, Any]:
         "statuses": dict(sorted(statuses.items())),
         "server_errors": sum(n for status, n in statuses.items() if status >= 500 or status < 0),
         "grown_mb": grown / 1e6,
-        "rows_learned": found.rows,
+        "state_equal": _bytes(found, folder)
+        == _bytes(Checkpoint.start({"point": ovk.load(model)}, found.origin), folder),
         "exit_code": code,
     }
 

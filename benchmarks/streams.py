@@ -37,12 +37,16 @@ class Stream(NamedTuple):
     def classes(self) -> bool:
         return self.Y.ndim == 1
 
-    def error(self, Z: Array) -> float:
-        """Share of mistakes; mean over outputs of the mean squared error, over the variance where there are several."""
+    def error(self, Z: Array, untested: int = 1) -> float:
+        """Share of mistakes; mean over outputs of the mean squared error, over the variance where there are several.
+
+        The first row counts for nobody, as in `ovk.evaluation.progressive`: nothing can predict it.
+        """
+        Y, Z = self.Y[untested:], Z[untested:]
         if self.classes:
-            return float(np.mean(Z != self.Y))
-        errors = np.mean((Z - self.Y) ** 2, axis=0)
-        return float(errors[0] if self.Y.shape[1] == 1 else np.mean(errors / self.Y.var(axis=0)))
+            return float(np.mean(Z != Y))
+        errors = np.mean((Z - Y) ** 2, axis=0)
+        return float(errors[0] if Y.shape[1] == 1 else np.mean(errors / self.Y.var(axis=0)))
 
 
 def from_river(generators: list[tuple[Any, int]], *, classes: bool) -> tuple[Array, Array]:
@@ -205,11 +209,13 @@ def cases(settings: Settings) -> Iterator[Case]:
 
 def _case(stream: Stream) -> Case:
     errors: dict[str, float] = {}
+    first: dict[str, float] = {}
     runs: dict[str, Callable[[], Array]] = {OURS: lambda: ours(stream), **(rivals(stream) if stream.lag else {})}
 
     def run(name: str) -> None:
         with np.errstate(all="ignore"):
-            errors[name] = stream.error(runs[name]())
+            Z = runs[name]()
+            errors[name], first[name] = stream.error(Z), stream.error(Z, untested=0)
 
     def checks(seconds: Seconds) -> list[Check]:
         if FOREST not in seconds:
@@ -220,7 +226,8 @@ def _case(stream: Stream) -> Case:
         finite = {name: error if np.isfinite(error) else np.inf for name, error in errors.items()}
         rank = 1 + sum(error < finite[OURS] for error in finite.values())
         targets = [] if stream.bound is None else [Check("error", errors[OURS], stream.bound)]
-        return {**{f"error: {name}": error for name, error in errors.items()}, "our rank": rank}, targets
+        found = {f"error: {name}": error for name, error in errors.items()}
+        return {**found, "our rank": rank, "our error with the first row": first[OURS]}, targets
 
     contenders = [Contender(name, lambda name=name: run(name)) for name in runs]  # type: ignore[misc]
     return Case(stream.name, {"n": len(stream.X), "p": stream.X.shape[1]}, contenders, 1, checks, scores, 1)

@@ -2,17 +2,16 @@
 Predicting whole curves
 =======================
 
-Each output is a curve over the year, like the temperature at a weather station, and half of each curve is missing. The
-operator says that times near each other are related, and that the year is periodic.
+Each output is a curve over the year, like the temperature at a weather station, and half of each curve is missing.
+Nothing is said but that the year is periodic: how smooth the curves are is chosen by leaving out one station at a time.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ovk import FunctionalRidge
+from ovk import FunctionalRidgeCV
 from ovk.curves import Grid
-from ovk.kernels import Gaussian
-from ovk.operators import Integral
+from ovk.plotting import FunctionalPredictionDisplay
 
 rng = np.random.default_rng(0)
 days = (np.arange(60) + 0.5) / 60
@@ -22,8 +21,8 @@ curves += 3 * np.exp(-(((days - 0.5) / 0.1) ** 2)) * (latitude > 50)
 seen = curves + rng.standard_normal(curves.shape)
 seen[rng.uniform(size=seen.shape) < 0.5] = np.nan
 
-kernel = Gaussian(8.0) * Integral(Gaussian(0.1))
-model = FunctionalRidge(kernel, alpha=1e-3, grid=Grid(days, period=1.0)).fit(latitude[:30], seen[:30])
+model = FunctionalRidgeCV(grid=Grid(days, period=1.0)).fit(latitude[:30], seen[:30])
+print(f"chosen: {model.kernel_.operator.kernel}, alpha {model.alpha_:.2g}")
 error = np.abs(model.predict(latitude[30:]) - curves[30:]).mean()
 print(f"mean absolute error on 10 new stations: {error:.2f} degrees")
 
@@ -37,3 +36,9 @@ for k in np.argsort(latitude[30:, 0])[::3]:
     ax.plot(days * 12, curves[30 + k], ":", color=line.get_color())
 ax.set(xlabel="month", ylabel="temperature, °C")
 _ = ax.legend()
+
+# %%
+# What was observed, and two standard deviations
+# ----------------------------------------------
+
+_ = FunctionalPredictionDisplay.from_estimator(model, latitude[30:34], seen[30:34])

@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from processes import PATIENCE, free_port
 
@@ -142,3 +143,14 @@ def csv_messages(rows, size):
 def csv_file(path, rows):
     Path(path).write_text("\n".join([",".join(NAMES), *csv_lines(rows)]) + "\n")
     return path
+
+
+def certificates(folder):
+    """A certificate for 127.0.0.1 that vouches for itself."""
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    try:
+        subprocess.run([*command, *files], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no certificate could be made: {error}")

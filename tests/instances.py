@@ -15,6 +15,7 @@ from ovk.curves import Components, FourierBasis, Grid, ProductGrid
 from ovk.kernels import (
     Function,
     Gaussian,
+    Intercept,
     Laplacian,
     Linear,
     Mapped,
@@ -61,6 +62,7 @@ KERNELS = [
     ("gaussian", Gaussian(1.3)),
     ("gaussian-ard", Gaussian(ARD)),
     ("laplacian", Laplacian(2.0)),
+    ("intercept", Intercept(1.7)),
     ("matern-1/2", Matern(0.5, 1.2)),
     ("matern-0.8", Matern(0.8, 1.2)),
     ("matern-1", Matern(1, 1.2)),

@@ -34,6 +34,11 @@ def _(kernel: kernels.Gaussian, x, z):
 
 
 @scalar.register
+def _(kernel: kernels.Intercept, x, z):
+    return kernel.variance
+
+
+@scalar.register
 def _(kernel: kernels.Laplacian, x, z):
     return exp(-sum(abs(a - b) for a, b in zip(x, z, strict=True)) / kernel.length_scale)
 

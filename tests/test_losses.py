@@ -74,6 +74,16 @@ def test_gradient_is_the_derivative(name):
 
 
 @each_loss
+def test_a_single_row_is_one_of_many(name):
+    loss = LOSSES[name]
+    Y, F = points(loss, 40, np.random.default_rng(0))
+    for y, f, value, gradient in zip(Y, F, loss.value(Y, F), loss.gradient(Y, F), strict=True):
+        own, slope = loss.of_row(y, f)
+        assert_allclose(own, value, rtol=1e-12, atol=1e-14)
+        assert_allclose(slope, gradient, rtol=1e-12)
+
+
+@each_loss
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(seeds)
 def test_convex_with_a_subgradient(name, seed):
@@ -263,3 +273,16 @@ class Quartic(Loss):
 
 def test_a_loss_that_says_nothing_has_no_bound():
     assert_array_equal(Quartic().variation(np.zeros((4, 2)), np.ones((4, 2)), np.ones(4)), np.full(4, np.inf))
+
+
+@pytest.mark.parametrize("f", [0.2, 0.9, -1.7])
+@pytest.mark.parametrize("loss", [Novelty(0.2), NuHinge(0.2), NuInsensitive(0.2)], ids=lambda loss: type(loss).__name__)
+def test_the_slope_in_the_threshold_is_that_of_the_value(loss, f):
+    y = np.array([1.0])
+
+    def value(theta):
+        Y, at_theta = loss.at(y[None], np.array([theta]))
+        return float(at_theta.value(Y, np.array([[f]]))[0])
+
+    slope = (value(0.5 + 1e-6) - value(0.5 - 1e-6)) / 2e-6
+    assert_allclose(loss.threshold_slope(0.5, np.array([f]), y), slope, rtol=1e-8)

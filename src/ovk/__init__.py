@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         VectorField,
         tune,
     )
-    from ovk.evaluation import progressive
+    from ovk.evaluation import DelayedLabels, WithIntervals, progressive
     from ovk.expansion import Expansion
     from ovk.online import (
         KAWV,
@@ -56,6 +56,7 @@ __all__ = [
     "PKAWV",
     "AutoStream",
     "AutoStreamClassifier",
+    "DelayedLabels",
     "Diverged",
     "Expansion",
     "FunctionalRidge",
@@ -79,6 +80,7 @@ __all__ = [
     "OutputKernelRidge",
     "PKAWVClassifier",
     "VectorField",
+    "WithIntervals",
     "__version__",
     "curves",
     "features",
@@ -102,7 +104,7 @@ _HOMES = {
         ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
     ),
     **dict.fromkeys(("load", "save"), "persistence"),
-    "progressive": "evaluation",
+    **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive"), "evaluation"),
     "Expansion": "expansion",
 }
 _PACKAGES = ("curves", "features", "grams", "kernels", "operators", "ovkernels", "solvers", "structured")

@@ -22,9 +22,11 @@ PACKAGES = ("ovk.kernels", "ovk.ovkernels")
 
 
 def rule(symbol: str, left: type, right: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register what `left symbol right` gives."""
+    """Register what `left symbol right` gives, and `right symbol left` where they differ: all of these commute."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if left is not right:
+            _RULES[symbol, right, left] = lambda b, a: function(a, b)
         _RULES[symbol, left, right] = function
         return function
 

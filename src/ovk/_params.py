@@ -24,6 +24,7 @@ from ovk._diverged import refuse_endless_model
 from ovk._registry import register
 from ovk._singular import named
 from ovk._state import State, StateMismatch, is_fitted_name, listed_names, merged, plain_state, restored
+from ovk._threads import threads_for
 from ovk._types import Array
 
 R = TypeVar("R")
@@ -81,17 +82,28 @@ class Parameters(Registered, BaseEstimator, saved=False):
         return copy
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A fit that fails, or ends in numbers that are not finite, leaves the model as it was."""
+    def _all_or_nothing(self, X: Any, y: Any = None) -> Iterator[None]:
+        """A fit that fails, or ends in numbers that are not finite, leaves the model as it was.
+
+        Meanwhile BLAS has as many threads as problems of the size of X and y deserve.
+        """
         before = self.__dict__.copy()
         try:
-            yield
+            with threads_for(_matrix_rows(X, y)):
+                yield
             refuse_endless_model(self)
         except BaseException as error:
             self.__dict__ = before
             if isinstance(error, np.linalg.LinAlgError):
                 raise named(error, self) from error
             raise
+
+    def _remembered(self, key: Any, make: Callable[[], R]) -> R:
+        """What `make` gives, made when it is first asked for; it is neither saved nor copied."""
+        memo: dict[Any, R] = self.__dict__.setdefault("_memo", {})
+        if key not in memo:
+            memo[key] = make()
+        return memo[key]
 
     def state(self) -> dict[str, Any]:
         """What fitting has added to the parameters, as plain values: numbers, text, arrays, objects of public classes.
@@ -188,9 +200,22 @@ def constructor_call(thing: Parameters, *, positional: bool, width: int = 80) ->
     return start + ("\n" + " " * len(start)).join(line.rstrip() for line in lines) + ")"
 
 
+#: Numbers above which a sequence is described instead of written out.
+WRITTEN_NUMBERS = 20
+
+
 def _written(value: Any) -> str:
-    """A parameter as Python reads it, in one line."""
+    """A parameter as Python reads it, in one line; many numbers in short, as Python reads them if they are regular.
+
+    >>> _written(np.linspace(0.0, 1.0, 60)), _written(np.arange(60.0) ** 2)
+    ('linspace(0.0, 1.0, 60)', '<60 numbers, 0 to 3481>')
+    """
     plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, np.ndarray) and plain.ndim == 1 and len(plain) > WRITTEN_NUMBERS and plain.dtype.kind == "f":
+        start, stop = float(plain[0]), float(plain[-1])
+        if np.array_equal(plain, np.linspace(start, stop, len(plain))):
+            return f"linspace({start!r}, {stop!r}, {len(plain)})"
+        return f"<{len(plain)} numbers, {start:g} to {stop:g}>"
     return re.sub(r"\s*\n\s*", " ", repr(plain))
 
 
@@ -254,6 +279,16 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, numbers) and isinstance(b, numbers) and bool not in (type(a), type(b)):
         return bool(a == b)  # 1, 1.0 and numpy's 1.0 are the same number
     return type(a) is type(b) and bool(a == b)
+
+
+def _matrix_rows(X: Any, y: Any) -> int:
+    """About how many rows the largest matrix of a fit has: those of X, for each output where some are missing."""
+    if isinstance(X, Sequence) and len(X) and getattr(X[0], "ndim", 1) == 2:
+        # Several series.
+        return sum(map(len, X))
+    rows = X.shape[0] if hasattr(X, "shape") else len(X) if isinstance(X, Sequence) else 0
+    gaps = isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "f" and np.isnan(y).any()
+    return int(rows * y.shape[1] if gaps else rows)
 
 
 def positive(value: Any, name: str, *, zero: bool = False) -> float:

@@ -93,8 +93,7 @@ class Calibration:
         """(n, K) probabilities of classes with scores (n, K); the rows sum to 1."""
         logs = log_expit(self.slope * scores + self.offset)
         P = np.exp(logs - logs.max(axis=1, keepdims=True))
-        result: Array = P / P.sum(axis=1, keepdims=True)
-        return result
+        return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
 @dataclass

@@ -253,12 +253,22 @@ def check_groups(groups: Any, n: int) -> Indices:
     array([1, 0, 1])
     """
     labels = np.asarray(groups)
-    if labels.ndim != 1 or len(labels) != n:
-        raise ValueError(f"groups has {len(labels) if labels.ndim else 'no'} entries but there are {n} rows")
+    if labels.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of the {n} rows, got shape {labels.shape}")
     distinct, numbers = np.unique(labels, return_inverse=True)
     if len(distinct) < 2:
         raise ValueError(f"groups must hold at least 2 groups, so that one can be left out, got {len(distinct)}")
     return numbers.astype(np.intp)
+
+
+def members_of_groups(numbers: Indices) -> list[Indices]:
+    """The places of each number, groups in ascending order of their numbers.
+
+    >>> members_of_groups(np.array([3, 0, 3]))
+    [array([1]), array([0, 2])]
+    """
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def check_alpha(alpha: Any, d: int) -> float | Array:
@@ -278,6 +288,14 @@ def check_alpha(alpha: Any, d: int) -> float | Array:
     if (value == 0).any():
         raise ValueError(f"alpha must be > 0 for each output when it differs between them, got {alpha!r}")
     return value
+
+
+def ridge_and_scales(alpha: float | Array) -> tuple[float, Array | None]:
+    """What is added to the diagonal and, for a ridge weight of its own for each output, S = diag(alpha^-1/2), (d,).
+
+    An output's part of the criterion is divided by its weight: the outputs are Y S, the operator S T S, the ridge 1.
+    """
+    return (alpha, None) if isinstance(alpha, float) else (1.0, 1.0 / np.sqrt(alpha))
 
 
 def check_alphas(alphas: Any) -> Array:
@@ -378,3 +396,19 @@ def refuse_missing_labels(labels: Labels) -> None:
             f"Input y contains NaN or None: {len(missing)} labels are missing, the first in row {missing[0]}; give a "
             "label for each row, or leave such rows out"
         )
+
+
+def share_of_right_labels(found: Any, y: Any, sample_weight: Any = None) -> float:
+    """Share of predicted labels that are right, over all that are known in y; rows count by their weights.
+
+    >>> share_of_right_labels(np.array(["a", "b", "a"]), ["a", None, "b"], [3.0, 1.0, 1.0])
+    0.75
+    """
+    predicted, labels = np.asarray(found, dtype=object), np.asarray(y, dtype=object)
+    if labels.size != predicted.size:
+        raise ValueError(f"y must have the shape of the prediction, {predicted.shape}, got {labels.shape}")
+    labels = labels.reshape(predicted.shape)
+    seen = ~missing_labels(labels)
+    weight = np.ones(len(predicted)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = np.broadcast_to(weight.reshape(-1, *[1] * (predicted.ndim - 1)), predicted.shape)[seen]
+    return float(np.average(predicted[seen] == labels[seen], weights=weights))

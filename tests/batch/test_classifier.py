@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ovk
-from ovk import MovKLClassifier, OVKClassifier, OVKClassifierCV, OVKRidge
+from ovk import MovKLClassifier, MultiTaskSVC, OVKClassifier, OVKClassifierCV, OVKRidge
 from ovk.calibration import Calibration, ScoreCounts, two_sided
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
@@ -212,3 +212,22 @@ def test_probabilities_by_many_kernels_from_weights_are_those_from_repeated_rows
 @parametrize_with_checks([OVKClassifier(), OVKClassifierCV(alphas=[0.1, 1.0], kernel=Gaussian())])
 def test_sklearn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [OVKClassifier(Gaussian(1.0)), MultiTaskSVC(Gaussian(1.0)), MovKLClassifier(alpha=0.1)],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_score_is_the_share_of_right_labels_by_the_weights_of_their_rows(model):
+    Y = np.column_stack([NUMBERS, 2 - NUMBERS]) % 2
+    weight = np.linspace(0.1, 2.0, len(X))
+    gaps = Y.astype(np.float64)
+    gaps[::3, 1] = np.nan
+    right = np.asarray(model.fit(X, Y).predict(X)) == Y
+    seen = ~np.isnan(gaps)
+    expected = (weight[:, None] * (right & seen)).sum() / (weight[:, None] * seen).sum()
+    assert_allclose(model.score(X, gaps, weight), expected, rtol=1e-12)
+    assert 0.5 < expected < 1.0
+    with pytest.raises(ValueError, match="y must have the shape of the prediction"):
+        model.score(X, gaps[:, :1])

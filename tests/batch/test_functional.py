@@ -7,9 +7,12 @@ from numpy.testing import assert_allclose
 import ovk
 import reference
 from ovk import FunctionalRidge, FunctionalRidgeCV
-from ovk.curves import Grid
-from ovk.kernels import Gaussian, Linear
+from ovk._params import equal
+from ovk.batch.curves.default_operators import CHOICE_VALUES, coarser_curves, default_operators
+from ovk.curves import Components, Grid, ProductGrid
+from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic
 from ovk.operators import Dense, Identity, Integral, Multiplication
+from ovk.targets import Targets
 
 RNG = np.random.default_rng(0)
 T = np.sort(RNG.uniform(0, 1, 9))
@@ -152,6 +155,120 @@ def test_curves_with_gaps_are_left_out_whole():
         rest = np.arange(len(X)) != i
         errors[i] = seen[i] - FunctionalRidge(kernel, 0.1, grid=T).fit(X[rest], seen[rest]).predict(X[i : i + 1])[0]
     assert_allclose(model.output_errors_[0, 0, 0], np.nanmean(errors**2, axis=0) * Grid(T).weights(), rtol=1e-8)
+
+
+# -------------------------------------------------------------------------------------------- without any settings
+
+
+def smooth_curves(n, d, rng):
+    t, X = np.linspace(0, 10, d), rng.uniform(-1, 1, (n, 2))
+    return t, X, np.sin(0.6 * t + 2 * X[:, :1]) * (1 + X[:, 1:])
+
+
+def with_windows(Y, rng):
+    """Half of the curves seen on a part of the grid only."""
+    seen = Y.copy()
+    for i in range(0, len(Y), 2):
+        start = rng.integers(0, Y.shape[1] // 2)
+        seen[i, :start] = seen[i, start + Y.shape[1] // 3 :] = np.nan
+    return seen
+
+
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
+def test_smooth_curves_are_predicted_by_smooth_curves(gaps):
+    rng = np.random.default_rng(3)
+    t, X, F = smooth_curves(60, 36, rng)
+    noisy = F[:40] + 0.2 * rng.standard_normal((40, 36))
+    seen = with_windows(noisy, rng) if gaps else noisy
+    model = FunctionalRidgeCV(grid=t).fit(X[:40], seen)
+    rough = FunctionalRidge(Gaussian() * Integral(Laplacian(10.0)), model.alpha_, grid=t).fit(X[:40], seen)
+
+    def error(model):
+        return np.sqrt(np.mean((model.predict(X[40:]) - F[40:]) ** 2))
+
+    assert isinstance(model.kernel_.operator.kernel, Gaussian)
+    assert error(model) < 0.9 * error(rough)
+    assert model.intercept_ is None
+    assert model.errors_.shape == (1, 4, 25)
+
+
+def test_the_rough_operator_is_there_for_jumps():
+    rng = np.random.default_rng(4)
+    t, X = np.linspace(0, 1, 40), rng.uniform(-1, 1, (50, 1))
+    Y = np.where(t > 0.6, 1.0 + X, 0.0) + 0.05 * rng.standard_normal((50, 40))
+    assert equal(FunctionalRidgeCV(grid=t).fit(X, Y).kernel_.operator.kernel, Laplacian(1.0))
+
+
+def test_what_was_chosen_is_the_plain_model_of_all_values():
+    rng = np.random.default_rng(5)
+    t, X, F = smooth_curves(60, 36, rng)
+    seen = with_windows(F + 0.2 * rng.standard_normal(F.shape), rng)
+    assert np.sum(~np.isnan(seen)) > CHOICE_VALUES
+    model = FunctionalRidgeCV(grid=t).fit(X, seen)
+    plain = FunctionalRidge(model.kernel_, model.alpha_, grid=t, fit_intercept=False).fit(X, seen)
+    assert_allclose(model.predict(X[:5]), plain.predict(X[:5]), atol=1e-8)
+    assert model.output_errors_.shape[-1] < 36  # averages were compared
+
+
+def test_the_intercept_is_a_function_of_the_operators_space():
+    """(k + c) T is ridge regression with an intercept b of the penalty alpha |b|^2 / c in the norm of T."""
+    grid = Grid(T)
+    operator = Integral(Gaussian(0.3), grid=grid)
+    kernel = (Gaussian(1.0) + Intercept(5.0)) * operator
+    found = FunctionalRidge(kernel, 0.05, grid=T, fit_intercept=False).fit(X, Y).predict(NEW)
+    s, roots = operator.eigh(), grid.roots()
+    F = s.vectors * np.sqrt(s.values)  # f = F a, |f|_T = |a|
+    root = np.linalg.cholesky(Gaussian(1.0)(X) + 1e-12 * np.eye(len(X)))
+    design = np.hstack([np.kron(root, F), np.kron(np.ones((len(X), 1)), F)])
+    penalty = 0.05 * np.concatenate([np.ones(len(X) * len(T)), np.full(len(T), 1 / 5.0)])
+    a = np.linalg.solve(design.T @ design + np.diag(penalty), design.T @ (Y * roots).ravel())
+    weights = np.linalg.solve(root, Gaussian(1.0)(X, NEW)).T
+    expected = weights @ a[: -len(T)].reshape(len(X), -1) @ F.T + F @ a[-len(T) :]
+    assert_allclose(found, expected / roots, atol=1e-7)
+
+
+def test_coarser_curves_are_means_over_bins():
+    grid = Grid(np.sort(np.random.default_rng(0).uniform(0, 1, 60)))
+    Y = np.random.default_rng(1).standard_normal((80, 60))
+    Y[:40, 30:] = np.nan
+    coarse, averages, rows = coarser_curves(grid, Targets(Y * grid.roots(), 60, False, None, None))
+    size = 60 // len(coarse)
+    assert size == 3
+    assert_allclose(coarse.weights().sum(), grid.weights().sum())
+    w = grid.weights()[:3]
+    assert_allclose(averages.Y[0, 0] / coarse.roots()[0], (w @ Y[0, :3]) / w.sum())
+    assert np.isnan(averages.Y[0, 10:]).all()
+    assert np.array_equal(rows, np.arange(80))
+
+
+def test_of_very_many_curves_some_are_compared():
+    Y = np.random.default_rng(1).standard_normal((500, 30))
+    Y[::2, 15:] = np.nan
+    coarse, averages, rows = coarser_curves(Grid.regular(30), Targets(Y, 30, False, None, np.ones(500)))
+    assert len(coarse) == 15
+    assert len(rows) == len(averages.Y) == len(averages.weight) < 120
+
+
+def test_default_operators_along_several_axes():
+    grid = ProductGrid([Components(2), Grid(np.arange(6) / 6, period=1.0), Grid.regular(5, 0.0, 2.0)])
+    operators = default_operators(grid)
+    assert [operator.dim() for operator in operators] == [60] * 4
+    assert operators[1].kernel[0] is None
+    assert equal(operators[1].kernel[1], Periodic(Gaussian(0.05), 1.0))
+    assert equal(operators[1].kernel[2], Gaussian(0.1))
+
+
+def test_times_that_few_curves_reach_have_finite_intervals():
+    rng = np.random.default_rng(6)
+    t, X, F = smooth_curves(240, 20, rng)
+    noisy = F + 0.2 * rng.standard_normal(F.shape)
+    seen = noisy[:40].copy()
+    seen[5:, 17:] = np.nan
+    model = FunctionalRidgeCV(grid=t).fit(X[:40], seen)
+    regions = model.predict_interval(X[40:])
+    assert np.isfinite(regions.upper).all()
+    inside = regions.contains(noisy[40:])
+    assert 0.85 < np.mean(inside) < 0.95
 
 
 # ------------------------------------------------------------------------------------------------ bad input, saving

@@ -137,7 +137,7 @@ def test_groups_and_time_are_about_the_kernel(table):
     assert OVKRidgeCV(time_order=True).fit(X, Y).best_error_ > 0
     with pytest.raises(ValueError, match="groups and time_order are about the choice of a kernel"):
         OVKRidgeCV(Gaussian()).fit(X, Y, groups=groups)
-    with pytest.raises(ValueError, match="groups has 79 entries but there are 80 rows"):
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 80 rows"):
         OVKRidgeCV().fit(X, Y, groups=groups[1:])
     with pytest.raises(ValueError, match="at least 2 groups"):
         OVKRidgeCV().fit(X, Y, groups=np.zeros(len(X)))

@@ -13,7 +13,7 @@ import reference
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import OVKRidge, OVKRidgeCV, load, save, tune
 from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.hyperparameters import parameters, read, write
+from ovk.batch.tuning.hyperparameters import bounds, parameters, read, write
 from ovk.batch.tuning.tune import Search, with_low_rank
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Cluster, Dense, Identity, LowRank, MixedEffect
@@ -259,3 +259,14 @@ def test_what_is_tuned_does_not_depend_on_the_order_of_rows(thin):
         one = Search(suits, (Matern(0.5, 1.0) * Identity(2)).resolve(inputs, 2), 0.1, shared=True)
         found.append(one.run([one.start], 20)[0])
     assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a sum"])
+def test_what_clusters_share_stays_on_its_side_of_the_middle(nested):
+    kernel = Gaussian(1.0) * Cluster([0, 0, 1], within=0.6, between=0.2)
+    kernel = Gaussian(2.0) * Identity(3) + kernel if nested else kernel
+    tuned = parameters(kernel, np.zeros((2, 1)))
+    limits = dict(zip([one.name for one in tuned], bounds(kernel, tuned, read(kernel, tuned)), strict=True))
+    prefix = "kernels[1]__operator" if nested else "operator"
+    assert_allclose(limits[f"{prefix}__within"], (0.4, 1.0), atol=2e-6)
+    assert_allclose(limits[f"{prefix}__between"], (0.0, 0.4))

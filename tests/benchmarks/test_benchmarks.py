@@ -17,6 +17,8 @@ from benchmarks.memory import peak_mib
 # himalaya calls scikit-learn in ways that it deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:himalaya")
 
+#: Benchmarks that run nowhere without their rivals.
+PEERS = {"leave_one_out": "himalaya"} | dict.fromkeys(["streams", "online_peers", "single_rows", "codrna"], "river")
 MACHINE = {
     "date",
     "cores",
@@ -35,8 +37,8 @@ CHECK = {"target", "value", "bound", "at_least", "met"}
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))
 def test_each_benchmark_at_toy_size(name, tmp_path, capsys):
-    if name == "leave_one_out":
-        pytest.importorskip("himalaya", reason="this peer comes with the extra bench")
+    if name in PEERS:
+        pytest.importorskip(PEERS[name], reason="this peer comes with the extra bench")
     output = tmp_path / "results" / "toy.json"
     assert main(["--toy", "--threads", "1", "--no-memory", "--only", name, "--output", str(output)]) == 0
     report = json.loads(output.read_text())

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("benchmarks")
 
-from benchmarks.long_streams import CHUNK, RUNS, long_run
+from benchmarks.long_streams import CHUNK, DEFAULTS, RUNS, by_tenths, long_run
 
 
 @pytest.mark.parametrize("name", [name for name, run in RUNS.items() if run.twin])
@@ -18,3 +18,11 @@ def test_a_short_run(name):
     assert found["rows"] == 20 * CHUNK
     assert found["drift"] < 1e-8
     assert found["error_last"] < 1.1 * found["error_first"]
+
+
+def test_tenths_of_learners_without_arguments():
+    assert sorted(DEFAULTS) == ["AutoStream()", "OLOK()", "PKAWV()"]
+    lines = by_tenths(DEFAULTS["PKAWV()"], 20 * CHUNK).splitlines()
+    errors = [float(line.split()[2]) for line in lines[1:11]]
+    assert errors[-1] < 1.1 * errors[1] < 0.1
+    assert lines[-1].strip().startswith(f"{20 * CHUNK:,} rows; last tenth over the second: time ")

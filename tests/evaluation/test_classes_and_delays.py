@@ -1,5 +1,6 @@
 """Progressive evaluation of classifiers, and labels that come late."""
 
+import copy
 from datetime import timedelta
 
 import numpy as np
@@ -9,10 +10,24 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.metrics import accuracy_score, cohen_kappa_score, roc_auc_score
 
 import ovk
+from learners import EVERY, begun
+from learners import rows as learner_rows
 from ovk import PKAWV, AutoStreamClassifier, PKAWVClassifier
-from ovk.evaluation import DelayedLabels, progressive, progressive_classes
+from ovk.evaluation import (
+    ACI,
+    ConformalPID,
+    DelayedLabels,
+    RefittedRidge,
+    RollingConformal,
+    StronglyAdaptive,
+    WithIntervals,
+    progressive,
+    progressive_classes,
+)
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
+
+METHODS = [ACI(0.8, window=20), ConformalPID(0.8), StronglyAdaptive(0.8), RollingConformal(0.8)]
 
 
 def rows(n=400, k=3):
@@ -29,7 +44,7 @@ def test_scores_are_those_of_scikit_learn(k):
     P = model.predict_proba_then_learn(X, y)
     order = np.argsort(model.classes_)
     P, classes = P[:, order], model.classes_[order]
-    result = progressive_classes(AutoStreamClassifier(), X, y, chunk_size=100)
+    result = progressive_classes(AutoStreamClassifier(), X, y, chunk_size=100, untested=0)
     guesses = classes[P.argmax(axis=1)]
     assert result.model.accuracy == pytest.approx(accuracy_score(y, guesses))
     assert result.model.kappa == pytest.approx(cohen_kappa_score(y, guesses))
@@ -50,7 +65,7 @@ def test_scores_are_those_of_scikit_learn(k):
 
 def test_baselines():
     y = np.array(["b", "b", "a", "b", "b"])
-    result = progressive_classes(AutoStreamClassifier(), np.zeros((5, 1)), y)
+    result = progressive_classes(AutoStreamClassifier(), np.zeros((5, 1)), y, untested=0)
     last, majority = result.baselines
     # No change is wrong at the change and back; before the first row the first class is the guess.
     assert last.accuracy == pytest.approx(2 / 5)
@@ -90,13 +105,151 @@ def test_a_classifier_in_progressive_is_told_where_to_go():
 def test_a_delay_is_the_plain_loop(delay):
     X = rows(60)[0]
     y = np.sin(X[:, 0])
-    expected, model = np.zeros(60), SGDRegressor(random_state=0)
+    expected, model = np.full(60, np.nan if delay else 0.0), SGDRegressor(random_state=0)
     for t in range(60):
         if t - delay - 1 >= 0:
             model.partial_fit(X[t - delay - 1 : t - delay], y[t - delay - 1 : t - delay])
             expected[t] = model.predict(X[t : t + 1])[0]
-    found = progressive(SGDRegressor(random_state=0), X, y, delay=delay, progress=False)
+    found = progressive(SGDRegressor(random_state=0), X, y, delay=delay, untested=0, progress=False)
     assert_allclose(found.predictions, expected)
+
+
+def test_baselines_wait_like_the_model_and_rows_before_the_first_label_are_not_tested():
+    X, delay = rows(60)[0], 5
+    Y = np.column_stack([100.0 + X[:, 0], 10.0 * X[:, 1]])
+    baselines = ["last", "mean", "ridge"]
+    found = progressive(PKAWV(Gaussian(1.0)), X, Y, delay=delay, baselines=baselines, chunk_size=17, progress=False)
+    assert found.untested == delay + 1
+    last = Y[: -delay - 1]
+    means = np.cumsum(last, axis=0) / np.arange(1, len(last) + 1)[:, None]
+    assert_allclose(found.baselines[0].mse, np.mean((last - Y[delay + 1 :]) ** 2, axis=0))
+    assert_allclose(found.baselines[1].mse, np.mean((means - Y[delay + 1 :]) ** 2, axis=0))
+    ridge, guesses = RefittedRidge(), []
+    for t in range(60 - delay - 1):
+        ridge.predict_then_learn(X[t : t + 1], Y[t : t + 1])
+        guesses.append(copy.deepcopy(ridge).predict_then_learn(X[t + delay + 1 :][:1], np.full((1, 2), np.nan))[0])
+    assert_allclose(found.baselines[2].mse, np.mean((np.array(guesses) - Y[delay + 1 :]) ** 2, axis=0))
+    assert "labels 5 rows late" in found.summary()
+    assert "6 rows before them learned, not tested" in found.summary()
+    with pytest.raises(ValueError, match="before any was tested: lower untested, or the delay"):
+        progressive(PKAWV(Gaussian(1.0)), X[:5], Y[:5], delay=5, progress=False)
+
+
+def test_late_labels_with_gaps_are_left_to_learners_that_take_them():
+    X = rows(40)[0]
+    y = np.where(np.arange(40) % 4, X[:, 0], np.nan)
+    found = progressive(SGDRegressor(random_state=0), X, y, delay=3, progress=False)
+    assert found.n_skipped == 9  # of the 36 labels that came
+    assert found.untested == 5  # the very first label is one of them
+    assert np.isfinite(found.mse).all()
+
+
+def test_a_model_that_knows_something_is_tested_from_the_first_row():
+    X = rows(40)[0]
+    model = PKAWV(Gaussian(1.0)).fit(X, X[:, 0])
+    assert progressive(model, X, X[:, 0], delay=5, progress=False).untested == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
+def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, region):
+    X, delay = rows(90)[0], 7
+    Y = np.column_stack([np.sin(X[:, 0]), 5.0 * X[:, 1]]) + np.random.default_rng(3).standard_normal((90, 2))
+    Y[::4, 1] = np.nan
+    method = method.replace(region=region)
+    live, waiting, found = DelayedLabels(WithIntervals(PKAWV(Gaussian(1.0)), method), n_outputs=2), [], []
+    for t in range(90):
+        if len(waiting) > delay:
+            live.learn(*waiting.pop(0))
+        regions, tickets = live.predict_regions(X[t : t + 1])
+        found.append(regions)
+        waiting.append((tickets[0], Y[t]))
+    result = progressive(PKAWV(Gaussian(1.0)), X, Y, delay=delay, intervals=method.replace(), chunk_size=17)
+    expected = result.intervals.regions
+    live_ends = np.vstack([regions.upper for regions in found])
+    assert_allclose(live_ends, expected.upper, atol=1e-10)
+    assert np.isnan(live_ends[: delay + 1]).all()
+    assert np.isfinite(live_ends[-20:]).all()
+    # By hand: what was given is what is scored, and the first rows are not.
+    plain = method.replace()
+    for t in range(delay + 1, 90):
+        if t - delay - 1 > delay:
+            plain.learn(found[t - delay - 1], Y[t - delay - 1])
+        assert_allclose(plain.regions(found[t].predictions).upper, found[t].upper)
+    seen = np.isfinite(Y[delay + 1 :])
+    counts = seen.sum(axis=0) if region == "each" else [seen.any(axis=1).sum()]
+    assert_array_equal(result.intervals.tested[-1], counts)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("region", ["each", "box", "ellipsoid"])
+@pytest.mark.parametrize("d", [1, 3])
+def test_regions_and_learn_in_turn_are_regions_then_learn(method, region, d):
+    Y = np.random.default_rng(0).standard_normal((120, d)).round(1)  # many ties
+    Y[5::9, 0], F = np.nan, np.zeros((120, d))
+    F[40] = np.inf
+    together, turns = method.replace(region=region), method.replace(region=region)
+    expected = together.regions_then_learn(F, Y)
+    found = [turns.learn(turns.regions(F[t : t + 1]), Y[t]) for t in range(120)]
+    for name in ("upper", "radius", "covered"):
+        assert_allclose(np.vstack([getattr(one, name) for one in found]), getattr(expected, name), rtol=1e-12)
+
+
+def test_seasons_and_late_labels_exclude_each_other():
+    method = ConformalPID(0.8, season=3)
+    with pytest.raises(ValueError, match="season must be None where labels come late, got 3"):
+        method.learn(method.regions(np.zeros((1, 1))), [[1.0]])
+
+
+# Intervals with a season refuse late labels.
+@pytest.mark.parametrize("name", sorted(set(EVERY) - {"intervals-pid"}))
+def test_late_labels_go_on_from_what_a_model_knows(name):
+    X, Y = learner_rows(name, 12, seed=1, gaps=False)
+    model = begun(name)
+    before = model.predict(X)
+    late = DelayedLabels(model)
+    predictions, tickets = late.predict(X)
+    assert_array_equal(predictions, before)
+    late.learn(tickets[:6], Y[:6])
+    assert_array_equal(late.predict(X)[0], begun(name).partial_fit(X[:6], Y[:6]).predict(X))
+    assert_array_equal(model.predict(X), before)
+
+
+def test_intervals_around_a_model_that_knows_something():
+    X = rows(40)[0]
+    trained = PKAWV(Gaussian(1.0)).fit(X, X[:, 0])
+    model = WithIntervals(trained, 0.8)
+    assert_array_equal(model.predict(X), trained.predict(X))
+    assert np.isinf(model.predict_regions(X).upper).all()
+    model.partial_fit(X, X[:, 0])
+    assert_allclose(model.predict(X), copy.deepcopy(trained).partial_fit(X, X[:, 0]).predict(X))
+
+
+def test_late_labels_with_intervals_are_saved_whole(tmp_path):
+    X = rows(40)[0]
+    learner = DelayedLabels(WithIntervals(PKAWV(Gaussian(1.0)), 0.8), max_pending=12)
+    with pytest.raises(TypeError, match=r"got DelayedLabels: .* there is DelayedLabels\(WithIntervals\(model\)\)"):
+        WithIntervals(DelayedLabels(PKAWV())).partial_fit(X, X[:, 0])
+    with pytest.raises(TypeError, match=r"use DelayedLabels\(WithIntervals\(model, 0.9\)\)"):
+        DelayedLabels(PKAWV()).predict_regions(X)
+    regions, tickets = learner.predict_regions(X[:10])
+    assert np.isnan(regions.upper).all()
+    learner.learn(tickets[2:6], X[2:6, 0])
+    _, more = learner.predict_regions(X[10:30])  # ten expire, the rest of the first ones among them
+    assert len(learner.regions_) == len(learner.tickets_) == 12
+    ovk.save(learner, tmp_path / "late.ovk")
+    again = ovk.load(tmp_path / "late.ovk")
+    for one in (learner, again):
+        one.learn(more[[19, 12, 15]], X[[29, 22, 25], 0])
+    a, b = (one.predict_regions(X[30:])[0] for one in (learner, again))
+    assert_array_equal(a.upper, b.upper)
+    assert len(learner.model_.intervals_.trackers_[0].scores.recent) == 3
+
+
+def test_predictions_have_the_shape_of_labels_before_the_first_one():
+    X = rows(5)[0]
+    assert DelayedLabels(PKAWV(Gaussian(1.0)), n_outputs=2).predict(X)[0].shape == (5, 2)
+    assert DelayedLabels(PKAWV(Gaussian(1.0))).predict(X)[0].shape == (5,)
 
 
 @pytest.mark.parametrize("dates", [False, True])
@@ -106,22 +259,29 @@ def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
     X = rows(60)[0]
     y, labels = np.sin(X[:, 0]), np.where(X[:, 0] > 0, "up", "down")
     time = np.sort(np.random.default_rng(2).integers(0, 90, 60))  # several rows at once, and gaps
-    expected, model, guesses = np.zeros(60), PKAWV(Gaussian(1.0)), []
-    classifier, known = SGDClassifier(random_state=0), 0
+    expected, model, guesses = np.full(60, np.nan), PKAWV(Gaussian(1.0)), []
+    classifier, known, last = SGDClassifier(random_state=0), 0, []
     for t in range(60):
         while known < t and time[known] + delay <= time[t]:
             own = slice(known, known + 1)
             model.partial_fit(X[own], y[own])
             classifier.partial_fit(X[own], labels[own], classes=["down", "up"])
             known += 1
-        expected[t] = model.predict(X[t : t + 1])[0] if known else 0.0
-        guesses.append(classifier.predict(X[t : t + 1])[0] if known else "down")
+        if known:
+            expected[t] = model.predict(X[t : t + 1])[0]
+        guesses.append(classifier.predict(X[t : t + 1])[0] if known else None)
+        last.append(labels[known - 1] if known else None)
     clock = np.datetime64("2026-01-01") + time.astype("timedelta64[h]") if dates else time
     late = timedelta(hours=delay) if dates else delay
-    found = progressive(PKAWV(Gaussian(1.0)), X, y, delay=late, time=clock, chunk_size=17, progress=False)
+    asked = {"delay": late, "time": clock, "chunk_size": 17, "untested": 0}
+    found = progressive(PKAWV(Gaussian(1.0)), X, y, **asked, progress=False)
     assert_allclose(found.predictions, expected, atol=1e-10)
-    result = progressive_classes(SGDClassifier(random_state=0), X, labels, delay=late, time=clock, chunk_size=17)
-    assert_array_equal(result.predictions, guesses)
+    result = progressive_classes(SGDClassifier(random_state=0), X, labels, **asked)
+    assert result.predictions.tolist() == guesses
+    # Rows before the first label are not counted, and the baselines wait like the model.
+    counted = [t for t in range(60) if guesses[t] is not None]
+    assert result.model.confusion.sum() == len(counted) < 60
+    assert result.baselines[0].accuracy == np.mean([last[t] == labels[t] for t in counted])
 
 
 def test_clocks_that_are_refused():
@@ -163,8 +323,13 @@ def test_weights_reach_the_learner(delay):
     weighed, plain = PKAWVClassifier(Gaussian(1.0)), PKAWVClassifier(Gaussian(1.0))
     result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
     assert_array_equal(result.predictions, plain.predict_then_learn(X, labels, ["down", "up"], w))
+    weighed, plain = AutoStreamClassifier(), AutoStreamClassifier()
+    result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
+    # The first row has weight 0: until the second one nothing is known of the classes.
+    assert_array_equal(result.predictions[1:], plain.predict_then_learn(X[1:], labels[1:], None, w[1:]))
+    assert_allclose(weighed.predict_proba(X), plain.predict_proba(X), atol=1e-9)
     with pytest.raises(ValueError, match="AutoStreamClassifier cannot take sample_weight here"):
-        progressive_classes(AutoStreamClassifier(), X, labels, sample_weight=w)
+        progressive_classes(AutoStreamClassifier(), X, labels, sample_weight=w, delay=2)
     with pytest.raises(ValueError, match="sample_weight must have an entry for each of the 40 rows, got 39"):
         progressive(PKAWV(Gaussian(1.0)), X, y, sample_weight=w[:39], progress=False)
     for other in (SGDRegressor(random_state=0), PKAWV(Gaussian(1.0))):
@@ -202,11 +367,11 @@ def test_labels_in_any_order(tmp_path):
 
 
 def test_tickets_expire():
-    learner = DelayedLabels(PKAWVClassifier(Gaussian(1.0)), most=5, classes=["a", "b"])
+    learner = DelayedLabels(PKAWVClassifier(Gaussian(1.0)), max_pending=5, classes=["a", "b"])
     _, tickets = learner.predict(np.arange(8.0)[:, None])
     assert learner.n_expired_ == 3
     assert_array_equal(learner.tickets_, tickets[3:])
-    with pytest.raises(KeyError, match="most=5"):
+    with pytest.raises(KeyError, match="max_pending=5"):
         learner.learn(tickets[0], "a")
     learner.learn(tickets[3:5], np.array(["a", "b"]))
     assert learner.predict([[3.0]])[0][0] == "a"

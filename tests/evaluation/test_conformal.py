@@ -12,7 +12,7 @@ import reference
 from ovk import OLOK, progressive
 from ovk.evaluation import ACI, ConformalPID, RollingConformal, StronglyAdaptive, WithIntervals
 from ovk.evaluation.conformal.scores import ResidualMoments
-from ovk.plotting import IntervalDisplay
+from ovk.plotting import IntervalDisplay, RecentDisplay
 
 ADAPTIVE = [ACI, ConformalPID, StronglyAdaptive]
 METHODS = [*ADAPTIVE, RollingConformal]
@@ -467,6 +467,51 @@ def test_display(region, keep, d):
     _, axes = plt.subplots(2, 1)
     assert display.plot(axes).figure_ is axes[0].figure
     plt.close("all")
+
+
+def test_widths_of_outputs_in_several_units_can_be_compared():
+    X, Y = stream(400, d=2)
+    result = progressive(OLOK(), X, Y * [1.0, 1000.0], intervals=0.8)
+    display = IntervalDisplay.from_result(result)
+    assert display.rows[0] == 100
+    assert display.title == "80% intervals (ACI)"
+    curves = np.array([line.get_ydata() for line in display.axes_[1].lines])
+    assert_allclose(np.median(curves, axis=1), 1.0, rtol=0.01)
+    assert display.axes_[1].get_ylabel() == "width over its median"
+    median = f"{np.median(display.width[:, 1]):,.0f}"
+    assert f"y1 (median width {median})" in [text.get_text() for text in display.figure_.legends[0].get_texts()]
+
+
+def test_a_band_around_the_last_predictions():
+    X, Y = stream(300, d=2)
+    result = progressive(OLOK(), X, Y, intervals=0.8, keep="all")
+    display = RecentDisplay.from_result(result, "y1", rows=50)
+    assert_array_equal(display.outcomes, Y[-50:, 1])
+    assert_allclose(display.predictions + display.half, result.intervals.regions.upper[-50:, 1])
+    assert "80% interval" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    plain = progressive(OLOK(), X, Y, intervals=0.8)
+    assert_array_equal(RecentDisplay.from_result(plain, 1, Y=Y, plot=False).outcomes[-50:], display.outcomes)
+    with pytest.raises(ValueError, match="keep='all', or pass them as Y"):
+        RecentDisplay.from_result(plain)
+    with pytest.raises(ValueError, match=r"run progressive with intervals=0\.9 and keep='all'"):
+        RecentDisplay.from_result(progressive(OLOK(), X, Y))
+    with pytest.raises(ValueError, match="output must be a name or a number of y0, y1, got 'y7'"):
+        RecentDisplay.from_result(result, "y7")
+
+
+def test_regions_are_printed_in_one_line():
+    regions = progressive(OLOK(), *stream(300, d=2), intervals=0.8).intervals.regions
+    assert repr(regions.chosen([299])).startswith("Regions(1 row of 2 outputs; first: [")
+    assert len(repr(regions)) < 100
+    assert repr(regions.chosen([])) == "Regions(0 rows of 2 outputs)"
+
+
+def test_rows_without_bounds_are_counted_of_the_outcomes():
+    X, Y = stream(300, d=2)
+    Y[::2, 1] = np.nan
+    text = progressive(OLOK(), X, Y, intervals=0.8).summary()
+    assert "of 150 outcomes of y1 without bounds" in text or "of 300 outcomes of y0 without bounds" in text
+    assert "mean of outputs" in text
 
 
 def test_display_needs_intervals():

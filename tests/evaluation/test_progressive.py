@@ -160,7 +160,7 @@ def test_an_estimator_with_partial_fit_is_given_one_row_at_a_time():
         if t > 0:
             expected[t] = model.predict(X[t : t + 1])[0]
         model.partial_fit(X[t : t + 1], y[t : t + 1])
-    result = progressive(sgd(), X, y, chunk_size=17)
+    result = progressive(sgd(), X, y, chunk_size=17, untested=0)
     np.testing.assert_array_equal(result.predictions, expected)
     assert result.mse[0] == pytest.approx(((expected - y) ** 2).mean())
     assert result.support_sizes is None
@@ -177,7 +177,7 @@ def test_several_outputs_of_an_estimator_with_partial_fit():
         if not np.isnan(Y[t]).any():
             model.partial_fit(X[t : t + 1], Y[t : t + 1])
             fitted = True
-    result = progressive(MultiOutputRegressor(sgd()), X, Y, chunk_size=25)
+    result = progressive(MultiOutputRegressor(sgd()), X, Y, chunk_size=25, untested=0)
     np.testing.assert_array_equal(result.predictions, expected)
     assert result.n_skipped == np.isnan(Y).any(axis=1).sum() > 0
 
@@ -192,13 +192,28 @@ def test_a_model_goes_on_from_what_it_knew():
     )
 
 
+def test_the_first_row_is_tested_only_with_a_model_that_can_know_it():
+    X, Y = data(missing=0.0)
+    new, all_rows = progressive(olok(), X, Y), progressive(olok(), X, Y, untested=0)
+    assert (new.untested, all_rows.untested) == (1, 0)
+    assert np.isnan(new.predictions[0]).all()
+    np.testing.assert_allclose(new.predictions[1:], all_rows.predictions[1:], rtol=1e-9)
+    np.testing.assert_allclose(new.mse, np.mean((all_rows.predictions - Y)[1:] ** 2, axis=0))
+    for one, other in zip(new.baselines, all_rows.baselines, strict=True):
+        # Neither the last value nor the mean knows anything of the first row: they guess 0.
+        np.testing.assert_allclose((N - 1) * one.mse + Y[0] ** 2, N * other.mse)
+    assert "1 row before them learned, not tested" in new.summary()
+    for model, y in ((olok(), Y), (sgd(), Y[:, 0])):
+        assert progressive(model.partial_fit(X, y), X, y).untested == 0
+
+
 # The result -----------------------------------------------------------------------------------------------------------
 
 
 def test_shapes_names_and_curves():
     X, Y = data()
     frame = pd.DataFrame(X, columns=["a", "b"]), pd.DataFrame(Y, columns=["y", "z"])
-    result = progressive(olok(truncation=10), *frame, chunk_size=8)
+    result = progressive(olok(truncation=10), *frame, chunk_size=8, untested=0)
     assert result.predictions.shape == (N, 2)
     assert (result.features, result.outputs) == (("a", "b"), ("y", "z"))
     assert result.rows.tolist() == [*checkpoints(0, N).tolist(), N][: len(result.rows)]
@@ -212,7 +227,15 @@ def test_shapes_names_and_curves():
     text = result.summary()
     assert "OLOK" in text
     assert f"{result.mse[1]:.4g}" in text
-    assert f"{result.baselines[0].mae.mean():.4g}" in text
+    # Of several outputs, ratios to the best baseline, which have no units: as the conclusion has it.
+    best, ratio = result.against_best_baseline()
+    mse = np.array([one.mse for one in (result.model, *result.baselines)])
+    chosen = next(one for one in result.baselines if one.name == best)
+    ratios = np.exp(np.log(mse / chosen.mse).mean(axis=1))
+    assert ratio == pytest.approx(ratios[0])
+    assert min(ratios[1:]) == pytest.approx(1.0)
+    (line, _) = [line for line in text.splitlines() if line.startswith(f"relative to {best}")]
+    assert line.split()[-3:] == [f"{value:.4g}" for value in ratios]
     assert "10 support points" in text
 
 
@@ -222,7 +245,7 @@ def test_one_dimensional_y_stays_so():
     assert flat.predictions.shape == (N,)
     np.testing.assert_array_equal(flat.predictions, column.predictions[:, 0])
     np.testing.assert_array_equal(flat.mse, column.mse)
-    assert "all outputs" not in flat.summary()
+    assert "relative to" not in flat.summary()
 
 
 def olok_scalar():
@@ -231,7 +254,7 @@ def olok_scalar():
 
 def test_one_row_and_no_row():
     X, Y = data(missing=0.0)
-    one = progressive(olok(), X[:1], Y[:1], baselines=["last", "mean", "ridge"])
+    one = progressive(olok(), X[:1], Y[:1], untested=0, baselines=["last", "mean", "ridge"])
     np.testing.assert_array_equal(one.mse, Y[0] ** 2)
     none = progressive(olok(), X[:0], Y[:0], keep="all")
     assert none.predictions.shape == none.targets.shape == (0, 2)
@@ -246,7 +269,7 @@ def test_one_row_and_no_row():
 def test_an_output_that_was_never_seen_has_no_error():
     X, Y = data()
     Y[:, 1] = np.nan
-    result = progressive(olok(), X, Y, baselines=["last", "mean", "ridge"])
+    result = progressive(olok(), X, Y, untested=0, baselines=["last", "mean", "ridge"])
     assert np.isfinite(result.mse[0])
     assert np.isnan(result.mse[1])
     assert np.isfinite(result.predictions).all()
@@ -363,7 +386,7 @@ def test_predictions_of_the_wrong_shape_are_named():
             return np.zeros(3)
 
     with pytest.raises(ValueError, match=r"Wrong must return predictions in the shape \(90, 2\) of y, got \(3,\)"):
-        progressive(Wrong(), *data())
+        progressive(Wrong(), *data(), untested=0)
 
 
 def test_one_baseline_and_none():

@@ -13,7 +13,8 @@ from ovk.intervals.quantile import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.left_out import SeparableLeftOut
-from ovk.solvers.left_out_pairs import PairData, PairsLeftOut
+from ovk.solvers.left_out_pairs import PairsLeftOut
+from ovk.targets import Targets
 
 KERNEL = Gaussian(1.0)
 REGIONS = ("each", "box", "ellipsoid")
@@ -36,14 +37,14 @@ def at(X, new):
 
 
 def pairs_of(X, Y, T, alpha):
-    data = PairData.from_outputs(Y)
-    K = KERNEL(X)[np.ix_(data.rows, data.rows)] * T[np.ix_(data.outputs, data.outputs)]
-    return PairsLeftOut(K, data, Y.shape, alpha)
+    data = Targets(Y, Y.shape[1], False, None, None).pairs()
+    K = KERNEL(X)[np.ix_(data.points, data.points)] * T[np.ix_(data.outputs, data.outputs)]
+    return PairsLeftOut(K, data, alpha)
 
 
 def pairs_at(X, Y, T, new):
-    data = PairData.from_outputs(Y)
-    return KERNEL(new, X)[:, None, data.rows] * T[None][:, :, data.outputs], np.tile(np.diagonal(T), (len(new), 1))
+    data = Targets(Y, Y.shape[1], False, None, None).pairs()
+    return KERNEL(new, X)[:, None, data.points] * T[None][:, :, data.outputs], np.tile(np.diagonal(T), (len(new), 1))
 
 
 def order_statistic(values, level):

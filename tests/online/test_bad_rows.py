@@ -99,7 +99,7 @@ REFUSED = {
     "quantile": ({"loss": Pinball(1.0)}, r"quantiles must lie in \(0, 1\)"),
     "labels": ({"loss": "hinge"}, "Hinge needs labels -1 and 1, got .* in row 0, output 0"),
     "codes": ({"loss": LOSSES["simplex"]}, "rows of simplex_code"),
-    "truncation": ({"truncation": "some"}, "truncation must be None, a number of points or"),
+    "truncation": ({"truncation": "some"}, "truncation must be .auto., None, a number of points or"),
     "window": ({"truncation": Window(0)}, "s must be a whole number >= 1, got 0"),
     "number": ({"truncation": 0}, "truncation must be a whole number >= 1"),
     "tolerance": ({"truncation": Tolerance(0.0)}, "tol must be a finite number > 0"),

@@ -6,19 +6,16 @@ import pytest
 from ovk.online.second_order.decaying import DecayingRidge, block_length
 
 
-def slow(Phi, Y, alpha, g, b, shrink):
+def slow(Phi, Y, alpha, g, b, weights):
     """The definition, one system for each row."""
     m, d = Phi.shape[1], Y.shape[1]
     S, B, Z = np.zeros((m, m)), np.zeros((m, d)), []
     for start in range(0, len(Phi), b):
         A, V = S + alpha * g ** (-(b + 1) / 2) * np.eye(m), B.copy()
-        for phi, y in zip(Phi[start : start + b], Y[start : start + b], strict=True):
-            ridge = phi @ np.linalg.solve(A, V)
-            # A before the row in units of the row's own weight.
-            h = phi @ np.linalg.solve(g * A, phi)
-            Z.append(ridge / (1 + h) if shrink else ridge)
-            A, V = g * A + np.outer(phi, phi), g * V + np.outer(phi, y)
-            S, B = g * S + np.outer(phi, phi), g * B + np.outer(phi, y)
+        for i in range(start, min(start + b, len(Phi))):
+            Z.append(Phi[i] @ np.linalg.solve(A, V))
+            new, label = weights[i] * np.outer(Phi[i], Phi[i]), weights[i] * np.outer(Phi[i], Y[i])
+            A, V, S, B = g * A + new, g * V + label, g * S + new, g * B + label
     return np.array(Z)
 
 
@@ -29,43 +26,58 @@ def stream():
     return Phi, Phi @ rng.standard_normal((7, 2)) + 0.3 * rng.standard_normal((300, 2))
 
 
-@pytest.mark.parametrize("shrink", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("g", "b"), [(1.0, 64), (0.999, 128), (0.99, 64), (0.9, 6)])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0])
-def test_equals_its_definition(stream, g, b, alpha, shrink):
+def test_equals_its_definition(stream, g, b, alpha, weighted):
     Phi, Y = stream
-    learner = DecayingRidge(7, 2, alpha, discount=g, block=b, shrink=shrink)
-    Z = learner.predict_and_update(Phi, Y)
-    np.testing.assert_allclose(Z, slow(Phi, Y, alpha, g, b, shrink), rtol=1e-10, atol=1e-10)
+    weights = np.exp(np.random.default_rng(2).uniform(-4.0, 4.0, len(Y))) if weighted else np.ones(len(Y))
+    learner = DecayingRidge(7, 2, alpha, discount=g, block=b)
+    Z = learner.predict_and_update(Phi, Y, weights if weighted else None)
+    np.testing.assert_allclose(Z, slow(Phi, Y, alpha, g, b, weights), rtol=1e-9, atol=1e-9)
+
+
+def test_a_whole_weight_is_as_many_repetitions(stream):
+    Phi, Y = stream
+    weights = np.random.default_rng(3).integers(1, 5, len(Y))
+    one, other = DecayingRidge(7, 2, 0.1), DecayingRidge(7, 2, 0.1)
+    Z = one.predict_and_update(Phi, Y, weights.astype(float))
+    again = other.predict_and_update(np.repeat(Phi, weights, axis=0), np.repeat(Y, weights, axis=0))
+    np.testing.assert_allclose(Z, again[np.cumsum(weights) - weights], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(one.predict(Phi), other.predict(Phi), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("robust", [np.inf, 4.0])
-@pytest.mark.parametrize("shrink", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("g", [1.0, 0.98])
-def test_rows_equal_chunks_and_states_resume(stream, g, shrink, robust):
+def test_rows_equal_chunks_and_states_resume(stream, g, weighted, robust):
     Phi, Y = stream
     Y = Y.copy()
     Y[::11, 0] = np.nan
     Y[50] = 1e6
-    make = {"discount": g, "shrink": shrink, "limit": 3.0, "robust": robust}
-    whole = DecayingRidge(7, 2, 0.1, **make).predict_and_update(Phi, Y)
+    make = {"discount": g, "limit": 3.0, "robust": robust}
+    weights = np.random.default_rng(2).uniform(0.1, 3.0, len(Y)) if weighted else None
+    whole = DecayingRidge(7, 2, 0.1, **make).predict_and_update(Phi, Y, weights)
     learner, parts, start = DecayingRidge(7, 2, 0.1, **make), [], 0
     rng = np.random.default_rng(1)
     while start < len(Phi):
         stop = start + rng.integers(1, 20)
         learner = DecayingRidge.from_state(learner.state())
         pure = learner.predict(Phi[start : start + 1])
-        parts.append(learner.predict_and_update(Phi[start:stop], Y[start:stop]))
+        some = None if weights is None else weights[start:stop]
+        parts.append(learner.predict_and_update(Phi[start:stop], Y[start:stop], some))
         np.testing.assert_allclose(pure, parts[-1][:1], rtol=1e-10, atol=1e-10)
         start = stop
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-10, atol=1e-10)
 
 
-def test_replayed_rows_leave_the_same_sums(stream):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_replayed_rows_leave_the_same_sums(stream, weighted):
     Phi, Y = stream
+    weights = np.random.default_rng(2).uniform(0.1, 3.0, len(Y)) if weighted else None
     one, other = (DecayingRidge(7, 2, 0.1, discount=0.99, block=60) for _ in range(2))
-    one.predict_and_update(Phi, Y)
-    other.replay(Phi, Y)
+    one.predict_and_update(Phi, Y, weights)
+    other.replay(Phi, Y, weights)
     np.testing.assert_allclose(one.S, other.S, rtol=1e-10)
     np.testing.assert_allclose(one.B, other.B, rtol=1e-10)
 

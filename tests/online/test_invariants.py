@@ -64,6 +64,17 @@ def test_proposition_2(kernel, ratio, product, largest, seed):
     assert (np.linalg.norm(model.support_.A[:, 0], axis=1) <= 2 * steps.rate(model.support_.time) * largest).all()
 
 
+@pytest.mark.parametrize("kappa", [1.0, 3.0, 10.0])
+def test_the_batch_solution_of_proposition_2(kappa):
+    """It is no longer than U, as the theorem needs, but can be longer than 2 C_y / alpha, as the paper has it."""
+    alpha = 2.01 * kappa**2
+    batch = OVKRidge(kappa**2 * Gaussian(1.0), alpha, fit_intercept=False).fit([[0.0]], [1.0])
+    norm = batch.expansion_.norm()
+    assert_allclose(norm, kappa / (alpha + kappa**2))
+    assert norm <= kappa / alpha <= 1 / kappa
+    assert (norm > 2 / alpha) == (kappa > 2)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_running_sums(loss, schedule):
@@ -117,7 +128,7 @@ def test_the_untruncated_learner_says_what_it_needs():
     model.partial_fit(X[60:100], Y[60:100])
     with pytest.raises(ValueError, match="give truncation=Tolerance"):
         model.partial_fit(X[:1], Y[:1])
-    new = OLOK(max_support=10, warm_up=0)
+    new = OLOK(truncation=None, max_support=10, warm_up=0)
     with pytest.raises(ValueError, match="150 support points"):
         new.partial_fit(X, Y)
     assert set(vars(new)) == set(vars(OLOK()))

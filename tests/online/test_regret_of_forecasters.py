@@ -1,14 +1,16 @@
 """The forecasters keep the theorem's promise: measured regret stays below the explicit bounds, on any labels."""
 
+import re
 from copy import deepcopy
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import ovk.online
 from ovk import KAWV, PKAWV
 from ovk.features import KORS, Fourier, Given, Nystrom, NystromMap, Taylor, TaylorMap
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Linear
 from ovk.online import (
     kors_beta,
     kors_gap,
@@ -80,6 +82,21 @@ def own_time(X, support):
     return phi, joined
 
 
+def documented():
+    """What the docstring of `PKAWV` says of each past: its bound, and the text."""
+    items = re.findall(r'- ``Nystrom\(past="(\w+)"\)``(.*?)(?=\n    - )', PKAWV.__doc__, flags=re.DOTALL)
+    return {past: (getattr(ovk.online, re.search(r"`(\w+_bound)`", text)[1]), text) for past, text in items}
+
+
+def test_the_docstring_says_which_bound_goes_with_which_past():
+    found = documented()
+    assert set(found) == {"exact", "projected"}
+    for past, (bound, text) in found.items():
+        # The bound itself says for which past it is, and the docstring which past is the default.
+        assert f'``past="{past}"``' in bound.__doc__
+        assert (", the default" in text) == (Nystrom().past == past)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mu", [0.02, 0.5])
 def test_projected_anew_at_each_growth(kind, mu):
@@ -95,9 +112,13 @@ def test_projected_anew_at_each_growth(kind, mu):
         left = K[: t + 1, : t + 1] - phi[: t + 1, :m] @ phi[: t + 1, :m].T
         gap = max(gap, float(np.linalg.eigvalsh(left)[-1]))
     loss, norm = comparator(K, Y, alpha)
-    bound = projected_regret_bound(KERNEL, X, alpha, norm=norm, largest=1.0, gap=gap, growths=len(joined))
+    named, _ = documented()["exact"]
+    bound = named(KERNEL, X, alpha, norm=norm, largest=1.0, gap=gap, growths=len(joined))
     assert 3 < len(joined) < len(X)
     assert np.sum((F - Y) ** 2) - loss <= bound
+    # As the docstring has it, m n mu / alpha more than the exact forecaster: here mu is what the gap came to.
+    most = (1 + len(joined)) * len(X) * gap / alpha
+    assert bound - regret_bound(KERNEL, X, alpha, norm=norm, largest=1.0) <= most
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,8 +129,12 @@ def test_the_past_left_as_it_was_projected(kind):
     phi, _ = own_time(X, model.support_)
     spill = float(np.sum(1.0 - np.sum(phi**2, axis=1)))
     loss, norm = comparator(KERNEL(X), Y, alpha)
-    bound = spilled_regret_bound(phi, alpha, norm=norm, largest=1.0, spill=spill, loss=loss)
+    named, text = documented()["projected"]
+    bound = named(phi, alpha, norm=norm, largest=1.0, spill=spill, loss=loss)
     assert np.sum((F - Y) ** 2) - loss <= bound
+    assert "2 |f| sqrt(L spill) + |f|^2 spill" in text
+    base = regret_bound(Linear(), phi, alpha, norm=norm, largest=1.0)
+    assert_allclose(bound - base, 2 * norm * np.sqrt(loss * spill) + norm**2 * spill)
 
 
 @pytest.mark.parametrize("kind", KINDS)

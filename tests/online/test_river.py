@@ -17,15 +17,19 @@ from ovk import (
     PKAWV,
     AutoStream,
     AutoStreamClassifier,
+    DelayedLabels,
     NoveltyDetector,
     OLOKClassifier,
     OVKRidge,
     PKAWVClassifier,
+    WithIntervals,
+    save,
 )
 from ovk.features import KORS, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import CurlFree
+from ovk.persistence.errors import NotSavable
 
 pytest.importorskip("river")
 
@@ -190,6 +194,8 @@ def test_what_cannot_be_learned_is_refused():
     model = RiverRegressor(learner())
     with pytest.raises(ValueError, match="feature 'a' must be a number, got 'x': encode it first"):
         model.learn_one({"a": "x"}, 1.0)
+    with pytest.raises(ValueError, match="feature 'a' must be a number, got None: write a missing value as nan"):
+        model.learn_one({"a": None}, 1.0)
     with pytest.raises(TypeError, match="use RiverMultiTargetRegressor"):
         model.learn_one({"a": 1.0}, {"u": 1.0})
     model.learn_one({"a": 1.0}, 1.0)
@@ -389,3 +395,60 @@ def test_anomalies_are_those_of_the_detector():
     assert [model.is_new_one(x) for x in new] == [False, True]
     model.learn_one({"a": 0.0, "b": 0.0, "c": 1.0})
     assert model.learner.n_features_in_ == 3
+
+
+def test_a_learner_is_checked_when_it_is_wrapped():
+    for adapter, model, message in [
+        (RiverRegressor, OVKRidge(), r"OVKRidge has no partial_fit, .* such as RiverRegressor\(AutoStream\(\)\)"),
+        (RiverRegressor, DelayedLabels(AutoStream()), "DelayedLabels has no partial_fit"),
+        (
+            RiverRegressor,
+            AutoStreamClassifier(),
+            "cannot take AutoStreamClassifier: use RiverClassifier",
+        ),
+        (RiverMultiTargetRegressor, NoveltyDetector(), "cannot take NoveltyDetector: use RiverAnomalyDetector"),
+        (RiverClassifier, AutoStream(), r"use RiverRegressor, or another learner such as AutoStreamClassifier\(\)"),
+        (RiverAnomalyDetector, AutoStream(), "RiverAnomalyDetector cannot take AutoStream: use RiverRegressor"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            adapter(model)
+
+
+def test_a_pipeline_shows_the_learner():
+    assert str(preprocessing.StandardScaler() | RiverRegressor(AutoStream())).endswith("| RiverRegressor(AutoStream())")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_intervals_in_the_manner_of_river(several):
+    X, Y = stream(60)
+    X[:20, 2] = 0.0
+    Y, unit = Y if several else Y[:, :1], X / np.linalg.norm(X, axis=1, keepdims=True)
+    own = WithIntervals(learner(), 0.8)
+    adapter = RiverMultiTargetRegressor if several else RiverRegressor
+    model = adapter(WithIntervals(learner(), 0.8), **({"targets": "uvw"[: Y.shape[1]]} if several else {}))
+    pipeline = compose.Pipeline(preprocessing.Normalizer(), model)
+    first = pipeline.predict_one({"a": 1.0}, with_interval=True)
+    for interval in first.values() if several else [first]:
+        assert (interval.lower, interval.upper) == (-np.inf, np.inf)
+    for t, x in enumerate(dicts(X)):
+        # The third feature appears later.
+        x = {name: value for name, value in x.items() if t >= 20 or name != "c"}
+        found = pipeline.predict_one(x, with_interval=True)
+        if t not in (0, 20):  # before an example with it was learned, a feature is ignored
+            expected = own.predict_regions(unit[t : t + 1])
+            ends = [(one.lower, one.upper) for one in (found.values() if several else [found])]
+            assert_allclose(ends, np.vstack([expected.lower, expected.upper]).T, atol=1e-10)
+        y = dict(zip("uvw", Y[t].tolist(), strict=False)) if several else float(Y[t, 0])
+        pipeline.learn_one(x, y)
+        own.partial_fit(unit[t : t + 1], Y[t : t + 1])
+    with pytest.raises(ValueError, match=r"wrap it, \w+\(WithIntervals\(OLOK\(\), 0.9\)\)"):
+        adapter(learner()).predict_one({"a": 1.0}, with_interval=True)
+
+
+def test_saving_says_what_to_do(tmp_path):
+    for model in (RiverRegressor(learner()), preprocessing.StandardScaler() | RiverRegressor(learner())):
+        with pytest.raises(NotSavable, match=r"river's models are pickled: pickle\.dump"):
+            save(model, tmp_path / "model.ovk")
+    model = RiverRegressor(learner())
+    model.learn_one({"a": 1.0}, 1.0)
+    save(model.learner, tmp_path / "model.ovk")

@@ -10,6 +10,7 @@ from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian
 from ovk.losses import EpsilonInsensitive
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
+from ovk.online.first_order.truncation import LAST
 from ovk.schedules import InverseSqrt
 
 RNG = np.random.default_rng(0)
@@ -137,3 +138,14 @@ def test_a_held_window_goes_on_after_saving(tmp_path):
     again = ovk.load(tmp_path / "m.ovk").partial_fit(X[250:], Y[250:])
     expected = copy.deepcopy(model).partial_fit(X[250:], Y[250:])
     np.testing.assert_array_equal(again.predict(X), expected.predict(X))
+
+
+def test_a_learner_left_to_the_data_is_bounded_and_that_of_the_paper_is_not():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (LAST + 500, 1))
+    y = np.sin(2.0 * X[:, 0])
+    assert len(OLOK().fit(X, y).support_) == LAST
+    for model in (OLOK(Gaussian(1.0)), OLOK(truncation=None), OLOK(init=OLOK(Gaussian(1.0)).fit(X[:5], y[:5]))):
+        assert len(model.fit(X, y).support_) >= len(X)
+    windowed = OLOK(truncation=Window(LAST)).fit(X, y)
+    np.testing.assert_array_equal(OLOK().fit(X, y).predict(X[:50]), windowed.predict(X[:50]))

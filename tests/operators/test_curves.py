@@ -8,7 +8,7 @@ import instances
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Laplacian, Matern, Periodic
 from ovk.operators import Identity, Integral, MixedEffect, Multiplication
-from ovk.operators.curves import CurveOperator, evaluation
+from ovk.operators.curves import CurveOperator
 from ovk.operators.eigenfunctions import exponential, gaussian_on_circle
 
 UNEVEN = Grid(np.sort(np.random.default_rng(3).uniform(0, 2, 60)))
@@ -67,7 +67,7 @@ def test_operators_that_know_no_grid_are_interpolated(T):
     y = np.random.default_rng(0).standard_normal((1, 5))
     points = np.array([0.1, 0.25, 0.6])
     expected = (T.apply(y) / grid.roots()) @ grid.interpolation(points)
-    assert_allclose(y @ evaluation(T, grid, points), expected)
+    assert_allclose(y @ T.evaluation_on(grid, points), expected)
 
 
 def test_integrals_do_not_depend_on_the_grid():

@@ -13,7 +13,7 @@ from ovk.ovkernels import CurlFree, DivFree, WeightedSum
 
 NAMES = {
     name: getattr(package, name) for package in (curves, kernels, operators, ovkernels) for name in package.__all__
-} | {"array": np.array}
+} | {"array": np.array, "linspace": np.linspace}
 
 
 def is_plain(value):
@@ -91,3 +91,11 @@ def test_estimators_show_their_kernels_so():
     wide = OLOK(Gaussian(2.0) * MixedEffect(0.25) + Matern(1.5, 2.0) * Identity(), alpha=0.001, loss="huber")
     assert all(len(line) <= 80 for line in repr(wide).split("\n"))
     assert repr(wide).replace("\n     ", " ").startswith("OLOK(kernel=Gaussian(2.0) * MixedEffect(0.25) + Matern(")
+
+
+def test_long_grids_are_written_in_short():
+    regular = Gaussian(2.0) * operators.Integral(grid=curves.Grid(np.linspace(0.0, 24.0, 60), period=25.0))
+    assert "Grid(points=linspace(0.0, 24.0, 60), period=25.0)" in repr(regular)
+    assert equal(eval(repr(regular), dict(NAMES)), regular)
+    assert repr(curves.Grid(np.linspace(0.0, 1.0, 60) ** 2)) == "Grid(points=<60 numbers, 0 to 1>)"
+    assert repr(curves.Grid(np.array([0.0, 0.5]))) == "Grid(points=array([0. , 0.5]))"

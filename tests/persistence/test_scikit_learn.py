@@ -63,7 +63,7 @@ TRANSFORMERS = {
     "spline": (SplineTransformer(n_knots=4, extrapolation="periodic"), X),
     "quantile": (QuantileTransformer(n_quantiles=10, output_distribution="normal"), X),
     "power": (PowerTransformer(), X),
-    "bins": (KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"), X),
+    "bins": (KBinsDiscretizer(4, strategy="uniform"), X),
     "variance": (VarianceThreshold(0.1), X),
     "best": (SelectKBest(f_regression, k=2), X),
     "identity": (FunctionTransformer(), X),

@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from ovk import FunctionalRidge, MovKL
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Identity, Integral
-from ovk.plotting import FunctionalPredictionDisplay, KernelWeightsDisplay
+from ovk.plotting import FunctionalPredictionDisplay, KernelWeightsDisplay, PredictionDisplay
 
 T = np.linspace(0, 1, 12)
 X = np.linspace(-1, 1, 15)[:, None]
@@ -33,6 +33,22 @@ def test_curves_with_bands():
     bare = FunctionalPredictionDisplay.from_estimator(model, X[:2], band=False)
     assert bare.std is None
     assert len(bare.axes_[0].lines) == 1
+
+
+def test_many_curves_are_cut_and_only_the_lowest_panels_have_a_label():
+    model = FunctionalRidge(alpha=0.01, grid=T).fit(X, Y)
+    display = FunctionalPredictionDisplay.from_estimator(model, X, Y, names=list("abcdefghijklmno"))
+    assert display.mean.shape == display.observed.shape == (12, 12)
+    six = FunctionalPredictionDisplay.from_estimator(model, X, Y, band=False, max_curves=6)
+    assert [axes.get_xlabel() for axes in six.axes_] == ["", "", "t", "t", "t", "t"]
+    with pytest.raises(ValueError, match="max_curves must be a whole number >= 1, got 0"):
+        FunctionalPredictionDisplay.from_estimator(model, X, max_curves=0)
+
+
+def test_functions_of_several_inputs_are_pointed_to_the_display_of_curves():
+    model = FunctionalRidge(alpha=0.01, grid=T).fit(np.hstack([X, X**2]), Y)
+    with pytest.raises(ValueError, match="one input, the model has 2: FunctionalPredictionDisplay"):
+        PredictionDisplay.from_estimator(model)
 
 
 def test_curves_need_a_grid():

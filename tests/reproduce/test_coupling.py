@@ -10,7 +10,7 @@ from ovk.datasets import load_jura, load_mtr, load_parkinsons
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import MixedEffect
 from ovk.ovkernels import Separable
-from reproduce import jura, mtr
+from reproduce import hospitals, jura, mtr
 
 
 @pytest.mark.parametrize("logarithms", [False, True])
@@ -90,3 +90,27 @@ def test_parkinsons_reports_shuffled_and_grouped(need):
     # People that were not seen are another question than recordings that were not seen.
     assert result["shuffled, outputs apart"] < 0.7
     assert result["grouped by person, outputs apart"] > 0.8
+
+
+def test_hospitals_that_differ_gain_by_coupling(monkeypatch):
+    monkeypatch.setattr(hospitals, "CS", (3.0,))
+    monkeypatch.setattr(hospitals, "SHARED", (0.7,))
+    found = []
+    for seed in range(2):
+        X, y, hospital = hospitals.make_patients(4, 130, np.random.default_rng(seed))
+        first = np.arange(len(y)) % 130 < 30
+        parts = [(X[rows], y[rows], hospital[rows]) for rows in (first, ~first)]
+        found.append(hospitals.compared(*parts, hospitals.Tree(hospitals.GROUPS)))
+    means = {way: np.mean([one[way] for one in found]) for way in found[0]}
+    assert len(means) == 6
+    apart = max(value for way, value in means.items() if "apart" in way or "each hospital" in way)
+    assert means["MultiTaskSVC, hospitals coupled"] > apart
+    assert means["MultiTaskSVC, hospitals and classes coupled"] > apart
+
+
+def test_every_patient_has_the_machine_of_his_hospital():
+    X, _, hospital = hospitals.turned_digits(3, 40, np.random.default_rng(0))
+    assert X.shape == (120, 64)
+    np.testing.assert_array_equal(np.bincount(hospital), 40)
+    machines = [hospitals.machine(X[hospital == t], np.full(40, t) + (np.arange(40) < 20) * 10, 1.0) for t in range(3)]
+    assert set(hospitals.each_by_its_own(machines, X, hospital) % 10 - hospital) == {0}

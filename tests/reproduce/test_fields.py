@@ -3,8 +3,8 @@
 import numpy as np
 
 import reproduce
-from ovk.datasets import load_california_gps, load_glad, load_pharma
-from reproduce import california_gps, drug_activity, glad
+from ovk.datasets import load_california_gps, load_glad, load_pharma, make_vector_field
+from reproduce import california_gps, drug_activity, field_kernels, glad
 
 
 def test_gps_blocks_are_held_out_whole_and_the_field_is_predicted(need):
@@ -48,3 +48,25 @@ def test_correlation_of_partly_known_labels_is_a_correlation():
     R = drug_activity.correlation(Y)
     np.testing.assert_allclose(np.diagonal(R), 1.0)
     assert np.linalg.eigvalsh(R).min() > -1e-10
+
+
+def test_weights_of_kernels_find_what_a_field_is_made_of():
+    shares = []
+    for mixture in (1.0, 0.0):
+        sample = make_vector_field(40, mixture=mixture, noise=0.05, random_state=0)
+        models = field_kernels.fitted(sample.data, sample.target)
+        shares.append(field_kernels.gradient_share(models["MovKL, l_1"]))
+        for name, model in models.items():
+            error = np.mean((field_kernels.predicted(model, sample.data) - sample.target) ** 2)
+            assert error < 0.1 * np.mean(sample.target**2), name
+    assert shares[0] > 0.8
+    assert shares[1] < 0.2
+
+
+def test_stations_are_learned_or_predicted_never_both(need):
+    need(load_california_gps)
+    X, V, Z, truth = field_kernels.ground(None, 50, np.random.default_rng(0))
+    assert len(X) == len(V) == 50
+    assert len(Z) == len(truth) > 500
+    assert not {tuple(x) for x in X} & {tuple(z) for z in Z}
+    np.testing.assert_allclose(V.mean(axis=0), 0.0, atol=1e-12)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reproduce.drug_retrieval import ranks, windows
+from reproduce.few_labels import accuracies, split
 from reproduce.few_links import PUBLISHED, one_split, pairs
 from reproduce.few_links import published_rows as few_published
 from reproduce.label_ranking import by_iokr, by_scores, ranked, tau
@@ -212,3 +213,11 @@ def test_the_real_data_have_the_form_that_is_expected(need):
     drugs = need(load_pharma)
     pools = windows(drugs.data, [0, 5])
     assert all(query in pool for query, pool in zip([0, 5], pools, strict=True))
+
+
+def test_inputs_without_labels_help():
+    X, y, known = split(2, 300, np.random.default_rng(0))
+    assert np.bincount(y[known]).tolist() == [2] * 10
+    found = accuracies(X, y, known)
+    for classes in ("", ", classes coupled"):
+        assert found["OVKRidge, unlabelled inputs too" + classes] > found["OVKRidge" + classes] + 3.0

@@ -10,7 +10,7 @@ import ovk
 from ovk import PKAWV, OLOKClassifier, OVKRidge
 from ovk.kernels import Gaussian
 from ovk.serving import Limits, create_app
-from ovk.sessions import Settings, learn
+from ovk.sessions import Settings, fit_table, learn
 from ovk.streams import open_records
 from processes import PATIENCE
 from serving_rows import rows, table
@@ -23,7 +23,8 @@ with warnings.catch_warnings():
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """A folder with point.ovk (PKAWV), table.ovk (session), labels.ovk (classifier), ridge.ovk (batch)."""
+    """A folder with point.ovk and wide.ovk (PKAWV), table.ovk (session), labels.ovk (classifier), and two that predict
+    only: ridge.ovk (estimator) and fitted.ovk (table)."""
     folder = tmp_path_factory.mktemp("models")
     X, Y = rows(150)
     ovk.save(PKAWV(Gaussian(1.0)).fit(X, Y), folder / "point.ovk")
@@ -36,6 +37,8 @@ def models(tmp_path_factory):
     path.write_text("word,x,a,b\n" + "\n".join(lines) + "\n")
     with open_records(path) as records:
         learn(records, Settings(["a", "b"], lags=[1], warm_up=100), save_to=folder / "table.ovk")
+    with open_records(path) as records:
+        ovk.save(fit_table(records, Settings(["a", "b"])), folder / "fitted.ovk")
     return folder
 
 

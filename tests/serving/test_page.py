@@ -4,6 +4,7 @@ import re
 
 import httpx
 import pytest
+from benchmarks.service_process import ServerProcess
 
 from headless import BROWSER, Headless
 from processes import PATIENCE, wait_until
@@ -123,6 +124,38 @@ def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
     })()"""
     assert browser.ask(contrast) >= 4.5
     assert not browser.complaints
+
+
+def test_axes_have_round_numbers(server, browser):
+    browser.open(server.url, 800)
+    browser.wait(f"{tile('rows learned')} >= 0")
+    for ends, words in {
+        "0, 0.8641": ["0", "0.2", "0.4", "0.6", "0.8"],
+        "-0.412, 2.249": ["0", "0.5", "1.0", "1.5", "2.0"],
+        "0, 8748": ["0", "2000", "4000", "6000", "8000"],
+        "0, 3e-7": ["0", "1e-7", "2e-7", "3e-7"],
+        "1e6, 1.2e6": ["1.00e+6", "1.05e+6", "1.10e+6", "1.15e+6", "1.20e+6"],
+        "5, 5": ["5.000"],
+    }.items():
+        assert browser.ask(f"ticks({ends}).map(tick => tick[1])") == words
+
+
+def test_without_a_token_there_is_a_box_for_it_alone_and_what_predicts_only_says_so(models, browser, tmp_path):
+    (tmp_path / "tokens").write_text("predict " + "p" * 20 + "\n")
+    arguments = [models / "ridge.ovk", "--data", tmp_path / "data", "--tokens", tmp_path / "tokens"]
+    shown = "document.body.innerText"
+    with ServerProcess(arguments) as one:
+        browser.open(one.url, 800)
+        browser.wait("document.getElementById('ask')?.hidden === false")
+        words = "Skip to the figures ovk: models in service Token Connect a token is needed"
+        assert browser.ask(shown).split() == words.split()
+        for token, words in {"wrong": "the token is not recognised", "p" * 20: "live"}.items():
+            browser.ask(f"$('token').value = '{token}'; $('go').click()")
+            browser.wait(f"$('state').textContent === '{words}'")
+        assert "predicts only" in browser.ask(shown)
+        for words in ("learned", "Nothing unusual", "Error over time"):
+            assert words not in browser.ask(shown)
+        assert one.terminate() == 0
 
 
 def test_a_complaint_would_be_noticed(server, browser):

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 from benchmarks.service_process import ServerProcess
-from benchmarks.service_trials import kill_trial
+from benchmarks.service_trials import fuzz_trial, kill_trial
 
 import ovk
 from ovk.serving import create_app
@@ -136,6 +136,16 @@ def test_kills_lose_nothing_and_learn_nothing_twice(tmp_path):
     assert found["learner_equal"]
     assert found["checkpoint_equal"]
     assert found["log_equal"]
+    assert found["exit_code"] == 0
+
+
+def test_strange_requests_change_nothing(tmp_path):
+    """A thousand of them; ``python -m benchmarks.service_trials --only fuzz`` sends five thousand."""
+    found = fuzz_trial(tmp_path, 1000, forked=True)
+    assert found["server_errors"] == 0
+    assert set(found["statuses"]) <= {0, 200, 400, 401, 404, 405, 413, 415}
+    assert found["state_equal"]
+    assert found["grown_mb"] < 8
     assert found["exit_code"] == 0
 
 

@@ -4,10 +4,12 @@ import json
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ovk
 from ovk.serving import Checkpoint, learn_log
+from ovk.serving.page import view
 from processes import wait_until
 from serving_rows import rows, table
 
@@ -51,7 +53,9 @@ def test_health_and_metadata(client_of):
         "lower",
         "upper",
     ]
-    assert client.get("/v2/models/nobody").status_code == 404
+    refusal = client.get("/v2/models/nobody")
+    assert refusal.status_code == 404
+    assert refusal.json() == {"error": "there is no model 'nobody': models are table, point"}
     assert client.get("/v2/models/point/infer").status_code == 405
 
 
@@ -109,6 +113,60 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
     # A missing number is null, a word that was never seen has no level.
     inputs = [tensor("word", ["green"], "BYTES"), {"name": "x", "shape": [1], "datatype": "FP64", "data": [None]}]
     assert np.isfinite(outputs(client.post("/v2/models/table/infer", json={"inputs": inputs}))["mean"]).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"wrod": "red", "x": 1.0}, "column 'word' is missing; the request has 'wrod'"),
+        ({"n": 1.0, "x": 1.0}, "column 'word' is missing; the request has 'n', 'x'"),
+        ({"word": "red", "x": "abc"}, "'abc' in row 1, column 'x', is not a number"),
+    ],
+)
+def test_a_cell_or_a_column_that_is_wrong_is_named(client_of, row, message):
+    client = client_of("table")
+    assert client.post("/v2/models/table/infer", json={"rows": [row]}).json() == {"error": message}
+    reply = client.post("/invocations", json={"dataframe_records": [row]})
+    assert reply.json() == {"error_code": "BAD_REQUEST", "message": message}
+
+
+# The model gets a matrix whose columns the service has found by name, of which scikit-learn knows nothing.
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+@pytest.mark.parametrize("width", [1, 2])
+def test_an_estimator_that_knows_its_columns_by_name_does_not_take_others(client_of, models, width):
+    X, Y = rows(60)
+    frame = pd.DataFrame(X[:, :width], columns=["load", "hour"][:width])
+    name = f"frame{width}"
+    model = ovk.OVKRidge(alpha=0.1).fit(frame, Y)
+    ovk.save(model, models / f"{name}.ovk")
+    client, address = client_of(name), f"/v2/models/{name}/infer"
+    record = dict(reversed(list(frame.iloc[0].items())))
+    found = outputs(client.post(address, json={"rows": [record]}))["mean"]
+    np.testing.assert_array_equal(found, model.predict(frame[:1]))
+    as_matrix = outputs(client.post(address, json={"inputs": [tensor("X", frame[:1])]}))["mean"]
+    np.testing.assert_array_equal(as_matrix, found)
+    record["laod"] = record.pop("load")
+    assert client.post(address, json={"rows": [record]}).json() == {
+        "error": "column 'load' is missing; the request has 'laod'"
+    }
+
+
+def test_replies_name_their_columns_and_rows_are_taken_as_in_learning(client_of):
+    client = client_of("table", "labels")
+    inputs = [tensor("word", ["red"], "BYTES"), tensor("x", [0.5])]
+    found = client.post("/v2/models/table/infer", json={"inputs": inputs, "parameters": {"level": 0.9}}).json()
+    # Parameters of the protocol are texts, numbers and truth values: no lists.
+    assert [one["parameters"] for one in found["outputs"]] == [{"columns": "a,b"}] * 3
+    rows = {"rows": [{"word": "red", "x": 0.5}], "parameters": {"level": 0.9}}
+    assert client.post("/v2/models/table/infer", json=rows).json() == found
+    body = {"rows": rows_of(3), "outputs": [{"name": "label"}, {"name": "probability", "parameters": {}}]}
+    label, probability = client.post("/v2/models/labels/infer", json=body).json()["outputs"]
+    assert "parameters" not in label
+    assert probability["parameters"] == {"columns": "down,up"}
+
+
+def rows_of(n):
+    return rows(n)[0].tolist()
 
 
 def test_labels_and_batch_estimators(client_of, models):
@@ -176,7 +234,7 @@ def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name
             twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
         np.testing.assert_array_equal(found.model.predict(X), twin.predict(X))
         errors = np.sqrt(np.mean((_progressive(models, X, Y) - Y) ** 2, axis=0))
-        np.testing.assert_allclose(found.scores.error("point"), errors)
+        np.testing.assert_allclose(found.scores.up_to_date().error("point"), errors)
 
 
 def _progressive(models, X, Y):
@@ -266,6 +324,38 @@ def test_without_a_folder_nothing_is_learned(client_of):
     reply = client_of("point").post("/v2/models/point/learn", json=body)
     assert reply.status_code == 409
     assert "--data" in reply.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["ridge", "fitted"])
+def test_a_model_that_cannot_learn_says_so(client_of, tmp_path, name):
+    client = client_of(name, data=tmp_path)
+    X, Y = rows(6)
+    row = [{"word": "red", "x": 0.5}] if name == "fitted" else X[:1].tolist()
+    reply = client.post(f"/v2/models/{name}/learn", json={"id": "a", "rows": row, "targets": Y[:1].tolist()})
+    assert reply.status_code == 409
+    assert reply.json()["error"].startswith("this model predicts only;")
+    later = client.post(f"/v2/models/{name}/infer", json={"rows": row, "parameters": {"await_label": True}})
+    assert (later.status_code, later.json()) == (409, reply.json())
+    assert client.get(f"/v2/models/{name}").json()["parameters"]["learns"] is False
+    assert f'ovk_rows_learned_total{{model="{name}"}} 0.0' in client.get("/metrics").text
+    assert view(client.app.state.server.services[name])["predicts_only"] == reply.json()["error"]
+
+
+def test_a_model_that_cannot_learn_may_answer_while_a_shadow_learns(client_of, models, tmp_path):
+    client = client_of("ridge", data=tmp_path, shadows={"ridge": [models / "point.ovk"]})
+    X, Y = rows(20, seed=8)
+    wait_until_learned(client, "ridge", learn_all(client, "ridge", X, Y)["sequence"])
+    assert client.get("/v2/models/ridge").json()["parameters"]["learns"] is True
+    shown = view(client.app.state.server.services["ridge"])
+    assert [(one["name"], one["learns"]) for one in shown["learners"]] == [("ridge", False), ("point", True)]
+
+
+def test_metrics_say_what_they_are_and_what_has_no_checkpoint_has_no_age_of_one(client_of, tmp_path):
+    age, durable = "ovk_checkpoint_age_seconds{", client_of("point", data=tmp_path).get("/metrics").text
+    assert age in durable
+    assert "# HELP ovk_interval_coverage Share of recent outcomes in their 90% interval." in durable
+    assert "# HELP ovk_rolling_error RMSE (classification: error rate) of the last rows." in durable
+    assert age not in client_of("point").get("/metrics").text
 
 
 def test_another_model_does_not_take_over_a_folder(client_of, models, tmp_path):

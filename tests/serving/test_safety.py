@@ -1,8 +1,10 @@
 """Who may ask, how much, and what comes back to those who may not."""
 
+import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 
 import numpy as np
 import pytest
@@ -36,12 +38,28 @@ def test_tokens_have_scopes(client_of, tokens, tmp_path):
     client = client_of("point", tokens=tokens, data=tmp_path / "data", address="10.1.2.3", base="http://models.example")
     X, Y = rows(3)
     body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
-    assert infer(client, X).status_code == 401
-    assert infer(client, X, headers={"Authorization": "Bearer wrong"}).status_code == 401
-    assert infer(client, X, headers={"Authorization": f"Basic {SECRETS['predict']}"}).status_code == 401
+    unknown, none = {"error": "the token is not recognised"}, {"error": "this needs a bearer token"}
+    for headers, words in (
+        ({}, none),
+        ({"Authorization": "Bearer wrong"}, unknown),
+        ({"Authorization": f"Basic {SECRETS['predict']}"}, none),
+    ):
+        reply = infer(client, X, headers=headers)
+        assert (reply.status_code, reply.json()) == (401, words)
+    assert client.post("/invocations", json={}).json()["error_code"] == "UNAUTHENTICATED"
+    assert client.post("/invocations", json={}, headers=bearer("learn")).json() == {
+        "error_code": "PERMISSION_DENIED",
+        "message": "this token does not allow predicting",
+    }
+    # Who may not see the models is not told which there are.
+    missing = "/v2/models/nobody/learn"
+    assert client.post(missing, json=body, headers=bearer("learn")).json() == {"error": "there is no model 'nobody'"}
+    assert "models are point" in client.post(missing, json=body, headers=bearer("admin")).json()["error"]
+    assert "point" not in client.get("/").text.partition("<script>")[0]
     assert infer(client, X, headers=bearer("predict")).status_code == 200
     learn, promote = "/v2/models/point/learn", "/v2/models/point/promote"
-    assert client.post(learn, json=body, headers=bearer("predict")).status_code == 403
+    refused = client.post(learn, json=body, headers=bearer("predict"))
+    assert (refused.status_code, refused.json()) == (403, {"error": "this token does not allow learning"})
     assert client.post(learn, json=body, headers=bearer("learn")).status_code == 202
     assert infer(client, X, headers=bearer("learn")).status_code == 403
     assert client.post(promote, json={}, headers=bearer("learn")).status_code == 403
@@ -82,6 +100,13 @@ def test_limits(client_of, tmp_path):
     )
     small = {"rows": [[0, 0, 0]] * 21, "targets": [[0, 0]] * 21}
     assert client.post("/v2/models/point/learn", json=small).status_code == 413
+
+    for depth, words in ((16, "must hold one of"), (17, "more than 16 levels")):
+        # The object is the first level.
+        nested = b'{"a": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+        reply = client.post("/invocations", content=nested, headers={"Content-Type": "application/json"})
+        assert reply.status_code == 400
+        assert words in reply.json()["message"]
 
     def endless():
         for _ in range(100):
@@ -151,6 +176,13 @@ def test_every_reply_has_security_headers(client_of):
     policy = client.get("/").headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "connect-src 'self'" in policy
+
+
+def test_the_page_brings_its_first_state_where_no_token_is_needed(client_of):
+    text = client_of("point").get("/").text
+    found = json.loads(unescape(re.search(r'<body data-first="([^"]*)">', text)[1]))
+    assert found["models"] == ["point"]
+    assert (found["view"]["rows"], found["view"]["outputs"]) == (0, ["y0", "y1"])
 
 
 def test_the_page_loads_nothing():

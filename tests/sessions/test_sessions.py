@@ -33,6 +33,18 @@ def test_nothing_looks_ahead(tmp_path, model):
     assert np.abs(after[row + 1 :] - before[row + 1 :]).max() > 0.01
 
 
+def test_a_file_that_ends_with_its_warm_up_is_resumed_behind_it(tmp_path):
+    path, model = series(tmp_path / "t.csv", 128), tmp_path / "m.ovk"
+    settings = Settings(["a", "b"], features=["x"], warm_up=128, block=64)
+    with open_records(path) as records:
+        assert learn(records, settings, save_to=model).offset == 128
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:6])
+    with open_records(path) as records:
+        session = learn(records, None, resume=model)
+    assert (session.offset, session.evaluator.n_rows) == (133, 133)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_blocks_make_no_difference_but_to_rounding(tmp_path, model):
     path = series(tmp_path / "t.csv", 400)

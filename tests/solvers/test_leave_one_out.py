@@ -6,12 +6,14 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
+from ovk.grams import Kronecker, Observed
 from ovk.kernels import Gaussian
-from ovk.operators import Dense
+from ovk.operators import Dense, Integral
 from ovk.ovkernels import CurlFree
 from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
+from ovk.solvers.observed_eigen import observed_eigenpairs
 
 N = 9
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -123,3 +125,33 @@ def test_dense_and_separable_agree():
         closed = DenseLeaveOneOut(np.kron(G, instances.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
         _, _, _, found = kronecker(G, Dense(instances.B), 0.3, True, False, entry)
         assert_allclose(closed.residuals(0.3).reshape(N, 3), found, rtol=1e-9)
+
+
+@pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+def test_curves_with_gaps_in_few_coordinates(entry, intercept):
+    """The eigenvectors of the span of smooth curves give what refitting gives, and are fewer than the values."""
+    d, rng = 24, np.random.default_rng(4)
+    operator = Integral(Gaussian(0.3), grid=np.linspace(0, 1, d))
+    base = Kronecker(Gaussian(1.5)(X), operator)
+    curves = rng.standard_normal((N, d)).cumsum(axis=1)
+    seen = rng.random((N, d)) < 0.8
+    seen[0], seen[1, 5:] = True, False
+    points, outputs = np.nonzero(seen)
+    pairs = observed_eigenpairs(Observed(base, points, outputs), tol=1e-11)
+    assert not pairs.full
+    assert pairs.Q.shape[1] < 0.8 * len(points)
+    together = np.arange(len(points)) if entry else points
+    closed = DenseLeaveOneOut(pairs, curves[seen], together, np.eye(d)[outputs] if intercept else None)
+    for alpha in (1e-2, 1.0):
+        K = np.kron(Gaussian(1.5)(X), operator.dense())
+        expected = reference.leave_one_out(K, np.where(seen, curves, np.nan), alpha, None, intercept, entry)
+        assert_allclose(closed.residuals(alpha), expected[seen], rtol=1e-8, atol=1e-8)
+
+
+def test_rough_curves_with_gaps_take_the_plain_eigenvectors():
+    base = Kronecker(Gaussian(1.5)(X), Integral(grid=np.linspace(0, 1, 24)))
+    points, outputs = np.nonzero(np.random.default_rng(4).random((N, 24)) < 0.6)
+    observed = Observed(base, points, outputs)
+    assert observed_eigenpairs(observed, tol=1e-11).full
+    assert observed_eigenpairs(observed).full

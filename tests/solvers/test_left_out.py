@@ -11,7 +11,8 @@ import reference
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.left_out import SeparableLeftOut
-from ovk.solvers.left_out_pairs import PairData, PairsLeftOut
+from ovk.solvers.left_out_pairs import PairsLeftOut
+from ovk.targets import Targets
 
 N, D, M = 9, 3, 4
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -67,14 +68,16 @@ def separable(kernel, T, alpha, weight, intercept, together, tol=0.0):
 
 
 def on_pairs(kernel, T, outputs, alpha, weight, intercept, together):
-    data = PairData.from_outputs(outputs)
-    K = kernel(X)[np.ix_(data.rows, data.rows)] * T[np.ix_(data.outputs, data.outputs)]
-    return PairsLeftOut(K, data, outputs.shape, alpha, weight, intercept=intercept, together=together)
+    data = Targets(outputs, outputs.shape[1], False, None, weight).pairs()
+    K = kernel(X)[np.ix_(data.points, data.points)] * T[np.ix_(data.outputs, data.outputs)]
+    return PairsLeftOut(K, data, alpha, intercept=intercept, together=together)
 
 
 def pair_cross(kernel, T, outputs):
-    data = PairData.from_outputs(outputs)
-    return kernel(NEW, X)[:, None, data.rows] * T[None][:, :, data.outputs], np.outer(kernel.diag(NEW), np.diagonal(T))
+    data = Targets(outputs, outputs.shape[1], False, None, None).pairs()
+    return kernel(NEW, X)[:, None, data.points] * T[None][:, :, data.outputs], np.outer(
+        kernel.diag(NEW), np.diagonal(T)
+    )
 
 
 def agree(model, cross, prior, G, scalar_cross, scalar_prior, T, outputs, alpha, weight, intercept, together):

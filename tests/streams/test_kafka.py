@@ -6,31 +6,14 @@ import pytest
 
 import ovk as library
 from brokers import csv_file, json_messages, table
+from kafka_mock import Killed, Mock
 from ovk.sessions import Settings, learn, merge_sessions
 from ovk.streams import BrokerError, Gap, open_broker, open_records
 from processes import PATIENCE, PausedRun, ovk
 
-confluent_kafka = pytest.importorskip("confluent_kafka")
+pytest.importorskip("confluent_kafka")
 
 ROWS = table(1200, seed=2)
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing behind it runs."""
-
-
-class Mock:
-    """A broker inside this process: it lives as long as its producer."""
-
-    def __init__(self):
-        self.producer = confluent_kafka.Producer({"test.mock.num.brokers": 1, "log_level": 0})
-        brokers = self.producer.list_topics(timeout=600).brokers
-        self.hosts = ",".join(f"{broker.host}:{broker.port}" for broker in brokers.values())
-
-    def publish(self, topic, messages, partition=0):
-        for message in messages:
-            self.producer.produce(topic, message, partition=partition)
-        assert self.producer.flush(PATIENCE) == 0
 
 
 @pytest.fixture(scope="module")

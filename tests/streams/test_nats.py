@@ -2,13 +2,12 @@
 
 import json
 import signal
-import subprocess
 
 import numpy as np
 import pytest
 
 import ovk as library
-from brokers import NATSServer, csv_file, csv_messages, json_messages, table
+from brokers import NATSServer, certificates, csv_file, csv_messages, json_messages, table
 from ovk.cli import main
 from ovk.sessions import Settings, learn
 from ovk.streams import BrokerError, Gap, open_broker, open_records
@@ -294,17 +293,6 @@ def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatc
     (tmp_path / "who").write_text("name = me\n")
     with pytest.raises(BrokerError, match=r"line 1 of .* must read NAME = VALUE"):
         credentials({"OVK_BROKER_FILE": str(tmp_path / "who")})
-
-
-def certificates(folder):
-    """A certificate for 127.0.0.1 that vouches for itself."""
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    try:
-        subprocess.run([*command, *files], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no certificate could be made: {error}")
 
 
 def test_tls(tmp_path, monkeypatch):

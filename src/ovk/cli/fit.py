@@ -25,9 +25,8 @@ from ovk.cli.options import (
     Targets,
     Time,
     WarnBad,
+    asked_settings,
     check_kernel,
-    listed,
-    whole_numbers,
 )
 from ovk.cli.output import (
     faults_json,
@@ -58,7 +57,7 @@ def command(
     targets: Targets,
     save: Annotated[Path, typer.Option(help="File for the model.")],
     features: Features = None,
-    time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
+    time_columns: Time = "",
     lags: Lags = "",
     kernel: Annotated[
         str, typer.Option(help="auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.")
@@ -87,26 +86,17 @@ def command(
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
-    names = listed(targets)
+    check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
+    options = {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    settings = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
+    names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
-    check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
     check_place(report, "--report")
     if report is not None:
         from ovk.plotting.display import pyplot
 
         pyplot()
-    settings = Settings(
-        targets=names,
-        features=None if features is None else listed(features),
-        time=listed(time_columns),
-        lags=whole_numbers(lags, "--lags") if lags else [],
-        kernel=kernel,
-        coupling=coupling,
-        max_bad=max_bad,
-        horizon=horizon,
-        classify=classify,
-    )
     if classify:
         if landmarks is not None or scheduler or workers:
             raise Failure(

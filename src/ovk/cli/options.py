@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ovk.cli.errors import Exit, Failure
+from ovk.sessions import Settings
 from ovk.sessions.models import KERNELS
 from ovk.streams.opening import FORMATS as ENDINGS
 
@@ -27,8 +28,9 @@ Features = Annotated[
 Time = Annotated[
     str,
     typer.Option(
+        "--time",
         help="Columns with the time of a row, such as Date,Time: adds the time of day, the day of the week and the "
-        "time of year to the inputs, and predictions show the time."
+        "time of year to the inputs, and predictions show the time.",
     ),
 ]
 
@@ -74,6 +76,21 @@ Horizon = Annotated[
 WarnBad = Annotated[
     float, typer.Option(help="Warn if more than this share of the rows has unreadable cells.", min=0, max=1)
 ]
+
+
+def asked_settings(
+    targets: str, features: str | None, time: str, lags: str, kernel: str, coupling: float | None, **others: Any
+) -> Settings:
+    """The settings that options ask for."""
+    return Settings(
+        targets=listed(targets),
+        features=None if features is None else listed(features),
+        time=listed(time),
+        lags=whole_numbers(lags, "--lags") if lags else [],
+        kernel=kernel,
+        coupling=coupling,
+        **others,
+    )
 
 
 def check_kernel(kernel: str, coupling: float | None) -> None:

@@ -20,13 +20,13 @@ from rich.progress import (
 
 from ovk.cli.output import err
 from ovk.sessions import SessionProgress
-from ovk.streams import Records
+from ovk.streams import Partitions, Records
 
 
 class ProgressDisplay:
     """How far it is and how long it will take, on standard error, if somebody is looking."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records | Partitions) -> None:
         self.rows, self._records = 0, records
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
         total = None if records.part_read() is None else 1.0
@@ -49,7 +49,7 @@ class ProgressDisplay:
         """Say how far it is."""
         self.rows = reached.rows
         rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
-        text = f"{reached.session.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
+        text = f"{reached.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
         self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)
 
 

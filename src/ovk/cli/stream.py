@@ -25,17 +25,18 @@ from ovk.cli.options import (
     Targets,
     Time,
     WarnBad,
+    asked_settings,
     check_kernel,
     listed,
-    whole_numbers,
 )
 from ovk.cli.output import err, out, print_json
 from ovk.cli.progress import ProgressDisplay
 from ovk.cli.session_summary import peak_memory, print_session, summary
 from ovk.persistence import CorruptFile, load
-from ovk.sessions import MODELS, Interrupted, Settings, StopSignals, learn
+from ovk.sessions import MODELS, Interrupted, Session, Settings, StopSignals, learn, learn_partitions
 from ovk.sessions.learn import load_session
-from ovk.streams import Records, is_address, open_broker, open_records
+from ovk.sessions.partitions import partition_file
+from ovk.streams import Partitions, Records, is_address, open_partitions, open_records
 
 NAME = "stream"
 
@@ -52,7 +53,7 @@ def command(
     file: Source,
     targets: Targets = "",
     features: Features = None,
-    time_columns: Annotated[str, typer.Option("--time", help=Time.__metadata__[0].help)] = "",
+    time_columns: Time = "",
     lags: Lags = "",
     model: Annotated[str, typer.Option(help=_MODEL_HELP)] = "auto",
     kernel: Annotated[
@@ -113,78 +114,108 @@ def command(
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
     check_kernel(kernel, coupling)
-    asked = Settings(
-        targets=listed(targets),
-        features=None if features is None else listed(features),
-        time=listed(time_columns),
-        lags=whole_numbers(lags, "--lags") if lags else [],
-        model=model,
-        kernel=kernel,
-        coupling=coupling,
-        warm_up=warm_up,
-        block=block,
-        every=checkpoint,
-        max_bad=max_bad,
-        horizon=horizon,
-        classify=classify,
-    )
+    options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
+    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
         raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
-    settings = _settings_to_start_with(asked, context, resume, continue_with, like)
+    settings = None if is_address(file) else _settings_to_start_with(asked, context, resume, continue_with, like)
     start = time.perf_counter()
     place = save or resume or continue_with
     with StopSignals() as stop:
         try:
             broker: dict[str, Any] = {"follow": follow, "id_column": id_column or None, "id_memory": id_memory}
             broker |= {"columns": listed(columns) or None, "accept_gap": accept_gap}
-            opened = _opened(file, form or None, broker, context)
-            # Blocks are full, and the model the same whenever rows come, unless somebody waits for the predictions.
-            opened.live = predictions == "-"
-            with blaming(Exit.DATA), opened as records, ProgressDisplay(records) as display:
-                session = learn(
-                    records,
-                    settings,
-                    save_to=place,
-                    resume=resume,
-                    continue_with=continue_with,
-                    like=like,
-                    predictions=predictions or None,
-                    parquet=parquet,
-                    watch=display.show,
-                    stop=stop,
-                )
+            with blaming(Exit.DATA), _opened(file, form or None, broker, context) as records:
+                if is_address(file):
+                    # Which model goes on depends on the partitions. Held: a line that is interrupted while it is
+                    # printed is printed again with the next.
+                    with stop.held():
+                        known = _model_to_resume(resume, records)
+                        settings = _settings_to_start_with(asked, context, known, continue_with, like)
+                with ProgressDisplay(records) as display:
+                    options = {"save_to": place, "resume": resume, "like": like, "parquet": parquet}
+                    options |= {"predictions": predictions or None, "watch": display.show, "stop": stop}
+                    found: Session | dict[str, Session]
+                    if isinstance(records, Partitions):
+                        if continue_with is not None:
+                            raise Failure(_one_stream(records, continue_with), Exit.USAGE)
+                        found = learn_partitions(records, settings, **options)
+                    else:
+                        # Blocks are full, and the model the same whenever rows come, unless somebody waits for the
+                        # predictions.
+                        records.live = predictions == "-"
+                        found = learn(records, settings, continue_with=continue_with, **options)
         except KeyboardInterrupt as error:
             code = Exit.TERMINATED if stop.received == signal.SIGTERM else Exit.INTERRUPTED
             raise Failure(_interrupted(error, place), code) from None
     seconds = time.perf_counter() - start
-    found = {"rows_this_run": display.rows, "seconds": seconds, "peak_memory_mb": peak_memory()}
-    if report is not None:
-        from ovk.plotting import report as write
-
-        write(session.result(), report, **session.for_report(str(file)), seconds=seconds)
+    used = {"rows_this_run": display.rows, "seconds": seconds, "peak_memory_mb": peak_memory()}
+    sessions = found if isinstance(found, dict) else {"": found}
+    summaries = {}
     # Where predictions are printed, everything else goes to standard error.
     with redirect_stdout(sys.stderr) if predictions == "-" else nullcontext():
+        for name, session in sessions.items():
+            paths: dict[str, Any] = {"model": place, "predictions": predictions.removeprefix("-"), "report": report}
+            if name:
+                paths |= {what: partition_file(paths[what], name) for what in ("model", "report") if paths[what]}
+            if report is not None:
+                from ovk.plotting import report as write
+
+                write(session.result(), paths["report"], **session.for_report(file), seconds=seconds)
+            summaries[name] = {**summary(session), **used, "model_file": paths["model"], "report": paths["report"]}
+            if not as_json:
+                _print_model(session, name, used, warn_bad, paths)
         if as_json:
-            print_json({**summary(session), **found, "model_file": place, "report": report})
-            return
-        print_session(session, found, warn_bad)
-        for what, path in (("model", place), ("predictions", predictions.removeprefix("-")), ("report", report)):
-            if path:
-                out.print(f"{what}: {path}", markup=False)
+            print_json({"partitions": summaries} if isinstance(found, dict) else summaries[""])
 
 
-def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.Context) -> Records:
-    """The rows of a file, or those of a broker's stream."""
+def _print_model(session: Session, name: str, used: dict[str, Any], warn_bad: float, paths: dict[str, Any]) -> None:
+    """What a session comes to, where it is, and which partitions it has learned."""
+    if name:
+        model = type(session.evaluator.model).__name__
+        out.print(f"partition {name}, with a learner of its own, since {model} cannot be merged", markup=False)
+    print_session(session, used, warn_bad)
+    if session.partitions:
+        count = sum(one.position is not None for one in session.partitions.values())
+        out.print(
+            f"the model has learned all {count} partitions, merged; along the way each row was predicted by the model "
+            "of its own partition",
+            markup=False,
+        )
+    for what, path in paths.items():
+        if path:
+            out.print(f"{what}: {path}", markup=False)
+
+
+def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.Context) -> Records | Partitions:
+    """The rows of a file, or those of a broker's stream, or of several partitions."""
     if is_address(file):
         with blaming(Exit.USAGE):
-            return open_broker(file, form=form, **broker)
+            partitions = open_partitions(file, form=form, **broker)
+            return partitions if len(partitions) > 1 else next(iter(partitions))
     for name in broker:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise Failure(f"--{name.replace('_', '-')} is for streams of brokers, and {file} is a file", Exit.USAGE)
     with blaming(Exit.DATA):
         return open_records(file, form)
+
+
+def _one_stream(partitions: Partitions, model: Path) -> str:
+    return (
+        f"--continue-with goes on with one stream, and {partitions.label} has {len(partitions)} partitions: begin them "
+        f"with --like {model}, and add the models up with ovk merge"
+    )
+
+
+def _model_to_resume(resume: Path | None, records: Records | Partitions) -> Path | None:
+    """The file to go on with: of several learners that cannot be merged the first one."""
+    if resume is None or resume.exists() or not isinstance(records, Partitions):
+        return resume
+    files = [partition_file(resume, name) for name in records.names]
+    return next((path for path in files if path.exists()), resume)
 
 
 #: Options that a session keeps, by the names of its settings; and what they are called in the command below, where

@@ -87,8 +87,7 @@ class SplineBasis(Basis):
         points = one_variable(self, grid)
         inner = np.linspace(points[0], points[-1], count - degree + 1)
         knots = np.concatenate([np.repeat(inner[0], degree), inner, np.repeat(inner[-1], degree)])
-        result: Array = BSpline.design_matrix(points, knots, degree).toarray()
-        return result
+        return np.asarray(BSpline.design_matrix(points, knots, degree).toarray())
 
 
 class SineBasis(Basis):

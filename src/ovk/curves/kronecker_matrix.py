@@ -78,8 +78,7 @@ class KroneckerMatrix:
         return np.asarray((Y.T @ self.T).T)
 
     def __mul__(self, scale: Any) -> Array:
-        product: Array = np.asarray(self) * scale
-        return product
+        return np.asarray(np.asarray(self) * scale)
 
     def __pow__(self, exponent: int) -> KroneckerMatrix:
         powers = [A**exponent for A in self.factors]
@@ -94,10 +93,7 @@ class KroneckerMatrix:
 
     def _columns(self, plain: Indices) -> Array:
         each = np.unravel_index(plain, [A.shape[1] for A in self.factors])
-        found = self.factors[0][:, each[0]]
-        for A, j in zip(self.factors[1:], each[1:], strict=True):
-            found = (found[:, None, :] * A[None, :, j]).reshape(-1, len(plain))
-        return np.ascontiguousarray(found)
+        return np.ascontiguousarray(column_products([A[:, j] for A, j in zip(self.factors, each, strict=True)]))
 
     def sum(self, axis: int) -> Array:
         """Sums along an axis."""
@@ -117,3 +113,11 @@ def _contract(rows: Array, factors: Sequence[Array]) -> Array:
         # The first axis of each tensor is multiplied and becomes the last: after all of them the order is as before.
         tensor = tensor.reshape(n, A.shape[0], -1).swapaxes(1, 2) @ A
     return np.ascontiguousarray(tensor).reshape(n, -1)
+
+
+def column_products(matrices: Sequence[Array]) -> Array:
+    """The matrix whose column j is the Kronecker product of the columns j of (a_i, m) matrices: (prod a_i, m)."""
+    found = matrices[0]
+    for A in matrices[1:]:
+        found = (found[:, None, :] * A[None, :, :]).reshape(-1, A.shape[1])
+    return found

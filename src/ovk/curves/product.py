@@ -11,7 +11,7 @@ import numpy as np
 from ovk._params import cached, check_int
 from ovk._types import Array
 from ovk.curves.grid import BadGrid, Grid, as_grid
-from ovk.curves.kronecker_matrix import KroneckerMatrix
+from ovk.curves.kronecker_matrix import KroneckerMatrix, column_products
 
 
 class ProductGrid(Grid):
@@ -84,13 +84,15 @@ class ProductGrid(Grid):
     def interpolation(self, points: Any) -> Any:
         """The matrix L, (d, m), with Y L the functions elsewhere: at the points of a `ProductGrid`, or at (m, k) points
         anywhere in the domain. Linear along each axis."""
-        return self._along([side.interpolation for side in self.sides()], points)
+        return self.along([side.interpolation for side in self.sides()], points)
 
     def spline(self, points: Any) -> Any:
         """The same by cubic splines along each axis."""
-        return self._along([side.spline for side in self.sides()], points)
+        return self.along([side.spline for side in self.sides()], points)
 
-    def _along(self, maps: Sequence[Callable[[Any], Array]], points: Any) -> Any:
+    def along(self, maps: Sequence[Callable[[Any], Array]], points: Any) -> Any:
+        """The product of maps along the axes, each giving a matrix for points of its own: for a `ProductGrid`, or for
+        (m, k) points."""
         if isinstance(points, ProductGrid):
             return KroneckerMatrix([to(side) for to, side in zip(maps, self.matching(points), strict=True)])
         return column_products([to(column) for to, column in zip(maps, self.inside(points).T, strict=True)])
@@ -170,11 +172,3 @@ class Components(Grid):
         if new.ndim != 1 or not np.isin(new, self.checked()).all():
             raise BadGrid(f"components are whole numbers below {len(self)}, got {points!r}")
         return new
-
-
-def column_products(matrices: Sequence[Array]) -> Array:
-    """The matrix whose column j is the Kronecker product of the columns j of (a_i, m) matrices: (prod a_i, m)."""
-    found = matrices[0]
-    for A in matrices[1:]:
-        found = (found[:, None, :] * A[None, :, :]).reshape(-1, A.shape[1])
-    return found

@@ -14,6 +14,15 @@ logger = logging.getLogger(__name__)
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
+#: Every process of a cluster watches itself, a hundred times a second; with as many workers as processors that is time
+#: taken from the work.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.worker.memory.monitor-interval": "1s",
+}
+
 
 @contextmanager
 def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
@@ -30,20 +39,21 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise ImportError("clusters need Dask: install it with  pip install 'ovk[dask]'") from error
-    cluster = distributed.LocalCluster(
-        n_workers=workers,
-        processes=processes,
-        threads_per_worker=1,
-        dashboard_address=":0",
-        protocol="tcp://",
-        host="127.0.0.1",
-        silence_logs=50,
-    )
-    try:
-        with distributed.Client(cluster) as client:
-            yield client
-    finally:
-        _end(cluster)
+    with import_module("dask.config").set(QUIET):
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            processes=processes,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            protocol="tcp://",
+            host="127.0.0.1",
+            silence_logs=50,
+        )
+        try:
+            with distributed.Client(cluster) as client:
+                yield client
+        finally:
+            _end(cluster)
 
 
 def _end(cluster: Any) -> None:

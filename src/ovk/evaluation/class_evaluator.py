@@ -149,14 +149,18 @@ class ClassEvaluator(State, Registered):
         nothing = np.empty((n, 0))
         X = (self.scaling.scale(X, nothing) if tested else self.scaling.scale_warm_up(X, nothing)).X
         try:
-            P, tells = self._predictions(X, codes, labels, waiting, weights)
+            P, tells, late = self._predictions(X, codes, labels, waiting, weights)
         except Exception as error:
             error.add_note(f"This happened in rows {start} to {start + n - 1} of the stream, counted from 0.")
             raise
         skipped = np.isnan(P).any(axis=1)
         guesses = np.where(skipped, -1, P.argmax(axis=1))
         known = (codes >= 0) & ~skipped
-        found = [(guesses[known], P[known] if tells else None), *self.counts.guesses(codes[known], k)]
+        if late is None:
+            beside = self.counts.guesses(codes[known], k)
+        else:
+            beside = [(numbers[known], shares[known]) for numbers, shares in late]
+        found = [(guesses[known], P[known] if tells else None), *beside]
         marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
         edges = [0, *np.searchsorted(start + np.flatnonzero(known), marks - 1, side="right").tolist(), int(known.sum())]
         truth = codes[known]
@@ -175,31 +179,37 @@ class ClassEvaluator(State, Registered):
 
     def _predictions(
         self, X: Array, codes: Indices, labels: Labels, waiting: Times | None, weights: Array | None
-    ) -> tuple[Array, bool]:
-        """(n, K) probabilities, and whether they are more than guesses."""
+    ) -> tuple[Array, bool, list[tuple[Indices, Array]] | None]:
+        """(n, K) probabilities, whether they are more than guesses, and those of the baselines if labels come late."""
         begun, known = time.perf_counter(), codes >= 0
         most = np.full(len(X), self.delay) if waiting is None else waiting
-        one_by_one = self.delay > 0 or waiting is not None or not isinstance(self.model, _WithProbabilities)
-        if weights is not None and (one_by_one or not isinstance(self.model, CodedClassifier)):
+        late = self.delay > 0 or waiting is not None
+        one_by_one = late or not isinstance(self.model, _WithProbabilities)
+        if weights is not None and one_by_one:
             raise ValueError(
-                f"{type(self.model).__name__} cannot take sample_weight here: OLOKClassifier and PKAWVClassifier can, "
-                "without a delay"
+                f"{type(self.model).__name__} cannot take sample_weight here: AutoStreamClassifier, OLOKClassifier and "
+                "PKAWVClassifier can, without a delay"
             )
-        P = np.empty((len(X), len(labels)))
+        P, beside = np.empty((len(X), len(labels))), []
         for rows in self.drift.pieces(self.model, self.n_rows, self.n_rows + len(X)):
             piece = X[rows], codes[rows], known[rows], labels
             if one_by_one:
-                P[rows] = self._rows(*piece, most[rows])
+                P[rows], guesses = self._rows(*piece, most[rows], late=late)
+                beside += guesses
             else:
                 P[rows] = self._block(*piece, None if weights is None else weights[rows])
             self.drift.look(self.model, self.n_rows + rows.stop)
         self.scores[0].seconds += time.perf_counter() - begun
-        return P, not one_by_one
+        if not late:
+            return P, not one_by_one, None
+        both = [zip(*baseline, strict=True) for baseline in zip(*beside, strict=True)]
+        return P, False, [(np.concatenate(numbers), np.concatenate(shares)) for numbers, shares in both]
 
     def _block(self, X: Array, codes: Indices, known: Mask, labels: Labels, weights: Array | None) -> Array:
         """(n, K) probabilities of a classifier of ovk."""
         first = "classes_" not in vars(self.model)
-        if first and not known.any():
+        counts = known if weights is None else known & (weights > 0.0)
+        if first and not counts.any():
             return np.full((len(X), len(labels)), 1.0 / len(labels))
         y = np.full(len(X), None, dtype=object)
         y[known] = labels[codes[known]]
@@ -212,12 +222,15 @@ class ClassEvaluator(State, Registered):
         P[:, [place[label] for label in self.model.classes_.tolist()]] = raw
         return P
 
-    def _rows(self, X: Array, codes: Indices, known: Mask, labels: Labels, most: Times) -> Array:
+    def _rows(
+        self, X: Array, codes: Indices, known: Mask, labels: Labels, most: Times, *, late: bool
+    ) -> tuple[Array, list[list[tuple[Indices, Array]]]]:
         """(n, K) ones at the predictions of a classifier that is given one row at a time, when its label comes.
 
-        `most` (n,) rows wait for their labels when each is predicted.
+        `most` (n,) rows wait for their labels when each is predicted. Where labels come `late`, rows before the first
+        one are nan, and the baselines' guesses for each row come along.
         """
-        guesses = np.zeros(len(X), dtype=np.intp)
+        guesses, beside = np.full(len(X), -1 if late else 0, dtype=np.intp), []
         names = labels.tolist()
         place = {label: k for k, label in enumerate(names)}
         for i in range(len(X)):
@@ -226,11 +239,15 @@ class ClassEvaluator(State, Registered):
                 x, label = self.waiting.pop(0)
                 if label is not None:
                     self.model.partial_fit(x, np.array([label], dtype=labels.dtype), labels)
+                    if late:
+                        self.counts.guesses(np.array([place[label]], dtype=np.intp), len(labels))
             with suppress(NotFittedError):
                 guesses[i] = place[np.asarray(self.model.predict(X[row])).tolist()[0]]
             self.waiting.append((X[row], names[codes[i]] if known[i] else None))
-        P: Array = np.eye(len(labels))[guesses]
-        return P
+            if late:
+                beside.append(self.counts._fork().guesses(np.zeros(1, dtype=np.intp), len(labels)))
+        P: Array = np.where(guesses[:, None] < 0, np.nan, np.eye(len(labels))[guesses])
+        return P, beside
 
     def result(self, classes: Any, predictions: Labels | None = None) -> ClassificationResult:
         """The scores of all rows so far, at every checkpoint."""

@@ -141,7 +141,7 @@ class ClassificationResult:
     >>> from ovk.evaluation import progressive_classes
     >>> result = progressive_classes(AutoStreamClassifier(), np.arange(4.0)[:, None], ["a", "b", "b", "b"])
     >>> result.classes.tolist(), [round(one.accuracy, 2) for one in result.baselines]
-    (['a', 'b'], [0.75, 0.5])
+    (['a', 'b'], [0.67, 0.33])
     """
 
     model: ClassScores

@@ -11,7 +11,8 @@ from ovk._params import check_int
 from ovk._types import Labels, Mask
 from ovk.evaluation.class_evaluator import ClassEvaluator
 from ovk.evaluation.class_scores import ClassificationResult
-from ovk.evaluation.delayed import waiting_rows
+from ovk.evaluation.late import waiting_rows
+from ovk.evaluation.learners import has_learned
 
 
 def progressive_classes(
@@ -21,7 +22,7 @@ def progressive_classes(
     *,
     classes: Any = None,
     chunk_size: int = 1024,
-    untested: int = 0,
+    untested: int | None = None,
     delay: Any = 0,
     time: Any = None,
     sample_weight: Any = None,
@@ -38,10 +39,11 @@ def progressive_classes(
     y : (n,) labels; rows whose label is None or nan are predicted and not learned
     classes : the labels there will be, for classifiers that want to know them at the start; default those of y
     chunk_size : rows at a time
-    untested : the first rows, which are learned but not counted
+    untested : the first rows, which are learned but not counted; default 1, which nothing can predict, or 0 for a model
+        that has learned before
     delay, time : how much later labels come, in rows or by the clock, as in `progressive`. With a delay rows are
-        predicted and learned one at a time
-    sample_weight : (n,) >= 0, for `OLOKClassifier` and `PKAWVClassifier`
+        predicted and learned one at a time, baselines wait as well, and rows before the first label are not tested
+    sample_weight : (n,) >= 0, for `AutoStreamClassifier`, `OLOKClassifier` and `PKAWVClassifier` without a delay
         What the loss of each row is multiplied by where the model learns it. Scores count rows alike.
 
     Examples
@@ -73,6 +75,8 @@ def progressive_classes(
         if column is not None and column.shape != (len(X),):
             raise ValueError(f"{name} must have an entry for each of the {len(X)} rows, got shape {column.shape}")
     evaluator = ClassEvaluator.start(model, delay=late if isinstance(late, int) else 0)
+    if untested is None:
+        untested = int(not has_learned(model))
     first, size = check_int(untested, "untested", least=0), check_int(chunk_size, "chunk_size")
     edges = sorted({0, min(first, len(X)), *range(first, len(X), size), len(X)})
     found = [

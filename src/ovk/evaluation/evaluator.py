@@ -17,8 +17,8 @@ from ovk._types import Array, Mask, Times
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.conformal.result import IntervalRecord
-from ovk.evaluation.delayed import LearnsLate
 from ovk.evaluation.drift import DriftRecord
+from ovk.evaluation.late import LateBaseline, LearnsLate
 from ovk.evaluation.learners import Mergeable, OnlineLearner, RowByRow, as_learner
 from ovk.evaluation.result import LearnerErrors, ProgressiveResult
 from ovk.evaluation.running import RunningSum, Scaling, checkpoints
@@ -151,21 +151,31 @@ class Evaluator(State, Registered):
         first: Chunk,
         keep: str = "none",
         intervals: Conformal | None = None,
+        waiting: int | Times = 0,
     ) -> Evaluator:
-        """An evaluator for a stream whose first chunk is `first`, before any of its rows."""
+        """An evaluator for a stream whose first chunk is `first`, before any of its rows.
+
+        The labels of the `waiting` last rows, as in `LabelQueue`, have not come when a row is predicted.
+        """
         d = len(first.targets)
+        learners: list[OnlineLearner] = [as_learner(model), *baselines]
+        if not isinstance(waiting, int) or waiting:
+            late = LearnsLate(model, waiting, gaps=isinstance(model, OnlineLearner))
+            learners = [late, *(LearnsLate(LateBaseline(baseline), waiting) for baseline in baselines)]
+        names = [type(model).__name__, *(baseline.name for baseline in baselines)]
+        contestants = [Contestant.start(name, one, d) for name, one in zip(names, learners, strict=True)]
         return cls(
-            contestant=Contestant.start(
-                type(model.model if isinstance(model, LearnsLate) else model).__name__, as_learner(model), d
-            ),
-            baselines=[Contestant.start(baseline.name, baseline, d) for baseline in baselines],
+            contestant=contestants[0],
+            baselines=contestants[1:],
             scaling=scaling,
             features=first.features,
             outputs=first.targets,
             counts=RunningSum.empty(d),
             single=first.Y.ndim == 1,
             keep=keep,
-            intervals=None if intervals is None else IntervalRecord.start(intervals, d, keep=keep != "none"),
+            intervals=None
+            if intervals is None
+            else IntervalRecord.start(intervals, d, keep=keep != "none", waiting=waiting),
         )
 
     @property
@@ -173,6 +183,12 @@ class Evaluator(State, Registered):
         """The model that learns."""
         learner = self.contestant.learner
         return learner.model if isinstance(learner, (RowByRow, LearnsLate)) else learner
+
+    @property
+    def _rows_without_labels(self) -> int:
+        """Rows at the start of the stream that were predicted before any label had come."""
+        learner = self.contestant.learner
+        return learner.n_blind if isinstance(learner, LearnsLate) else 0
 
     def predict_then_learn(self, chunk: Chunk, *, tested: bool, weights: Array | None = None) -> Array:
         """Let the model and the baselines predict and learn the rows, and count the errors of rows that are `tested`.
@@ -185,6 +201,7 @@ class Evaluator(State, Registered):
         if n == 0:
             return np.empty((0, len(self.outputs)))
         Y = chunk.Y.reshape(n, -1)
+        before = self._rows_without_labels
         try:
             F = self._predict_scaled(chunk, Y, tested, weights)
         except Exception as error:
@@ -193,7 +210,10 @@ class Evaluator(State, Registered):
         # A prediction that is nan although its row was fine is an error of the model, and must show in its mean.
         invalid = np.asarray(~np.isfinite(chunk.X).all(axis=1) | np.isinf(Y).any(axis=1))
         skipped = invalid & np.isnan(F).any(axis=1)
-        counted = np.isfinite(Y) & ~skipped[:, None] & tested
+        # The first rows of a stream are not tested where no label had come that the model could learn.
+        blind = self._rows_without_labels - before
+        shown = (np.arange(n) >= (blind if tested else n))[:, None]
+        counted = np.isfinite(Y) & ~skipped[:, None] & shown
         self._tell_not_finite(F, counted)
         marks = checkpoints(start, start + n) if tested else checkpoints(0, 0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -205,19 +225,16 @@ class Evaluator(State, Registered):
         self.counts.add(counted.astype(np.float64), marks - start)
         if self.intervals is not None:
             # An invalid row's prediction is nan, and so is its region.
-            if tested:
-                self.intervals.update(F, np.where(counted, Y, np.nan), marks - start)
-            else:
-                self.intervals.skip(F)
+            self.intervals.update(np.where(shown, F, np.nan), np.where(counted, Y, np.nan), marks - start)
         self.rows += marks.tolist()
         self.n_rows += n
         self.n_skipped += int(skipped.sum())
-        self.warm_up += 0 if tested else n
+        self.warm_up += blind if tested else n
         if len(marks) or not tested:
             self.support += self._support_now()
         if self.keep != "none":
-            shown = np.where(tested, F, np.nan).reshape(chunk.Y.shape)
-            self._kept.append((shown, chunk.X, chunk.Y) if self.keep == "all" else (shown,))
+            kept = np.where(shown, F, np.nan).reshape(chunk.Y.shape)
+            self._kept.append((kept, chunk.X, chunk.Y) if self.keep == "all" else (kept,))
         return F
 
     def _tell_not_finite(self, F: Array, counted: Mask) -> None:
@@ -269,7 +286,9 @@ class Evaluator(State, Registered):
     def result(self) -> ProgressiveResult:
         """The errors of all rows so far, at every checkpoint."""
         if 0 < self.n_rows == self.warm_up:
-            raise ValueError(f"the stream ended after {self.n_rows} rows, before any was tested: lower untested")
+            raise ValueError(
+                f"the stream ended after {self.n_rows} rows, before any was tested: lower untested, or the delay"
+            )
         # The last row always is a checkpoint.
         last = self.n_rows > 0 and self.n_rows not in self.rows
         counts = self.counts.curve(last)
@@ -278,7 +297,7 @@ class Evaluator(State, Registered):
             rows.append(self.n_rows)
             support += self._support_now()
         learner = self.contestant.learner
-        unlearned = learner.n_skipped if isinstance(learner, RowByRow) else 0
+        unlearned = learner.n_skipped if isinstance(learner, (RowByRow, LearnsLate)) else 0
         kept: list[Array | None] = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
         if self.keep != "none" and not kept:
             p, shape = len(self.features), (0,) if self.single else (0, len(self.outputs))

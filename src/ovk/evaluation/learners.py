@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from ovk._state import is_fitted_name
 from ovk._types import Array
 
 
@@ -72,5 +73,11 @@ def as_learner(model: Any) -> OnlineLearner:
         return RowByRow(model)
     raise TypeError(
         "model must have predict_then_learn (an online learner of ovk), or partial_fit and predict (scikit-learn), got "
-        f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does"
+        f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does, and for late "
+        "labels there is DelayedLabels(WithIntervals(model))"
     )
+
+
+def has_learned(model: Any) -> bool:
+    """Whether a model knows something already, so that it can predict the very first row of a stream."""
+    return any(is_fitted_name(name) for name in getattr(model, "__dict__", {}))

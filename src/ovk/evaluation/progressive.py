@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from ovk._params import check_int
 from ovk._progress import ProgressBar
 from ovk.evaluation.baselines import as_baseline
 from ovk.evaluation.conformal import as_intervals
-from ovk.evaluation.delayed import LearnsLate, waiting_rows
 from ovk.evaluation.evaluator import Evaluator
-from ovk.evaluation.learners import as_learner
+from ovk.evaluation.late import waiting_rows
+from ovk.evaluation.learners import as_learner, has_learned
 from ovk.evaluation.result import ProgressiveResult
 from ovk.evaluation.running import as_scaling
 from ovk.streams import Chunk, chunks
@@ -57,9 +58,10 @@ def progressive(
         Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
         untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original
         units.
-    untested : int; default 100 with `scale`, else 0
-        The first rows, which the model learns in one go and on which it is not tested; they are scaled by their own
-        moments. An online learner of ovk chooses units of its own in a warm-up, and needs none.
+    untested : int; default 100 with `scale`, else 1, or 0 for a model that has learned before
+        The first rows, which the model learns in one go and on which neither it nor a baseline is tested; they are
+        scaled by their own moments. An online learner of ovk chooses units of its own in a warm-up and needs none; but
+        nothing can predict the very first row, and the error of a guess of 0 says nothing about a learner.
     baselines : names or baselines of `ovk.evaluation`
         "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
         rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
@@ -67,7 +69,8 @@ def progressive(
         Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
         output; the method learns in place, in the units of the outputs. Untested rows have none.
     delay : how much later outputs come: by default a number of rows, so that row t is predicted from the outputs of the
-        rows up to t - delay - 1. With a delay the model predicts one row at a time; scaling and baselines do not wait
+        rows up to t - delay - 1. Baselines and intervals wait like the model, which then predicts one row at a time;
+        `scale` does not. Rows that come before the first output are not tested
     time : (n,) numbers or dates that do not decrease, optional
         With it `delay` is a number or a `datetime.timedelta`: the outputs of a row come so much later than the row, and
         a row is predicted from those that have come by its time.
@@ -99,23 +102,23 @@ def progressive(
     100 rows before them learned, not tested
     1,000 support points
     <BLANKLINE>
-    mean squared error        OLOK  last value  running mean
-    -------------------  ---------  ----------  ------------
-    y0                       5.252       208.1         105.2
-    y1                      0.3911       3.739         1.903
-    all outputs              2.822       105.9         53.57
+    mean squared error             OLOK  last value  running mean
+    ------------------------  ---------  ----------  ------------
+    y0                            5.252       208.1         105.2
+    y1                           0.3911       3.739         1.903
+    relative to running mean     0.1013       1.971             1
     <BLANKLINE>
-    mean absolute error       OLOK  last value  running mean
-    -------------------  ---------  ----------  ------------
-    y0                        1.35       11.47         8.239
-    y1                      0.4388       1.396         1.087
-    all outputs             0.8944       6.432         4.663
+    mean absolute error            OLOK  last value  running mean
+    ------------------------  ---------  ----------  ------------
+    y0                             1.35       11.47         8.239
+    y1                           0.4388       1.396         1.087
+    relative to running mean     0.2572       1.337             1
     """
     if keep not in ("predictions", "all", "none"):
         raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
     scaling = as_scaling(scale)
     if untested is None:
-        untested = 0 if scale is None else UNTESTED
+        untested = int(not has_learned(model)) if scale is None else UNTESTED
     untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
     if isinstance(baselines, str):
         baselines = [baselines]
@@ -123,8 +126,7 @@ def progressive(
     if isinstance(model, ClassifierMixin):
         raise TypeError(f"{type(model).__name__} is a classifier: use progressive_classes")
     waiting = waiting_rows(delay, time)
-    learner = model if isinstance(waiting, int) and waiting == 0 else LearnsLate(model, waiting)
-    as_learner(learner)
+    as_learner(model)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     method = None if intervals is None else as_intervals(intervals)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
@@ -133,7 +135,7 @@ def progressive(
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_untested(iter(stream), untested):
             if evaluator is None:
-                evaluator = Evaluator.start(learner, beside, scaling, chunk, keep, method)
+                evaluator = Evaluator.start(model, beside, scaling, chunk, keep, method, waiting)
             rows = slice(done, done + len(chunk.X))
             evaluator.predict_then_learn(chunk, tested=tested, weights=None if weights is None else weights[rows])
             done = rows.stop
@@ -141,7 +143,8 @@ def progressive(
                 bar.update(len(chunk.X))
     if evaluator is None:
         raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
-    return evaluator.result()
+    late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
+    return replace(evaluator.result(), delay=late)
 
 
 def _length(values: Any) -> int | None:

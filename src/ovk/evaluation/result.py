@@ -67,6 +67,7 @@ class ProgressiveResult:
     support_rows, support_sizes : number of support points after so many rows, at the end of each chunk in which a
         checkpoint fell; None for models without `support_`
     intervals : `IntervalResult` with coverage and widths, None if no intervals were asked for
+    delay : how much later outputs came, such as "50 rows"; "" where they came at once
     drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did
 
     Examples
@@ -98,6 +99,7 @@ class ProgressiveResult:
     support_sizes: npt.NDArray[np.int64] | None
     intervals: IntervalResult | None = None
     drift: DriftResult | None = None
+    delay: str = ""
 
     @property
     def mse(self) -> Array:
@@ -124,15 +126,20 @@ class ProgressiveResult:
 
         Over several outputs it is the geometric mean, since ratios of errors have no units. None if nothing was tested.
         """
+        compared = self._relative("mse")
+        return None if compared is None or not np.isfinite(compared[1][0]) else (compared[0], float(compared[1][0]))
 
-        def score(mse: Array) -> float:
-            known = np.log(mse[np.isfinite(mse) & (mse > 0)])
-            return float(known.mean()) if len(known) else np.nan
-
-        scores = {learner.name: score(learner.mse) for learner in self.baselines}
-        best = min(scores, key=scores.__getitem__, default=None)
-        ratio = np.nan if best is None else float(np.exp(score(self.model.mse) - scores[best]))
-        return None if best is None or not np.isfinite(ratio) else (best, ratio)
+    def _relative(self, error: str) -> tuple[str, Array] | None:
+        """Name of the best baseline, and for each learner the geometric mean over outputs of its error over that."""
+        E = np.array([getattr(learner, error) for learner in (self.model, *self.baselines)])
+        # An output that was never seen, or that a baseline knows exactly, has no ratio.
+        known = (np.isfinite(E[1:]) & (E[1:] > 0)).all(axis=0)
+        if len(E) == 1 or not known.any():
+            return None
+        with np.errstate(divide="ignore"):
+            scores = np.log(E[:, known]).mean(axis=1)
+        best = int(scores[1:].argmin())
+        return self.baselines[best].name, np.exp(scores - scores[1 + best])
 
     def conclusion(self) -> str:
         """One sentence: how the model compares with its best baseline."""
@@ -145,25 +152,31 @@ class ProgressiveResult:
         return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
 
     def summary(self) -> str:
-        """The errors of model and baselines as a table to print."""
+        """The errors of model and baselines as a table to print.
+
+        Of several outputs, which may have several units, the last line is the error relative to the best baseline: the
+        geometric mean over outputs of the ratio to its error, as in `conclusion`.
+        """
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         tested = self.n_rows - self.untested
         yield f"{tested:,} rows predicted, then learned, in {self.seconds:.2f} s ({self.rows_per_second:,.0f} a second)"
         if self.untested:
-            yield f"{self.untested:,} rows before them learned, not tested"
+            yield f"{self.untested:,} {'row' if self.untested == 1 else 'rows'} before them learned, not tested"
+        if self.delay:
+            yield f"labels {self.delay} late"
         if self.n_skipped:
             yield f"{self.n_skipped:,} rows not learned"
         if self.support_sizes is not None and len(self.support_sizes):
             yield f"{int(self.support_sizes[-1]):,} support points"
         learners = (self.model, *self.baselines)
-        for title, errors in (
-            ("mean squared error", [learner.mse for learner in learners]),
-            ("mean absolute error", [learner.mae for learner in learners]),
-        ):
+        for title, error in (("mean squared error", "mse"), ("mean absolute error", "mae")):
+            errors = np.array([getattr(learner, error) for learner in learners])
+            compared = self._relative(error)
+            last = None if compared is None else (f"relative to {compared[0]}", compared[1])
             yield ""
-            yield from _table(title, [learner.name for learner in learners], self.outputs, np.array(errors))
+            yield from _table(title, [learner.name for learner in learners], self.outputs, errors, last)
         if self.intervals is not None:
             yield ""
             yield from self._interval_lines(self.intervals)
@@ -172,14 +185,25 @@ class ProgressiveResult:
         joint = "" if found.region == "each" else f" ({found.region} of all outputs: {found.coverage[0]:.1%} covered)"
         yield f"{found.target:.0%} intervals by {found.name}{joint}"
         if found.n_unbounded:
-            yield f"{found.n_unbounded:,} rows without bounds"
-        columns = {"mean width": found.width} if joint else {"coverage": found.coverage, "mean width": found.width}
-        yield from _table("intervals", list(columns), self.outputs, np.array(list(columns.values())))
+            q = int((found.tested[-1] - found.bounded[-1]).argmax())
+            of = f" of {self.outputs[q]}" if len(self.outputs) > 1 and not joint else ""
+            tested = int(found.tested[-1][0 if joint else q])
+            yield f"{found.n_unbounded:,} of {tested:,} outcomes{of} without bounds, as too few errors were known"
+        if joint:
+            yield from _table("intervals", ["mean width"], self.outputs, found.width[None])
+            return
+        both, last = np.stack([found.coverage, found.width]), np.array([np.nan, np.nan])
+        if np.isfinite(found.coverage).any():
+            last[0] = np.nanmean(found.coverage)
+        yield from _table("intervals", ["coverage", "mean width"], self.outputs, both, ("mean of outputs", last))
 
 
-def _table(title: str, names: list[str], outputs: tuple[str, ...], errors: Array) -> Iterator[str]:
-    """A line for each output and one for their mean, a column for each learner."""
-    first = max(len(name) for name in (*outputs, "mean absolute error"))
+def _table(
+    title: str, names: list[str], outputs: tuple[str, ...], errors: Array, last: tuple[str, Array] | None = None
+) -> Iterator[str]:
+    """A line for each output, and of several outputs one for all of them; a column for each learner."""
+    last = None if len(outputs) == 1 else last
+    first = max(len(name) for name in (*outputs, "mean absolute error", *([] if last is None else [last[0]])))
     widths = [max(len(name), 9) for name in names]
 
     def line(head: str, cells: list[str]) -> str:
@@ -193,9 +217,8 @@ def _table(title: str, names: list[str], outputs: tuple[str, ...], errors: Array
             yield line(output, [_number(value) for value in errors[:, q]])
         elif q == SHOWN - 2:
             yield f"... {d - SHOWN + 1} more outputs"
-    if d > 1:
-        seen = ~np.isnan(errors).all(axis=0)
-        yield line("all outputs", [_number(row[seen].mean()) if seen.any() else "-" for row in errors])
+    if last is not None:
+        yield line(last[0], [_number(value) for value in last[1]])
 
 
 def _number(value: float) -> str:

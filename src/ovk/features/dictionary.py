@@ -20,20 +20,12 @@ from ovk._types import Array, Indices
 from ovk.features.selection.base import BlockKernels, Selection, SelectionState
 from ovk.features.selection.given import Given
 from ovk.kernels import ScalarKernel
-from ovk.ovkernels import OperatorKernel, as_operator_kernel
+from ovk.ovkernels import as_operator_kernel
 from ovk.solvers.triangular import whitened_rows
 
 #: A point whose squared distance to the span of the others is below this part of k(z, z) gives no feature. The basis
 #: moves with rounding by eps / DEPENDENT, and with a projected past predictions depend on it.
 DEPENDENT = 1e-6
-
-
-def diagonal_blocks(kernel: Any, X: Array) -> Array:
-    """K(x, x) of a scalar or operator-valued kernel, (n, per, per)."""
-    if isinstance(kernel, OperatorKernel):
-        return kernel.diagonal_blocks(X)
-    diagonal: Array = kernel.diag(X)[:, None, None]
-    return diagonal
 
 
 @dataclass
@@ -105,7 +97,7 @@ class Dictionary(Registered, State):
 
     def prior(self, X: Array) -> Array:
         """K(x, x), (n, per, per)."""
-        return diagonal_blocks(self.kernel, X)
+        return np.asarray(self.kernel.diagonal_blocks(X))
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Go through a block of inputs, each of which may join before its own features are made.

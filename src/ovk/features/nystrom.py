@@ -53,13 +53,11 @@ class NystromMap(Registered):
 
     def transform(self, X: Any) -> Array:
         """Features, (n, m)."""
-        phi: Array = solve_triangular(self.L, self.kernel(self.points, X), lower=True, check_finite=False).T
-        return phi
+        return np.asarray(solve_triangular(self.L, self.kernel(self.points, X), lower=True, check_finite=False).T)
 
     def coefficients(self, W: Array) -> Array:
         """Expansion coefficients A, (m, q), of the functions phi(x)' W = sum_j k(x, z_j) A_j."""
-        A: Array = solve_triangular(self.L, W, lower=True, trans="T", check_finite=False)
-        return A
+        return np.asarray(solve_triangular(self.L, W, lower=True, trans="T", check_finite=False))
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,7 @@ class OperatorNystromMap(Registered):
     def transform(self, X: Any) -> Array:
         """Features, (n d, m'): row i d + q belongs to output q of input i."""
         K = self.kernel.gram(self.points, X).dense()[self.keep]
-        phi: Array = solve_triangular(self.L, K, lower=True, check_finite=False).T
-        return phi
+        return np.asarray(solve_triangular(self.L, K, lower=True, check_finite=False).T)
 
     def coefficients(self, W: Array) -> Array:
         """Expansion coefficients, (m, d), of the function Phi(x)' W, W (m',)."""

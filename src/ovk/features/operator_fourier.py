@@ -24,7 +24,6 @@ import numpy as np
 from ovk._params import Registered, check_int, dense_inputs
 from ovk._types import Array
 from ovk.features.fourier import draw_frequencies, waves
-from ovk.operators import OutputOperator
 from ovk.ovkernels import (
     CurlFree,
     Diagonal,
@@ -143,7 +142,7 @@ def _terms(K: OperatorKernel, n: int, p: int, rng: np.random.Generator) -> list[
 def _(K: Separable, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
     K.output_dim  # refuses what is no operator  # noqa: B018
     mass, W = draw_frequencies(K.scalar, n, p, rng)
-    return [FourierTerm(K, W, np.sqrt(mass) * root(K.operator)[None])]
+    return [FourierTerm(K, W, np.sqrt(mass) * K.operator.eigh().root()[None])]
 
 
 @_terms.register
@@ -208,20 +207,6 @@ def _(K: Hadamard, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm
     return terms
 
 
-def root(T: OutputOperator) -> Array:
-    """F, (d, rank), with T = F F'.
-
-    >>> from ovk.operators import MixedEffect
-    >>> F = root(MixedEffect(1.0, 3))
-    >>> F.shape, np.allclose(F @ F.T, 1.0)
-    ((3, 1), True)
-    """
-    T.dim()
-    spectrum = T.eigh()
-    keep = spectrum.values > 0
-    return spectrum.vectors[:, keep] * np.sqrt(spectrum.values[keep])
-
-
 def complement(V: Array) -> Array:
     """B, (n, d, d - 1), with B B' = |v|^2 I - v v' for each row v of V, (n, d).
 
@@ -238,5 +223,4 @@ def complement(V: Array) -> Array:
     # Away from the first axis rather than towards it, so that nothing cancels.
     h[:, 0] += np.where(h[:, 0] < 0, -1.0, 1.0)
     reflection = np.eye(d) - (2.0 / np.sum(h * h, axis=1))[:, None, None] * h[:, :, None] * h[:, None, :]
-    result: Array = size[:, None, None] * reflection[:, :, 1:]
-    return result
+    return np.asarray(size[:, None, None] * reflection[:, :, 1:])

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovk._params import Parameters, Registered, check_int, equal, positive
 from ovk._types import Array
-from ovk.features.dictionary import Dictionary, diagonal_blocks
+from ovk.features.dictionary import Dictionary
 from ovk.features.fourier import FourierMap, LinearFourierMap
 from ovk.features.operator_fourier import OperatorFourierMap
 from ovk.features.selection import Selection, Uniform
@@ -70,7 +70,7 @@ class FixedFeatures(Registered):
 
     def prior(self, X: Array) -> Array:
         """K(x, x), (n, per, per)."""
-        return diagonal_blocks(self.kernel, X)
+        return np.asarray(self.kernel.diagonal_blocks(X))
 
     def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
         """Yield all rows with their features: a fixed map does not grow."""

@@ -65,8 +65,7 @@ class RPCholesky(Parameters):
         K = kernel if isinstance(kernel, ScalarKernel) else as_operator_kernel(kernel)
         resolved = K.resolve(X) if isinstance(K, ScalarKernel) else K.resolve(X, K.gram(X[:1]).output_dim)
         size = self.size if budget is None else min(budget, self.size)
-        found: Array = self.replace(size=size).points(resolved, X, np.random.default_rng(random_state))
-        return found
+        return np.asarray(self.replace(size=size).points(resolved, X, np.random.default_rng(random_state)))
 
 
 class _ScalarPart:

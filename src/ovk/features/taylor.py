@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk._params import Registered, check_int, dense_inputs, positive
+from ovk._params import Registered, check_int, dense_inputs
 from ovk._types import Array
-from ovk.kernels import Gaussian, ScalarKernel, Scaled
+from ovk.kernels import Gaussian, ScalarKernel
 
 #: More features than anybody can solve with.
 MOST_FEATURES = 100_000
@@ -107,8 +107,7 @@ class TaylorMap(Registered):
             steps = self._extensions(degrees)
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
-        result: Array = phi[self._order(degrees)].T
-        return result
+        return phi[self._order(degrees)].T
 
     def residual(self, X: Any) -> Array:
         """k(x, x) - |phi(x)|^2, (n,): the chance that a Poisson variable of mean |u|^2 exceeds the degree."""
@@ -116,8 +115,7 @@ class TaylorMap(Registered):
         with np.errstate(over="ignore"):
             # Beyond 1e300 the chance is 1 to all digits.
             squares = np.minimum(np.sum(u * u, axis=1), 1e300)
-        result: Array = factor * gammainc(self.degree + 1.0, squares)
-        return result
+        return np.asarray(factor * gammainc(self.degree + 1.0, squares))
 
     def _units(self, X: Any) -> tuple[Array, float]:
         """u, (n, p), and the factor before the Gaussian."""
@@ -142,19 +140,15 @@ def _powers(t: Array, r: int) -> Array:
     size = np.abs(t)
     with np.errstate(over="ignore"):
         logs = xlogy(k, size) - 0.5 * gammaln(k + 1.0) - 0.5 * size**2
-    values: Array = np.exp(logs) * np.where((t < 0) & (k % 2 == 1), -1.0, 1.0)
-    return values
+    return np.asarray(np.exp(logs) * np.where((t < 0) & (k % 2 == 1), -1.0, 1.0))
 
 
-def _gaussian(kernel: Any) -> tuple[Gaussian, float]:
+def _gaussian(kernel: ScalarKernel) -> tuple[Gaussian, float]:
     """The Gaussian kernel, and the factor before it."""
-    factor = 1.0
-    while isinstance(kernel, Scaled):
-        factor *= positive(kernel.factor, "factor", zero=True)
-        kernel = kernel.kernel
-    if not isinstance(kernel, Gaussian):
+    (factor, only), *others = kernel.summands()
+    if others or not isinstance(only, Gaussian):
         raise ValueError(
             f"Taylor features are for the Gaussian kernel or a multiple of it, got {kernel!r}: use Nystrom features "
             "for any kernel, or Fourier features for stationary ones"
         )
-    return kernel, factor
+    return only, factor

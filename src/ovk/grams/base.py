@@ -143,12 +143,3 @@ class Decoupled(ABC):
     def rotation(self) -> Rotated | None:
         """The problems as common eigenvectors of the outputs, None where they are of another kind."""
         return None
-
-
-def scaled_matrix(G: Array, rows: Array | None, columns: Array | None) -> Array:
-    """diag(rows) G diag(columns); G itself when there is nothing to do."""
-    if rows is not None:
-        G = G * rows[:, None]
-    if columns is not None:
-        G = G * columns[None, :]
-    return G

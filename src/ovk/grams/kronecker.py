@@ -11,7 +11,7 @@ import numpy as np
 
 from ovk._params import equal
 from ovk._types import Array, Indices
-from ovk.grams.base import Decoupled, Gram, scaled_matrix
+from ovk.grams.base import Decoupled, Gram
 from ovk.kernels.base import product_since
 from ovk.operators import Dense, OutputOperator
 from ovk.operators.base import spectrum
@@ -126,11 +126,11 @@ class Kronecker(Gram):
         return Rotated(grams, values[:, [g.start for g in groups]].T, vectors, groups)
 
     def rescale(self, rows: Array | None, columns: Array | None, outputs: Array | None) -> Gram:
-        return Kronecker(
-            [scaled_matrix(G, rows, columns) for G in self.grams],
-            [rescaled_operator(operator, outputs) for operator in self.operators],
-            self.weights,
-        )
+        grams = self.grams if rows is None else [G * rows[:, None] for G in self.grams]
+        grams = grams if columns is None else [G * columns for G in grams]
+        scales = None if outputs is None else np.outer(outputs, outputs)
+        operators = [T if scales is None else Dense(T.dense() * scales) for T in self.operators]
+        return Kronecker(grams, operators, self.weights)
 
     def diagonal_blocks(self) -> Array:
         return _total(np.diagonal(G)[:, None, None] * operator.dense() for G, operator in self.terms())
@@ -242,13 +242,6 @@ def weighted_sum(grams: Sequence[Array], weights: Array) -> Array:
     for s in used[1:]:
         total += grams[s] if weights[s] == 1.0 else weights[s] * grams[s]
     return total
-
-
-def rescaled_operator(operator: OutputOperator, outputs: Array | None) -> OutputOperator:
-    """S T S with S = diag(outputs)."""
-    if outputs is None:
-        return operator
-    return Dense(operator.dense() * outputs[:, None] * outputs[None, :])
 
 
 def common_eigenvectors(matrices: list[Array]) -> tuple[Array, Array, list[slice]] | None:

@@ -73,7 +73,13 @@ def jackknife(
     F, s = left_out.predict(cross), left_out.deviation(cross, prior)
     scores = left_out.residuals / np.sqrt(left_out.variances)
     if region == "each":
-        each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
+        if left_out.alike:
+            # Every curve has one vote, shared among its times: few curves may reach a time, and tell no quantile.
+            c, votes = np.sqrt(left_out.scale), np.arange(len(scores)) if groups is None else groups
+            z = np.abs(scores) / np.where(c > 0, c, 1.0)
+            each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)
+        else:
+            each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
         return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
     if region not in ("box", "ellipsoid"):
         raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
@@ -91,8 +97,7 @@ def jackknife(
 
 def _rounding(F: Array) -> Array:
     """Half the width below which an interval around F would miss an output that is known exactly."""
-    result: Array = np.maximum(ROUNDING * np.abs(F), 1e-150)
-    return result
+    return np.maximum(ROUNDING * np.abs(F), 1e-150)
 
 
 def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) -> Regions:
@@ -114,8 +119,7 @@ def _others_scale(scores: Array, block: Indices) -> Array:
     def of_others(values: Array) -> Array:
         own = np.zeros((int(block.max()) + 1, values.shape[1]))
         np.add.at(own, block, values)
-        others: Array = np.maximum(values.sum(axis=0) - own[block], 0.0)
-        return others
+        return np.asarray(np.maximum(values.sum(axis=0) - own[block], 0.0))
 
     mean = of_others(squares) / np.maximum(of_others(seen.astype(np.float64)), 1.0)
     return np.where(mean > 0, np.sqrt(mean), 1.0)
@@ -207,5 +211,4 @@ def _as_if_complete(h: Array, seen: Mask) -> Array:
     Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
     """
     replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), seen.shape[1])
-    result: Array = np.sqrt(_completed(h, replaced, seen))
-    return result
+    return np.sqrt(_completed(h, replaced, seen))

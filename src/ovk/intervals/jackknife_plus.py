@@ -81,5 +81,4 @@ def fold_numbers(n: int, folds: int, rng: np.random.Generator, groups: Indices |
     folds = min(check_int(folds, "folds", least=2), count)
     of_unit = np.empty(count, dtype=np.intp)
     of_unit[rng.permutation(count)] = np.arange(count) % folds
-    result: Indices = of_unit[units]
-    return result
+    return of_unit[units]

@@ -20,13 +20,11 @@ def masses(seen: Array, groups: Indices | None) -> Array:
     groups : (n,) the group of each row, or None when every row is one of its own
     """
     if groups is None:
-        alone: Array = seen / (seen.sum() + 1.0)
-        return alone
+        return np.asarray(seen / (seen.sum() + 1.0))
     _, numbers = np.unique(groups, return_inverse=True)
     counts = np.bincount(numbers, weights=seen)
     own = np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)
-    result: Array = seen * own[numbers] / ((counts > 0).sum() + 1.0)
-    return result
+    return np.asarray(seen * own[numbers] / ((counts > 0).sum() + 1.0))
 
 
 def upper_quantile(values: Array, mass: Array, level: float) -> Array:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from ovk._named_outputs import unnamed
+from ovk._state import State
 from ovk._types import Array
 
 
-@dataclass(frozen=True)
-class Regions:
+@dataclass(frozen=True, repr=False)
+class Regions(State):
     """A region around each prediction, made before its output was seen.
 
     Attributes
@@ -44,6 +46,20 @@ class Regions:
 
     def __len__(self) -> int:
         return len(self.predictions)
+
+    def __repr__(self) -> str:
+        n, d = self.predictions.shape
+        sizes = f"{n:,} row{'s' * (n != 1)} of {d:,} output{'s' * (d != 1)}"
+        if n == 0:
+            return f"Regions({sizes})"
+        ends = zip(unnamed(self.lower)[0, :3], unnamed(self.upper)[0, :3], strict=True)
+        first = [f"[{low:.4g}, {high:.4g}]" for low, high in ends] + ["..."] * (d > 3)
+        return f"Regions({sizes}; first: {', '.join(first)})"
+
+    def chosen(self, rows: Any) -> Regions:
+        """The regions of these rows, without names."""
+        arrays = [getattr(self, one.name) for one in fields(self)]
+        return Regions(*(None if array is None else unnamed(array)[rows] for array in arrays))  # type: ignore[arg-type]
 
     @property
     def width(self) -> Array:

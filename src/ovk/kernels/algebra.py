@@ -9,11 +9,7 @@ import numpy as np
 from ovk._algebra import ATOM, PRODUCT, SUM, part, rule
 from ovk._params import positive
 from ovk._types import Array, Indices
-from ovk.kernels.base import ScalarKernel, Slope
-
-
-def _prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
-    return {f"{name}__{key}": value for key, value in gradient.items()}
+from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 
 class OfTwo(ScalarKernel, saved=False):
@@ -26,7 +22,7 @@ class OfTwo(ScalarKernel, saved=False):
     @staticmethod
     def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
         """Derivatives in the parameters of both."""
-        return {**_prefixed("left", left), **_prefixed("right", right)}
+        return {**prefixed("left", left), **prefixed("right", right)}
 
 
 class Sum(OfTwo):
@@ -149,11 +145,11 @@ class Scaled(ScalarKernel):
         return None if bound is None else self._factor() * bound
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        inner = _prefixed("kernel", self.kernel.gradient(X, Z))
+        inner = prefixed("kernel", self.kernel.gradient(X, Z))
         return {"factor": self.kernel(X, Z), **{k: self._factor() * v for k, v in inner.items()}}
 
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        inner = _prefixed("kernel", self.kernel.gradient_product(self._factor() * weights, X))
+        inner = prefixed("kernel", self.kernel.gradient_product(self._factor() * weights, X))
         return {"factor": np.tensordot(weights, self.kernel(X), axes=2), **inner}
 
     def slopes(self, X: Any, Z: Any) -> list[Slope]:
@@ -167,8 +163,3 @@ def _times(slope: Slope, values: Array) -> Slope:
 rule("+", ScalarKernel, ScalarKernel)(Sum)
 rule("*", ScalarKernel, ScalarKernel)(Product)
 rule("*", float, ScalarKernel)(Scaled)
-
-
-@rule("*", ScalarKernel, float)
-def _scale_from_the_right(kernel: ScalarKernel, factor: float) -> Scaled:
-    return Scaled(factor, kernel)

@@ -43,6 +43,10 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def diag(self, X: Any) -> Array:
         """k(x_i, x_i), (n,)."""
 
+    def diagonal_blocks(self, X: Any) -> Array:
+        """k(x_i, x_i) as blocks of one output, (n, 1, 1)."""
+        return self.diag(X)[:, None, None]
+
     def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
         """k(X, Z) W, (n, q), for weights W (m, q); without the matrix where a kernel knows how.
 
@@ -90,6 +94,11 @@ class ScalarKernel(Algebra, Parameters, ABC):
     def norm_bound(self) -> float | None:
         """sup over x of k(x, x), or None when it is unbounded or unknown."""
         return None
+
+
+def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
+    """Derivatives in the parameters of a part of a kernel, under their names in the whole."""
+    return {f"{name}__{key}": value for key, value in gradient.items()}
 
 
 def product_since(G: Array, W: Array, since: Indices | None) -> Array:

@@ -1,4 +1,4 @@
-"""Kernels of inputs that are mapped first."""
+"""Kernels of inputs that are mapped first: by a matrix, or onto a circle."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
+from ovk._params import positive
 from ovk._types import Array, Indices
-from ovk.kernels.base import ScalarKernel, Slope
+from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 
 class OfCoordinates(ScalarKernel, saved=False):
@@ -40,14 +42,10 @@ class OfCoordinates(ScalarKernel, saved=False):
         return self.kernel.norm_bound()
 
     def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
-        return _named_inside(self.kernel.gradient(*self._pair(X, Z)))
+        return prefixed("kernel", self.kernel.gradient(*self._pair(X, Z)))
 
     def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
-        return _named_inside(self.kernel.gradient_product(weights, self.coordinates(X)))
-
-
-def _named_inside(changes: dict[str, Array]) -> dict[str, Array]:
-    return {f"kernel__{name}": change for name, change in changes.items()}
+        return prefixed("kernel", self.kernel.gradient_product(weights, self.coordinates(X)))
 
 
 class Mapped(OfCoordinates):
@@ -91,3 +89,34 @@ class Mapped(OfCoordinates):
         M = self._map(X.shape[1])
         inner = self.kernel.slopes(*self._pair(X, Z))
         return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
+
+
+class Periodic(OfCoordinates):
+    """k(u(x), u(z)), u(x) = (P / 2 pi) (cos, sin)(2 pi x / P): a kernel of distances through a circle of length P.
+
+    Between near points the distance is |x - z|, so length scales keep their meaning. With a Gaussian of length l it is
+    exp(-(P / pi l)^2 sin^2(pi (x - z) / P) / 2).
+
+    Parameters
+    ----------
+    kernel : scalar kernel of two coordinates for each input
+    period : float > 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian, Periodic
+    >>> Periodic(Gaussian(0.1), period=1.0)(np.array([[0.05], [0.95]])).round(4)
+    array([[1.    , 0.6165],
+           [0.6165, 1.    ]])
+    """
+
+    def __init__(self, kernel: ScalarKernel, period: float = 1.0) -> None:
+        self.kernel = kernel
+        self.period = period
+
+    def coordinates(self, X: Any) -> Array:
+        """u(x) of every input, (n, 2 p)."""
+        radius = positive(self.period, "period") / (2.0 * np.pi)
+        angle = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64) / radius
+        return radius * np.hstack([np.cos(angle), np.sin(angle)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._types import Array
+from ovk._types import Array, Indices
 from ovk.kernels.base import ScalarKernel
 
 
@@ -53,21 +53,14 @@ class Precomputed(ScalarKernel):
             )
         return gram
 
-    def _indices(self, X: Any) -> np.ndarray[Any, np.dtype[np.intp]]:
+    def _indices(self, X: Any) -> Indices:
         matrix = np.asarray(self.matrix)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"matrix must be square, got shape {matrix.shape}")
-        numbers = as_rows(X.toarray() if sparse.issparse(X) else X)
-        if numbers.shape[1] != 1:
-            raise ValueError(
-                f"with Precomputed(matrix) an input is the index of an object: X must have one column, "
-                f"got {numbers.shape[1]}"
-            )
-        column = numbers[:, 0]
-        # Written so that nan fails as well.
-        if not ((column >= 0) & (column < len(matrix)) & (column == np.floor(column))).all():
-            raise ValueError(f"X must hold whole numbers from 0 to {len(matrix) - 1}, the rows of the matrix")
-        return column.astype(np.intp)
+        wrong = "with Precomputed(matrix) an input is the index of an object: X must have one column"
+        return numbers_of_objects(
+            X.toarray() if sparse.issparse(X) else X, len(matrix), wrong, "the rows of the matrix"
+        )
 
     def diag(self, X: Any) -> Array:
         if self.matrix is None:
@@ -77,14 +70,20 @@ class Precomputed(ScalarKernel):
                 )
             return np.array(np.diagonal(X), dtype=np.float64)
         indices = self._indices(X)
-        result: Array = np.asarray(self.matrix, dtype=np.float64)[indices, indices]
-        return result
+        return np.asarray(np.asarray(self.matrix, dtype=np.float64)[indices, indices])
 
     def norm_bound(self) -> float | None:
         return None if self.matrix is None else float(np.max(np.diagonal(self.matrix)))
 
 
-def as_rows(X: Any) -> Array:
-    """Numbers of objects as an (n, q) matrix, from a list of n or a table of n rows; n may be 0."""
+def numbers_of_objects(X: Any, count: int, wrong_shape: str, which: str) -> Indices:
+    """(n,) numbers below `count`, from a list of n or a table of one column; n may be 0. The texts go into errors."""
     numbers: Array = np.asarray(X, dtype=np.float64)
-    return numbers.reshape(len(numbers), math.prod(numbers.shape[1:]))
+    rows = numbers.reshape(len(numbers), math.prod(numbers.shape[1:]))
+    if rows.shape[1] != 1:
+        raise ValueError(f"{wrong_shape}, got {rows.shape[1]}")
+    column = rows[:, 0]
+    # Written so that nan fails as well.
+    if not ((column >= 0) & (column < count) & (column == np.floor(column))).all():
+        raise ValueError(f"objects must be given as whole numbers from 0 to {count - 1}, {which}")
+    return column.astype(np.intp)

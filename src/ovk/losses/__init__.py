@@ -9,10 +9,9 @@ from typing import Any
 
 from ovk.losses.base import Loss
 from ovk.losses.margin import Hinge, Logistic
-from ovk.losses.novelty import Novelty
 from ovk.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
 from ovk.losses.simplex import SimplexHinge, simplex_code
-from ovk.losses.thresholds import NuHinge, NuInsensitive
+from ovk.losses.thresholds import Novelty, NuHinge, NuInsensitive
 
 __all__ = [
     "EpsilonInsensitive",

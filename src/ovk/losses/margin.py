@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ovk._types import Array
@@ -45,6 +47,10 @@ class Logistic(MarginLoss):
         # 1 / (1 + exp(yf)) without overflow
         return -labels * 0.5 * (1.0 - np.tanh(0.5 * labels * F))
 
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        margin = y * f
+        return float(np.add.reduce(np.logaddexp(0.0, -margin))), -0.5 * y * (1.0 - np.tanh(0.5 * margin))
+
 
 class Hinge(MarginLoss):
     """max(0, 1 - y f), labels -1 and 1: the loss of support vector machines.
@@ -57,13 +63,20 @@ class Hinge(MarginLoss):
     array([[-1.,  0.]])
     """
 
+    #: Where the loss begins.
+    margin: Any = 1.0
+
     def value(self, Y: Array, F: Array) -> Array:
-        values: Array = np.where(np.isnan(Y), 0.0, np.maximum(1.0 - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
+        values: Array = np.where(np.isnan(Y), 0.0, np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
         return values
 
     def gradient(self, Y: Array, F: Array) -> Array:
         labels = np.nan_to_num(Y)
-        return np.where(labels * F < 1.0, -labels, 0.0)
+        return np.where(labels * F < self.margin, -labels, 0.0)
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        lacking = np.maximum(self.margin - y * f, 0.0)
+        return float(np.add.reduce(lacking)), np.where(lacking > 0.0, -y, 0.0)
 
     def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return change_at_kinks(np.abs(1.0 - np.nan_to_num(Y) * F), Y, radius)
+        return change_at_kinks(np.abs(self.margin - Y * F), Y, radius)

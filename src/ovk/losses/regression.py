@@ -34,7 +34,7 @@ class Squared(Loss):
 
     def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
         residual = f - y
-        return 0.5 * float(residual @ residual), residual
+        return 0.5 * float(residual.dot(residual)), residual
 
 
 class Huber(Loss):

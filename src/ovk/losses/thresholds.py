@@ -1,5 +1,5 @@
-"""Losses with a number of their own that is learned along with f: the margin of nu-classification, the tube of
-nu-regression (NORMA)."""
+"""Losses with a number of their own that is learned along with f: the threshold of novelty detection, the margin of
+nu-classification, the tube of nu-regression (NORMA)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ovk._params import in_interval, positive
 from ovk._types import Array
 from ovk.losses.base import Loss, change_at_kinks, residuals
-from ovk.losses.margin import MarginLoss
+from ovk.losses.margin import Hinge
 from ovk.losses.regression import EpsilonInsensitive
 
 
@@ -43,7 +43,49 @@ class ThresholdLoss(Loss, saved=False):
         """Derivative in theta, of one row."""
 
 
-class NuHinge(ThresholdLoss, MarginLoss):
+class Novelty(ThresholdLoss):
+    """max(0, rho - f) - nu rho: one-class learning, where f < rho says that an input is new (NORMA).
+
+    The threshold rho is learned along with f and takes the place of the target: a fraction nu of the inputs ends up
+    below it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.losses import Novelty
+    >>> Novelty(0.1).gradient(np.array([[1.0]]), np.array([[0.5]]))
+    array([[-1.]])
+    """
+
+    unsupervised = True
+
+    def __init__(self, nu: float = 0.1) -> None:
+        self.nu = nu
+
+    def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
+        return theta[:, None], self
+
+    def value(self, Y: Array, F: Array) -> Array:
+        values: Array = (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        return np.where(F < Y, -1.0, 0.0)
+
+    def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
+        return float((np.asarray(f) < theta).sum() - np.size(f) * self._nu())
+
+    def check(self, Y: Array) -> None:
+        self._nu()
+
+    def lipschitz(self, d: int) -> float:
+        return float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return change_at_kinks(np.abs(Y - F), Y, radius)
+
+
+class NuHinge(ThresholdLoss, Hinge):
     """max(0, rho - y f) - nu rho, labels -1 and 1: the margin rho is learned, and a share nu of the rows falls short
     of it.
 
@@ -73,13 +115,12 @@ class NuHinge(ThresholdLoss, MarginLoss):
         return Y, NuHinge(self.nu, theta[:, None])
 
     def value(self, Y: Array, F: Array) -> Array:
-        each = np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0) - self._nu() * self.margin
-        values: Array = np.where(np.isnan(Y), 0.0, each).sum(axis=1)
+        values: Array = super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1)
         return values
 
-    def gradient(self, Y: Array, F: Array) -> Array:
-        labels = np.nan_to_num(Y)
-        return np.where(labels * F < self.margin, -labels, 0.0)
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        value, gradient = super().of_row(y, f)
+        return value - self._nu() * float(np.sum(np.broadcast_to(self.margin, y.shape))), gradient
 
     def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
         seen = ~np.isnan(y)
@@ -88,9 +129,6 @@ class NuHinge(ThresholdLoss, MarginLoss):
     def check(self, Y: Array) -> None:
         self._nu()
         super().check(Y)
-
-    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
-        return change_at_kinks(np.abs(self.margin - np.nan_to_num(Y) * F), Y, radius)
 
 
 class NuInsensitive(ThresholdLoss, EpsilonInsensitive):

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from ovk._transactions import Transactional, reads
 from ovk._types import Array
 from ovk.kernels import Gaussian
 from ovk.online.add_features import add_features
-from ovk.online.experts.auto import AutoStreamClassifier
+from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.classifier import OLOKClassifier
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK
@@ -30,18 +30,57 @@ from ovk.online.shared.named_features import NamedFeatures
 
 try:
     from river import base
+    from river.conf import Interval
 except ImportError as error:  # pragma: no cover
     raise ImportError("ovk.online.river needs river: pip install 'ovk[river]'") from error
 
 __all__ = ["RiverAnomalyDetector", "RiverClassifier", "RiverMultiTargetRegressor", "RiverRegressor", "add_features"]
 
 
+@runtime_checkable
+class _Online(Protocol):
+    def partial_fit(self, X: Any, y: Any = None, /) -> Any: ...
+
+
+@runtime_checkable
+class _HasRegions(Protocol):
+    def predict_regions(self, X: Any, /) -> Any: ...
+
+
+def _adapter_of(model: Any) -> str:
+    """The adapter that a learner belongs into."""
+    if is_outlier_detector(model):
+        return "RiverAnomalyDetector"
+    return "RiverClassifier" if is_classifier(model) else "RiverRegressor"
+
+
 class _Adapter(Transactional, ABC):
     """What the adapters share. `model` is never changed: a copy of it learns, so that river can clone the adapter."""
 
+    #: The name among those of `_adapter_of` of the learners it takes.
+    _takes = "RiverRegressor"
+
     def __init__(self, model: Any) -> None:
+        if not isinstance(model, _Online):
+            raise TypeError(
+                f"{type(model).__name__} has no partial_fit, so it cannot learn one example at a time: use a stream "
+                f"learner, such as {type(self).__name__}({self._example()!r})"
+            )
+        if _adapter_of(model) != self._takes:
+            raise TypeError(
+                f"{type(self).__name__} cannot take {type(model).__name__}: use {_adapter_of(model)}, or another "
+                f"learner such as {self._example()!r}"
+            )
         self.model = model
         self._features = NamedFeatures()
+
+    @classmethod
+    def _example(cls) -> Any:
+        """A learner to begin with."""
+        return AutoStream()
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({self.model})"
 
     @abstractmethod
     def _started_learners(self) -> list[Any]:
@@ -74,6 +113,18 @@ class _OneLearner(_Adapter):
     def _started_learners(self) -> list[Any]:
         return [self.learner] if self._started else []
 
+    def _intervals(self, x: dict[Any, Any], outputs: int) -> list[Interval]:
+        """The interval of each output, without bounds before anything was learned."""
+        if not isinstance(self.learner, _HasRegions):
+            raise ValueError(
+                "with_interval needs a learner with intervals: wrap it, "
+                f"{type(self).__name__}(WithIntervals({type(self.model).__name__}(), 0.9))"
+            )
+        if not self._started:
+            return [Interval(-np.inf, np.inf)] * outputs
+        regions = self.learner.predict_regions(self._features.row(x))
+        return [Interval(*ends) for ends in zip(regions.lower[0].tolist(), regions.upper[0].tolist(), strict=True)]
+
     def _learn(self, X: Array, *y: Array, w: float = 1.0) -> None:
         self.learner.partial_fit(X, *y, **_weights(w))
         self._started = True
@@ -89,8 +140,9 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    model : online learner with `partial_fit` and `predict`
-        `AutoStream` needs no settings. Give the kernel of another one a length scale.
+    model : online learner with `partial_fit` and `predict`; a new copy of it learns
+        Start with `AutoStream`, which needs no settings and takes inputs and targets in any units. A learner with a
+        kernel of your own wants both standardised.
 
     Attributes
     ----------
@@ -98,23 +150,25 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
 
     Examples
     --------
-    >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> from ovk import OLOK
-    >>> from ovk.kernels import Gaussian
+    >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
+    >>> from ovk import AutoStream
     >>> from ovk.online.river import RiverRegressor
-    >>> learner = RiverRegressor(OLOK(Gaussian(2.0), schedule="auto", truncation=500))
-    >>> model = preprocessing.StandardScaler() | preprocessing.TargetStandardScaler(learner)
-    >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    >>> bool(error.get() < 0.4)  # river's own LinearRegression: 0.39
+    >>> linear = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+    >>> ours, theirs = (
+    ...     evaluate.progressive_val_score(datasets.TrumpApproval().take(300), model, metrics.MAE()).get()
+    ...     for model in (RiverRegressor(AutoStream()), linear)
+    ... )
+    >>> ours < 0.3 * theirs
     True
 
-    Without settings, and with outputs in their own units:
+    Intervals as river's own wrappers give them:
 
-    >>> from ovk import AutoStream
-    >>> error = evaluate.progressive_val_score(
-    ...     datasets.TrumpApproval().take(300), RiverRegressor(AutoStream()), metrics.MAE()
-    ... )
-    >>> bool(error.get() < 0.5)
+    >>> from ovk import WithIntervals
+    >>> model = RiverRegressor(WithIntervals(AutoStream(), 0.9))
+    >>> for x, y in datasets.TrumpApproval().take(100):
+    ...     interval = model.predict_one(x, with_interval=True)
+    ...     model.learn_one(x, y)
+    >>> y in interval
     True
     """
 
@@ -127,8 +181,10 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
             work._learn(work._features.row(x), np.array([y], dtype=np.float64), w=w)
 
     @reads
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """The prediction, 0 before anything was learned."""
+    def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> Any:
+        """The prediction, 0 before anything was learned; or an interval around it, of a learner `WithIntervals`."""
+        if with_interval:
+            return self._intervals(x, 1)[0]
         return float(self.learner.predict(self._features.row(x))[0]) if self._started else 0.0
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -170,6 +226,12 @@ class RiverAnomalyDetector(_OneLearner, base.AnomalyDetector):
     (True, True)
     """
 
+    _takes = "RiverAnomalyDetector"
+
+    @classmethod
+    def _example(cls) -> Any:
+        return NoveltyDetector(Gaussian(1.0))
+
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"model": NoveltyDetector(Gaussian(1.0), truncation=100)}
@@ -197,8 +259,8 @@ class RiverMultiTargetRegressor(_OneLearner, base.MultiTargetRegressor):
     ----------
     model : online learner with `partial_fit` and `predict`
     targets : names of the targets, optional
-        By default those of the first example. One that is absent later is missing, and only the others are learned
-        from.
+        By default those of the first example, which then has to name them all. A target that is absent from an example
+        is missing, and only the others are learned from.
 
     Attributes
     ----------
@@ -233,8 +295,14 @@ class RiverMultiTargetRegressor(_OneLearner, base.MultiTargetRegressor):
             work._names = names
 
     @reads
-    def predict_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
-        """The prediction of each target, 0 before anything was learned."""
+    def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> dict[Any, Any]:
+        """The prediction of each target, or an interval around it; 0 before anything was learned.
+
+        Before the first example targets are known from `targets` alone: without, there are no predictions, and
+        `river.evaluate` leaves the example out.
+        """
+        if with_interval:
+            return dict(zip(self._names, self._intervals(x, len(self._names)), strict=True))
         if not self._started:
             return dict.fromkeys(self._names, 0.0)
         values = self.learner.predict(self._features.row(x))[0]
@@ -244,13 +312,14 @@ class RiverMultiTargetRegressor(_OneLearner, base.MultiTargetRegressor):
 class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     """A classifier of `ovk.online` as one of river.
 
-    `AutoStreamClassifier` takes labels as they come. Of another `model` one copy learns if `classes` are given, or if
-    labels are True and False. Other labels may come unannounced: then each class has its own copy, which tells it from
-    the rest, and joins when its label is first seen.
+    Start with `AutoStreamClassifier`, which needs no settings and takes new labels at any time. The other classifiers
+    have to know their classes from the start: give `classes`, unless the labels are True and False. Without, there is
+    one copy of `model` for each label, made when that label is first seen, which tells it from all others.
 
     Parameters
     ----------
-    model : `AutoStreamClassifier`, or online classifier with `partial_fit(X, y, classes)` and `decision_function`
+    model : `AutoStreamClassifier`, or online classifier with `partial_fit(X, y, classes)` and `decision_function`; new
+        copies of it learn
     classes : all labels there will be, optional
 
     Attributes
@@ -259,13 +328,11 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
 
     Examples
     --------
-    >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> from ovk import OLOKClassifier
-    >>> from ovk.kernels import Gaussian
+    >>> from river import datasets, evaluate, metrics
+    >>> from ovk import AutoStreamClassifier
     >>> from ovk.online.river import RiverClassifier
-    >>> learner = RiverClassifier(OLOKClassifier(Gaussian(1.0), truncation=500))
-    >>> model = preprocessing.StandardScaler() | learner
-    >>> accuracy = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    >>> model = RiverClassifier(AutoStreamClassifier())
+    >>> accuracy = evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.Accuracy())
     >>> bool(accuracy.get() > 0.85)
     True
     """
@@ -275,6 +342,12 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         self.classes = classes
         self.learners: dict[Any, Any] = {}
         self._labels: list[Any] = [] if classes is None else np.unique(np.asarray(classes)).tolist()
+
+    _takes = "RiverClassifier"
+
+    @classmethod
+    def _example(cls) -> Any:
+        return AutoStreamClassifier()
 
     @property
     def _multiclass(self) -> bool:
@@ -345,13 +418,13 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         return shares
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """A share for each label, from the scores or of its own; nothing before any label is known."""
+        """The probability of each label; no label before the first one is known."""
         now = self._fork()
         return dict(zip(now._labels, now._probabilities(now._features.row(x))[0].tolist(), strict=True))
 
     @reads
     def predict_proba_many(self, X: Any) -> Any:
-        """A data frame of shares, one column for each label."""
+        """A data frame of probabilities, one column for each label."""
         import pandas as pd
 
         return pd.DataFrame(self._probabilities(self._features.table(X)), columns=self._labels, index=X.index)

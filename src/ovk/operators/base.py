@@ -14,6 +14,7 @@ from scipy.linalg import helmert
 from ovk._algebra import Algebra
 from ovk._params import Parameters, cached, check_int, in_interval
 from ovk._types import Array
+from ovk.curves import Grid
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,17 @@ class Spectrum:
     def distinct(self) -> Array:
         """The distinct eigenvalues."""
         return self.values[[group.start for group in self.groups]]
+
+    def root(self) -> Array:
+        """F, (d, rank), with T = F F'.
+
+        >>> from ovk.operators import MixedEffect
+        >>> F = MixedEffect(1.0, 3).eigh().root()
+        >>> F.shape, np.allclose(F @ F.T, 1.0)
+        ((3, 1), True)
+        """
+        used = self.values > 0
+        return self.vectors[:, used] * np.sqrt(self.values[used])
 
 
 class OutputOperator(Algebra, Parameters, ABC):
@@ -70,6 +82,10 @@ class OutputOperator(Algebra, Parameters, ABC):
         least = found.values[0]
         shared = found.values > least
         return found.vectors[:, shared] * np.sqrt(found.values[shared] - least), np.full(self.dim(), least)
+
+    def evaluation_on(self, grid: Grid, points: Any) -> Any:
+        """E, (d, m), that takes coordinates of curves y on a grid to T y at other points, y E; interpolated here."""
+        return self.apply(np.asarray(grid.interpolation(points)).T / grid.roots()).T
 
     def resolve(self, d: int) -> Self:
         """The operator for d outputs; an error when it was made for another number."""
@@ -119,7 +135,21 @@ class Identity(OutputOperator):
         return Spectrum(np.ones(self.dim()), np.eye(self.dim()))
 
 
-class Dense(OutputOperator):
+class KeptMatrix(OutputOperator, saved=False):
+    """An operator whose matrix is made once."""
+
+    @abstractmethod
+    def _matrix(self) -> Array:
+        """T, (d, d), kept until a parameter changes; not to be changed itself."""
+
+    def dense(self) -> Array:
+        return self._matrix().copy()
+
+    def apply(self, Y: Array) -> Array:
+        return Y @ self._matrix()
+
+
+class Dense(KeptMatrix):
     """T = B, a symmetric positive semi-definite matrix.
 
     Parameters
@@ -143,12 +173,6 @@ class Dense(OutputOperator):
     @cached
     def _matrix(self) -> Array:
         return checked_symmetric(self.B, "B")
-
-    def dense(self) -> Array:
-        return self._matrix().copy()
-
-    def apply(self, Y: Array) -> Array:
-        return Y @ self._matrix()
 
     def gradient(self) -> dict[str, Array]:
         # Each entry moves with its mirror image, half each, so that T stays symmetric.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +19,6 @@ from ovk._params import cached, check_int
 from ovk._types import Array
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.curves.grid import as_grid
-from ovk.curves.kronecker_matrix import KroneckerMatrix
-from ovk.curves.product import column_products
 from ovk.kernels import Function, Laplacian, Matern, ScalarKernel
 from ovk.operators.base import Identity, OutputOperator, Spectrum, checked_symmetric, spectrum
 from ovk.operators.eigenfunctions import Eigenfunctions, analytic_eigenfunctions
@@ -50,6 +49,9 @@ class CurveOperator(OutputOperator):
         if self.grid is None:
             return self.replace(grid=Grid.regular(d))
         return super().resolve(d)
+
+    def evaluation_on(self, grid: Grid, points: Any) -> Any:
+        return self.evaluation(points)
 
     @abstractmethod
     def evaluation(self, points: Any) -> Any:
@@ -193,14 +195,11 @@ class Integral(CurveOperator):
             return Function(self.kernel)
         raise ValueError(f"kernel of Integral must be a scalar kernel or a function of two times, got {self.kernel!r}")
 
-    def _times(self) -> Array:
-        return self._grid().checked()[:, None]
-
     @cached
     def _whole(self) -> tuple[Array, Spectrum]:
         """W^1/2 k(t, s) W^1/2 and its eigenvectors; an error if k is no kernel."""
         roots = self._grid().roots()
-        values = checked_symmetric(self._kernel()(self._times()), "the kernel of Integral")
+        values = checked_symmetric(self._kernel()(self._grid().locations()), "the kernel of Integral")
         matrix = roots[:, None] * values * roots
         return matrix, spectrum(matrix, "the kernel of Integral")
 
@@ -264,7 +263,10 @@ class Integral(CurveOperator):
     def evaluation(self, points: Any) -> Any:
         grid = self._grid()
         if isinstance(grid, ProductGrid):
-            whole = self._evaluation_of_product(grid, points)
+            product = self._product()
+            assert product is not None
+            sides = zip(product.operators, grid.sides(), strict=True)
+            whole = grid.along([partial(T.evaluation_on, side) for T, side in sides], points)
             return whole if self.n_eigen is None else self._projected(whole)
         points = grid.inside(points)
         roots = grid.roots()
@@ -272,20 +274,8 @@ class Integral(CurveOperator):
         if exact is not None:
             own: Array = roots[:, None] * exact(grid.checked())
             return (own * exact.values) @ exact(points).T
-        E: Array = roots[:, None] * self._kernel()(self._times(), points[:, None])
+        E: Array = roots[:, None] * self._kernel()(grid.locations(), points[:, None])
         return E if self.n_eigen is None else self._projected(E)
-
-    def _evaluation_of_product(self, grid: ProductGrid, points: Any) -> Any:
-        parts = [evaluation(T, side, at) for T, side, at in zip(*self._along(grid, points), strict=True)]
-        return KroneckerMatrix(parts) if isinstance(points, ProductGrid) else column_products(parts)
-
-    def _along(self, grid: ProductGrid, points: Any) -> tuple[list[OutputOperator], list[Grid], list[Any]]:
-        """Operators, grids and new points along each axis."""
-        product = self._product()
-        assert product is not None
-        if isinstance(points, ProductGrid):
-            return list(product.operators), grid.sides(), grid.matching(points)
-        return list(product.operators), grid.sides(), list(grid.inside(points).T)
 
     def _projected(self, E: Any) -> Array:
         """E followed by the projection on the eigenfunctions that are kept."""
@@ -315,13 +305,6 @@ def exponential_sums(Y: Array, points: Array, length: float) -> Array:
     left, _ = lapack.dtbtrs(band, columns, uplo="L", diag="U")
     right, _ = lapack.dtbtrs(band, columns, uplo="L", diag="U", trans="T")
     return np.asarray((left + right - columns).T)
-
-
-def evaluation(operator: OutputOperator, grid: Grid, points: Any) -> Any:
-    """E, (d, m), of any operator on the coordinates of a grid: those that know no curves are interpolated."""
-    if isinstance(operator, CurveOperator):
-        return operator.evaluation(points)
-    return operator.apply(np.asarray(grid.interpolation(points)).T / grid.roots()).T
 
 
 def _written(point: Any) -> str:

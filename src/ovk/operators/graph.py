@@ -9,10 +9,10 @@ from scipy import sparse
 
 from ovk._params import cached
 from ovk._types import Array
-from ovk.operators.base import OutputOperator, Spectrum, checked_symmetric
+from ovk.operators.base import KeptMatrix, Spectrum, checked_symmetric
 
 
-class GraphLaplacian(OutputOperator):
+class GraphLaplacian(KeptMatrix):
     """T = pseudo-inverse of L, so that linked outputs are pulled towards each other.
 
     With M the similarities m_ij >= 0 between outputs, the norm of f = (f_1, ..., f_d) becomes
@@ -85,12 +85,6 @@ class GraphLaplacian(OutputOperator):
         decomposition = self.eigh()
         T: Array = (decomposition.vectors * decomposition.values) @ decomposition.vectors.T
         return 0.5 * (T + T.T)
-
-    def dense(self) -> Array:
-        return self._matrix().copy()
-
-    def apply(self, Y: Array) -> Array:
-        return Y @ self._matrix()
 
     def gradient(self) -> dict[str, Array]:
         # dT = -T dL T where L is regular; on its null space the pseudo-inverse jumps and has no derivative.

@@ -9,10 +9,10 @@ import numpy as np
 
 from ovk._params import cached, in_interval
 from ovk._types import Array
-from ovk.operators.base import OutputOperator
+from ovk.operators.base import KeptMatrix
 
 
-class Cluster(OutputOperator):
+class Cluster(KeptMatrix):
     """T = (1 - within) I + (within - between) S + between 11', S_ij = 1 when i and j are in the same cluster.
 
     Outputs of one cluster share a part of weight `within`, all outputs one of weight `between`: f_t = g + g_c + v_t, at
@@ -59,15 +59,12 @@ class Cluster(OutputOperator):
         same = self._same()
         return (1.0 - within) * np.eye(len(same)) + (within - between) * same + between
 
-    def dense(self) -> Array:
-        return self._matrix().copy()
-
     def gradient(self) -> dict[str, Array]:
         same = self._same()
         return {"within": same - np.eye(len(same)), "between": 1.0 - same}
 
 
-class Tree(OutputOperator):
+class Tree(KeptMatrix):
     """T_ij = how much of their way from the root outputs i and j share, scaled so that T_ii = 1.
 
     Every node v of the tree is a function g_v that all outputs below it have in common; the node at depth k has weight
@@ -132,9 +129,6 @@ class Tree(OutputOperator):
         T /= norm[:, None] * norm[None, :]
         np.fill_diagonal(T, 1.0)
         return T
-
-    def dense(self) -> Array:
-        return self._matrix().copy()
 
 
 def _common(a: tuple[Hashable, ...], b: tuple[Hashable, ...]) -> int:

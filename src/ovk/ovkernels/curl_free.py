@@ -208,9 +208,7 @@ class DivFree(_FieldKernel):
 
     Parameters
     ----------
-    kernel : Gaussian, Matern (nu > 1) or RationalQuadratic with one length scale
-    dims : int, optional
-        Number of inputs and outputs; found in X when not given.
+    kernel, dims : as for `CurlFree`
 
     Examples
     --------

@@ -128,16 +128,6 @@ def as_operator_kernel(kernel: Any) -> OperatorKernel:
 rule("*", ScalarKernel, OutputOperator)(Separable)
 
 
-@rule("*", OutputOperator, ScalarKernel)
-def _operator_first(operator: OutputOperator, kernel: ScalarKernel) -> Separable:
-    return Separable(kernel, operator)
-
-
 @rule("*", float, Separable)
 def _multiple(factor: float, K: Separable) -> Separable:
-    return Separable(factor * K.scalar, K.operator)
-
-
-@rule("*", Separable, float)
-def _multiple_from_the_right(K: Separable, factor: float) -> Separable:
     return Separable(factor * K.scalar, K.operator)

@@ -203,14 +203,7 @@ def _sum(left: OperatorKernel, right: OperatorKernel) -> WeightedSum:
     return WeightedSum([kernel for _, kernel in pairs], [weight for weight, _ in pairs] if written else None)
 
 
+@rule("*", float, OperatorKernel)
 def _multiple(factor: float, K: OperatorKernel) -> WeightedSum:
     pairs = K.summands()
     return WeightedSum([part for _, part in pairs], [factor * weight for weight, _ in pairs])
-
-
-rule("*", float, OperatorKernel)(_multiple)
-
-
-@rule("*", OperatorKernel, float)
-def _multiple_from_the_right(K: OperatorKernel, factor: float) -> WeightedSum:
-    return _multiple(factor, K)

@@ -34,8 +34,7 @@ class L1(WeightedPenalty):
     def prox(self, C: Array, step: float) -> Array:
         # Without the sign function: what clipping takes off is what lies inside the threshold.
         threshold = step * self._weight()
-        result: Array = C - np.clip(C, -threshold, threshold)
-        return result
+        return C - np.clip(C, -threshold, threshold)
 
 
 class L1L2(WeightedPenalty):
@@ -67,5 +66,4 @@ class L1L2(WeightedPenalty):
         threshold = step * self._weight()
         # Rows of length zero stay: dividing by the threshold instead of by nothing.
         shrink = np.maximum(1.0 - threshold / np.maximum(lengths, max(threshold, 1e-300)), 0.0)
-        result: Array = C * shrink[:, None]
-        return result
+        return np.asarray(C * shrink[:, None])

@@ -39,8 +39,7 @@ class PSDCone(Penalty):
         if values[0] >= 0:
             return np.asarray(0.5 * (C + C.T))
         kept = vectors[:, values > 0]
-        result: Array = (kept * values[values > 0]) @ kept.T
-        return result
+        return np.asarray((kept * values[values > 0]) @ kept.T)
 
 
 class Spectral(WeightedPenalty):
@@ -77,14 +76,12 @@ class Spectral(WeightedPenalty):
 
     def prox(self, C: Array, step: float) -> Array:
         values, vectors = np.linalg.eigh(0.5 * (C + C.T))
-        result: Array = (vectors * self._shrink(values, step)) @ vectors.T
-        return result
+        return np.asarray((vectors * self._shrink(values, step)) @ vectors.T)
 
     def balance(self, S: Array) -> Array:
         """argmin over T of <S, T^-1> + Omega(T), for S positive semi-definite: it has the eigenvectors of S."""
         values, vectors = np.linalg.eigh(0.5 * (S + S.T))
-        result: Array = (vectors * self._balance(np.maximum(values, 0.0))) @ vectors.T
-        return result
+        return np.asarray((vectors * self._balance(np.maximum(values, 0.0))) @ vectors.T)
 
 
 class Trace(Spectral):

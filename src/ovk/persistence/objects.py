@@ -172,6 +172,12 @@ def _refuse(value: Any, writer: Writer) -> None:
         if isinstance(value, kind):
             writer.refuse(f"is a {cls.__qualname__}", f"convert it with {plain.__name__}(...)")
     what = f"is an object of class {cls.__module__}.{cls.__qualname__}"
+    if cls.__module__.startswith(("river.", "ovk.online.river")):
+        writer.refuse(
+            what,
+            "river's models are pickled: pickle.dump(model, file). Of an adapter, ovk.save writes the learner inside, "
+            "adapter.learner, for use on arrays",
+        )
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
         writer.refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")
     writer.refuse(what, "replace it by a Parameters subclass, an array or a plain value")

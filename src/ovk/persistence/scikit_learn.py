@@ -9,6 +9,7 @@ a file may hold in that place. A pipeline with a cache is refused, since a cache
 from __future__ import annotations
 
 import warnings
+from collections import UserList
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -163,6 +164,9 @@ def _plain(value: Any) -> Any:
         return {"<spline>": [value.t, value.c, value.k, value.extrapolate]}
     if callable(value) and getattr(value, "__name__", None) in SCORES and value is _score(value.__name__):
         return {"<score>": value.__name__}
+    if isinstance(value, UserList):
+        # The columns of a remainder in scikit-learn 1.6, which warns whoever looks at one of them.
+        value = value.data
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value))
     return {key: _plain(part) for key, part in value.items()} if type(value) is dict else value

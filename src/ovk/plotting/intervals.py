@@ -24,6 +24,9 @@ LEAST_ROWS = 50
 class IntervalDisplay(Display):
     """How often intervals held the output, and how wide they were, over a moving window of rows.
 
+    Widths of several outputs are drawn over the median of each, which the legend tells: their units may differ. The
+    intervals themselves are drawn by `RecentDisplay.from_result`.
+
     Parameters
     ----------
     rows : (points,) rows read
@@ -31,7 +34,7 @@ class IntervalDisplay(Display):
     width : (points, d) mean width around there
     target : the coverage that was asked for
     names : of the outputs, d of them
-    title : the method
+    title : what stands above the legend
 
     Examples
     --------
@@ -61,7 +64,7 @@ class IntervalDisplay(Display):
         Parameters
         ----------
         result : what ``progressive(..., intervals=...)`` returned
-        window : rows to average over; default a fiftieth of all, at least 50. Without kept predictions the averages
+        window : rows to average over; default a fiftieth of all, at least 100. Without kept predictions the averages
             are over the rows between checkpoints instead
         axes : two matplotlib axes, for coverage and width, optional
         plot : draw now, or only hold the numbers
@@ -75,8 +78,8 @@ class IntervalDisplay(Display):
             rows, coverage, width = _between_checkpoints(found)
         else:
             rows, coverage, width = _moving(found.regions, window)
-        joint = "" if found.region == "each" else f", {found.region} of all outputs"
-        display = cls(rows, coverage, width, found.target, result.outputs, f"{found.name}{joint}")
+        title = _title(found.target, found.name, found.region)
+        display = cls(rows, coverage, width, found.target, result.outputs, title)
         return display.plot(axes) if plot else display
 
     @classmethod
@@ -102,15 +105,14 @@ class IntervalDisplay(Display):
         estimator : fitted, with `predict_interval`
         X, Y : (n, p) inputs and (n, d) or (n,) outputs that were not learned from
         level, method, region, groups : as in `OVKRidge.predict_interval`
-        window : rows to average over; default a fiftieth of all, at least 50
+        window : rows to average over; default a fiftieth of all, at least 100
         names : of the outputs, by default those that the estimator learned
         axes, plot : as in `from_result`
         """
         found = estimator.predict_interval(X, level, method=method, region=region, groups=groups)
         rows, coverage, width = _moving(replace(found, covered=found.contains(Y)), window)
-        joint = "" if region == "each" else f", {region} of all outputs"
         labels = own_names(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
-        display = cls(rows, coverage, width, level, labels, f"{method}{joint}")
+        display = cls(rows, coverage, width, level, labels, _title(level, method, region))
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -119,13 +121,18 @@ class IntervalDisplay(Display):
         top, bottom = self._panels(ax, 2, 1, (0.0, 0.0), (7.0, 2.5), sharex=True)
         asked = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
         top.axhline(self.target, **asked, label=f"asked for: {self.target:g}")
-        self._lines(top, self.coverage)
-        self._lines(bottom, self.width)
+        known = [column[np.isfinite(column)] for column in self.width.T]
+        medians = np.array([np.median(column) if len(column) else np.nan for column in known])
+        relative = len(medians) > 1
+        written = [f"{size:,.0f}" if size >= 1000 else f"{size:.3g}" for size in medians]
+        names = [f"{name} (median width {size})" for name, size in zip(self.names, written, strict=True)]
+        self._lines(top, self.coverage, names)
+        self._lines(bottom, self.width / np.where(medians > 0, medians, 1.0) if relative else self.width, names)
         low = float(np.nanmin(self.coverage, initial=self.target))
         top.set_ylim(max(0.0, min(low, 2 * self.target - 1) - 0.02), 1.02)
         top.set_ylabel("coverage")
         bottom.set_ylim(bottom=0.0)
-        bottom.set_ylabel("width")
+        bottom.set_ylabel("width over its median" if relative else "width")
         bottom.set_xlabel("rows")
         for panel in (top, bottom):
             panel.xaxis.set_major_formatter("{x:,.0f}")
@@ -137,13 +144,13 @@ class IntervalDisplay(Display):
         if own:
             # Above the axes, where there is no curve to hide.
             self.figure_.legend(
-                entries.values(), entries.keys(), **style, loc="outside upper center", ncols=5, frameon=False
+                entries.values(), entries.keys(), **style, loc="outside upper center", ncols=3, frameon=False
             )
         else:
             top.legend(entries.values(), entries.keys(), **style)
         return self
 
-    def _lines(self, panel: Any, curves: Array) -> None:
+    def _lines(self, panel: Any, curves: Array, names: Sequence[str]) -> None:
         k = curves.shape[1]
         if k > SHOWN:
             # The first rows have no widths at all.
@@ -153,17 +160,21 @@ class IntervalDisplay(Display):
             panel.fill_between(rows, low, high, color="0.8", linewidth=0, label=f"range of {k} outputs")
             panel.plot(rows, np.nanmean(curves, axis=1), **LINES[0], label="mean")
             return
-        joint = k == 1 and len(self.names) > 1
+        joint = k == 1 and len(names) > 1
         for q in range(k):
-            label = "all outputs at once" if joint else self.names[q]
+            label = "all outputs at once" if joint else names[q]
             style = {**LINES[q], "linewidth": 1.5, **({"color": "0.3"} if joint else {})}
             panel.plot(self.rows, curves[:, q], **style, label=label)
+
+
+def _title(level: float, method: str, region: str) -> str:
+    return f"{level:.0%} intervals ({method}{'' if region == 'each' else f', {region} of all outputs'})"
 
 
 def _moving(regions: Regions, window: int | None) -> tuple[Array, Array, Array]:
     """Rows read, coverage and width over a moving window of them."""
     n = len(regions)
-    size = min(n, max(50, n // 50) if window is None else check_int(window, "window"))
+    size = min(n, max(100, n // 50) if window is None else check_int(window, "window"))
     width = np.asarray(regions.width)
     width = np.where(np.isfinite(width), width, np.nan)
     return np.arange(size, n + 1, dtype=np.float64), _moving_mean(regions.covered, size), _moving_mean(width, size)

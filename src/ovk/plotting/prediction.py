@@ -10,8 +10,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import unnamed
+from ovk._params import check_int
 from ovk._types import Array
 from ovk.plotting.display import BLUE, Display, draw_band, own_names
+
+#: What there is to see of a model of several inputs.
+OTHERS = (
+    "for predictions against outcomes use sklearn.metrics.PredictionErrorDisplay.from_predictions(Y[:, 0], "
+    "model.predict(X)[:, 0]), for intervals ovk.plotting.IntervalDisplay.from_estimator(model, X, Y)"
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -56,10 +63,10 @@ class PredictionDisplay(Display):
         """The prediction over the range of the training inputs; data X, Y are drawn as dots."""
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 1:
+            curves = getattr(estimator, "grid_", None) is not None
             raise ValueError(
-                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}: for "
-                "predictions against outcomes use sklearn.metrics.PredictionErrorDisplay.from_predictions(Y[:, 0], "
-                "model.predict(X)[:, 0]), for intervals ovk.plotting.IntervalDisplay.from_estimator(model, X, Y)"
+                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}: "
+                + ("FunctionalPredictionDisplay draws the curves that it predicts" if curves else OTHERS)
             )
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * (support.max() - support.min())
@@ -126,13 +133,16 @@ class FunctionalPredictionDisplay(Display):
         *,
         band: bool = True,
         names: Any = None,
+        max_curves: int = 12,
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """Predicted curves at the rows of X, and the observed ones Y; a `band` takes many solves."""
+        """Predicted curves at the first `max_curves` rows of X, and the observed ones Y; a `band` takes many solves."""
         check_is_fitted(estimator)
         if estimator.grid_ is None:
             raise ValueError("FunctionalPredictionDisplay draws curves, but the model was fitted without a grid")
+        first = slice(check_int(max_curves, "max_curves"))
+        X, Y, names = (None if part is None else getattr(part, "iloc", part)[first] for part in (X, Y, names))
         mean, std = unnamed(estimator.predict(X, return_std=True) if band else (estimator.predict(X), None))
         observed = None if Y is None else np.asarray(Y, dtype=np.float64)
         display = cls(estimator.grid_.checked(), mean, std, observed, names)
@@ -141,17 +151,22 @@ class FunctionalPredictionDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw each curve on its own axes, side by side."""
         n = len(self.mean)
-        panels = self._panels(ax, n, min(n, 4), (0.6, 0.7), (2.6, 2.1), sharex=True, sharey=True)
+        columns = min(n, 4)
+        panels = self._panels(ax, n, columns, (0.6, 0.7), (2.6, 2.1), sharex=True, sharey=True)
         for i, panel in enumerate(panels):
             if self.std is not None:
                 draw_band(panel, self.points, self.mean[i], 2 * self.std[i], "two standard deviations")
             if self.observed is not None:
-                # Thin and light: dashes of a rough curve cannot be told from the curve.
-                panel.plot(self.points, self.observed[i], color="0.6", linewidth=0.8, label="observed")
+                # Thin and light: dashes of a rough curve cannot be told from the curve. Dots: a value between gaps.
+                thin: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "markersize": 2.5}
+                panel.plot(self.points, self.observed[i], ".-", label="observed", **thin)
             panel.plot(self.points, self.mean[i], color=BLUE, linewidth=1.8, label="prediction")
             if self.names is not None:
                 panel.set_title(str(self.names[i]), fontsize=9)
-            panel.set_xlabel("t")
+            if i >= n - columns:
+                # The lowest of its column, which may be one line above the last.
+                panel.set_xlabel("t")
+                panel.tick_params(labelbottom=True)
         handles, labels = self.axes_[0].get_legend_handles_labels()
         self.figure_.legend(handles, labels, fontsize=8, loc="outside upper center", ncols=3, frameon=False)
         return self

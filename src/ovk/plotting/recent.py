@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ovk._named_outputs import unnamed
 from ovk._types import Array
-from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVELS
+from ovk.evaluation import ProgressiveResult, Recent
+from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
 from ovk.streams.steps import as_dates
 
@@ -25,6 +26,7 @@ class RecentDisplay(Display):
     half : (m,) half widths of the intervals, each made before its outcome was seen
     name : of the output
     instants : (m,) when the rows were, in seconds since 1970; None where that is not known
+    level : coverage of the intervals
 
     Examples
     --------
@@ -43,6 +45,43 @@ class RecentDisplay(Display):
     half: Array
     name: str
     instants: Array | None = None
+    level: float = LEVEL
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ProgressiveResult,
+        output: int | str = 0,
+        *,
+        rows: int = 150,
+        Y: Any = None,
+        ax: Any = None,
+        plot: bool = True,
+    ) -> Self:
+        """One output of the last `rows` rows of a stream, with the intervals around its predictions.
+
+        Parameters
+        ----------
+        result : what ``progressive(..., intervals=0.9, keep="all")`` returned
+        output : its number or its name
+        rows : how many of the last rows
+        Y : (n, d) or (n,) the outputs of the stream, where `result` did not keep them
+        ax : matplotlib axes, optional
+        plot : draw now, or only hold the numbers
+        """
+        found = result.intervals
+        if found is None or found.regions is None:
+            raise ValueError("the result holds no intervals: run progressive with intervals=0.9 and keep='all'")
+        if Y is None and result.targets is None:
+            raise ValueError("the result did not keep the outputs: run progressive with keep='all', or pass them as Y")
+        q = result.outputs.index(output) if isinstance(output, str) and output in result.outputs else output
+        if not isinstance(q, int) or not -len(result.outputs) <= q < len(result.outputs):
+            raise ValueError(f"output must be a name or a number of {', '.join(result.outputs)}, got {output!r}")
+        outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
+        outcomes = outcomes.reshape(found.regions.predictions.shape)
+        y, f, width = (A[-rows:, q] for A in (outcomes, found.regions.predictions, found.regions.width))
+        display = cls(y, f, width / 2.0, result.outputs[q], level=found.target)
+        return display.plot(ax) if plot else display
 
     @classmethod
     def from_recent(
@@ -62,7 +101,7 @@ class RecentDisplay(Display):
             t = as_dates(self.instants)
             date_axis(ax)
         half = np.where(np.isfinite(self.half), self.half, np.nan)
-        draw_band(ax, t, self.predictions, half, "90% interval")
+        draw_band(ax, t, self.predictions, half, f"{self.level:.0%} interval")
         ax.plot(t, self.predictions, color=BLUE, linewidth=1.5, label="prediction")
         ax.plot(t, self.outcomes, "k.", markersize=3.5, label="outcome")
         ax.set_title(shortened(self.name, 44), fontsize=10)

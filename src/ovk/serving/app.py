@@ -26,13 +26,20 @@ from ovk.serving.frames import read_frame
 from ovk.serving.guard import Guard
 from ovk.serving.limits import Limits
 from ovk.serving.metrics import ServiceMetrics
-from ovk.serving.page import page_and_policy, page_for
+from ovk.serving.page import page_and_policy, page_for, view
 from ovk.serving.replies import BINARY, beside, gone, json_length, json_reply, no_such_address, pass_on
-from ovk.serving.requests import described, identifier_of, parameters_of, rows_and_targets, wanted_outputs
+from ovk.serving.requests import (
+    check_end,
+    described,
+    identifier_of,
+    parameters_of,
+    read_inputs,
+    rows_and_targets,
+    wanted_outputs,
+)
 from ovk.serving.scoring import checked_level, records
-from ovk.serving.service import ModelService, Receipt
-from ovk.serving.tensors import parse_json, read_tensors, split_body, write_tensors
-from ovk.serving.view import view
+from ovk.serving.service import ModelService
+from ovk.serving.tensors import parse_json, split_body, write_tensors
 
 #: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
 VERSION = "1"
@@ -155,7 +162,7 @@ class Server:
                 "platform": "ovk",
                 "inputs": [described(spec) for spec in leader.inputs()],
                 "outputs": [described(spec) for spec in leader.gives().values()],
-                "parameters": {"targets": leader.outputs, "champion": leader.name, "learns": service.log is not None},
+                "parameters": {"targets": leader.outputs, "champion": leader.name, "learns": not service.predicts_only},
             }
         )
 
@@ -169,9 +176,8 @@ class Server:
 
     def _infer(self, service: ModelService, content: bytes, json_length: str | None) -> Response:
         body, binary = split_body(content, json_length)
-        rows, rest = read_tensors(body.get("inputs"), binary, "inputs")
-        if len(rest):
-            raise RequestRefused(400, f"{len(rest)} bytes stand behind the last tensor")
+        rows, rest = read_inputs(body, binary)
+        check_end(rest)
         self._check_rows(len(rows))
         state = service.state
         leader = state.leader
@@ -179,11 +185,12 @@ class Server:
         given = leader.gives()
         wanted, as_bytes = wanted_outputs(body, parameters, given, next(iter(given)))
         found = leader.predict(rows, frozenset(wanted), checked_level(parameters.get("level", 0.9)))
-        outputs = [(name, given[name].datatype, found[name]) for name in wanted]
+        outputs = [(given[name], found[name]) for name in wanted]
         tensors, buffers = write_tensors(outputs, as_bytes)
         reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
         identifier = identifier_of(body)
         if parameters.get("await_label") is True:
+            service.check_learns()
             identifier = identifier or secrets.token_hex(16)
             service.waiting.keep(identifier, rows)
         if identifier is not None:
@@ -214,9 +221,10 @@ class Server:
     async def learn(self, request: Request) -> Response:
         """Rows and their targets: safe when the reply goes out, learned soon after."""
         service = self._service(request)
+        service.check_learns()
         content = await self._body(request)
         entry, label_of = await beside(len(content), self._entry, service, content, json_length(request))
-        receipt = await self._submitted(service, entry)
+        receipt = await service.submit(entry)
         if label_of is not None:
             service.waiting.drop(label_of)
         return json_reply({"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}, 202)
@@ -249,17 +257,8 @@ class Server:
         name = body.get("name", others[0] if len(others) == 1 else None)
         if name not in [contender.name for contender in state.contenders]:
             raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
-        receipt = await self._submitted(service, Entry(identifier_of(body), promote=name))
+        receipt = await service.submit(Entry(identifier_of(body), promote=name))
         return json_reply({"sequence": receipt.sequence, "champion": name}, 202)
-
-    async def _submitted(self, service: ModelService, entry: Entry) -> Receipt:
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                return await service.submit(entry)
-        except TimeoutError:
-            raise RequestRefused(
-                503, "the rows are not stored yet: repeat the request with the same id", retry_after=2
-            ) from None
 
     # Watching ---------------------------------------------------------------------------------------------------------
 
@@ -294,14 +293,16 @@ class Server:
     async def page(self, request: Request) -> Response:
         """The page."""
         headers = {"Content-Security-Policy": page_and_policy()[1]}
-        return Response(page_for(self.services), media_type="text/html; charset=utf-8", headers=headers)
+        html = page_for(self.services if self.tokens is None else None)
+        return Response(html, media_type="text/html; charset=utf-8", headers=headers)
 
     # What requests have in common -------------------------------------------------------------------------------------
 
     def _service(self, request: Request) -> ModelService:
         service = self.services.get(request.path_params["model"])
         if service is None:
-            raise RequestRefused(404, "there is no such model")
+            known = f": models are {', '.join(self.services)}" if request.scope["ovk.sees_models"] else ""
+            raise RequestRefused(404, f"there is no model {request.path_params['model'][:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
             raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")
         return service

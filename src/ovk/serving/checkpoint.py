@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ovk._params import Registered
 from ovk._state import State
 from ovk._threads import one_blas_thread
@@ -118,7 +116,8 @@ class Checkpoint(State, Registered):
         first = contenders[0]
         for other in contenders[1:]:
             _check_alike(first, other)
-        return cls(contenders, 0, Scores.start(first.outputs, first.labels), origin=origin)
+        names = [contender.name for contender in contenders]
+        return cls(contenders, 0, Scores.start(names, first.outputs, first.labels), origin=origin)
 
     @property
     def leader(self) -> Contender:
@@ -141,20 +140,18 @@ class Checkpoint(State, Registered):
             return new
         if entry.rows is None or entry.targets is None:
             return new
-        outcomes: dict[str, Outcome] = {}
+        outcomes: list[Outcome | None] = []
         new.contenders = []
         for contender in self.contenders:
+            outcome = None
             try:
-                contender, outcomes[contender.name] = contender.learned(entry.rows, entry.targets)
+                contender, outcome = contender.learned(entry.rows, entry.targets)
             except REFUSALS:
                 contender = replace(contender, failures=contender.failures + 1)
             new.contenders.append(contender)
-        if self.leader.name in outcomes:
-            Y = outcomes[self.leader.name].Y
-            unknown = np.full(Y.shape, np.nan)
-            for contender in self.contenders:
-                outcomes.setdefault(contender.name, Outcome(unknown, unknown, Y))
-            new.scores = self.scores.updated(outcomes, self.leader.name)
+            outcomes.append(outcome)
+        if outcomes[self.champion] is not None:
+            new.scores = self.scores.updated(outcomes, self.champion)
         new.rows = self.rows + len(entry)
         return new
 

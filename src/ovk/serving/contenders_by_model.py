@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ovk.serving.class_table_contender import ClassTableContender
 from ovk.serving.contenders import Contender
 from ovk.serving.estimator_contenders import ClassifierContender, RegressorContender
-from ovk.serving.table_contender import TableContender
+from ovk.serving.table_contender import ClassTableContender, TableContender
 from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
 
 

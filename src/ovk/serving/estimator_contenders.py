@@ -27,7 +27,47 @@ class _ServedProbabilities(Protocol):
 
 
 @dataclass
-class RegressorContender(Contender, kind="regressor"):
+class EstimatorContender(Contender):
+    """An estimator, which takes rows of numbers and learns if it is an online learner."""
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        kind: Any = type(self.model)
+        return _learns(kind)
+
+    def inputs(self) -> list[TensorSpec]:
+        return [_matrix_spec(self.model)]
+
+    def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
+        X = self._X(rows)
+        if targets is not None and len(self.targets(targets)) != len(X):
+            raise RequestRefused(400, f"there are {len(X)} rows but {len(targets)} targets")
+
+    def _X(self, rows: RequestRows) -> Array:
+        """(n, p) inputs without missing values."""
+        if rows.names is None:
+            # The way of every request with a matrix, which need not know what the columns are called.
+            known, p = None, int(self.model.n_features_in_)
+        else:
+            spec = _matrix_spec(self.model)
+            # Without names of its own a model takes columns in their order, whatever they are called.
+            named = hasattr(self.model, "feature_names_in_") and rows.names != (spec.name,)
+            known, p = spec.columns if named or set(spec.columns) <= set(rows.names) else None, spec.shape[1]
+        X = rows.numbers(known, p, "inputs")
+        if np.isnan(X).any():
+            raise RequestRefused(400, "inputs hold missing values, which this model does not take")
+        return X
+
+    def _predict_then_learn(self, X: Array, y: Any) -> tuple[Any, Any]:
+        """A model that has learned the rows, if it learns at all, and what was predicted for them."""
+        if not self.learns:
+            return self.model, self.model.predict(X)
+        model = self.model._fork()
+        return model, model.predict_then_learn(X, y)
+
+
+@dataclass
+class RegressorContender(EstimatorContender, kind="regressor"):
     """An estimator of numbers, which learns if it is an online learner.
 
     Attributes
@@ -43,27 +83,12 @@ class RegressorContender(Contender, kind="regressor"):
     def outputs(self) -> list[str]:
         return self.names
 
-    @property
-    def learns(self) -> bool:  # type: ignore[override]
-        return isinstance(self.model, OnlineLearner) and isinstance(self.model, Transactional)
-
-    def inputs(self) -> list[TensorSpec]:
-        return [_matrix_spec(self.model)]
-
     def _with_std(self) -> bool:
         kind: Any = type(self.model)
         return _takes_std(kind)
 
-    def _X(self, rows: RequestRows) -> Array:
-        return _inputs(self.model, rows)
-
     def targets(self, targets: RequestRows) -> Array:
         return targets.numbers(self.names, len(self.names), "targets")
-
-    def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
-        X = self._X(rows)
-        if targets is not None and len(self.targets(targets)) != len(X):
-            raise RequestRefused(400, f"there are {len(X)} rows but {len(targets)} targets")
 
     def predict(self, rows: RequestRows, wanted: frozenset[str], level: float) -> Outputs:
         X = self._X(rows)
@@ -80,12 +105,7 @@ class RegressorContender(Contender, kind="regressor"):
 
     def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
         X, Y = self._X(rows), self.targets(targets)
-        model = self.model
-        if self.learns:
-            model = model._fork()
-            F = model.predict_then_learn(X, Y[:, 0] if _single(model) else Y)
-        else:
-            F = model.predict(X)
+        model, F = self._predict_then_learn(X, Y[:, 0] if getattr(self.model, "single_output_", False) else Y)
         F = _as_shape(F, Y.shape)
         intervals = self.intervals._fork()
         regions = intervals.regions_then_learn(F, Y)
@@ -93,7 +113,7 @@ class RegressorContender(Contender, kind="regressor"):
 
 
 @dataclass
-class ClassifierContender(Contender, kind="classifier"):
+class ClassifierContender(EstimatorContender, kind="classifier"):
     """An estimator of labels, which learns if it is an online learner."""
 
     labels = True
@@ -103,17 +123,10 @@ class ClassifierContender(Contender, kind="classifier"):
         return ["label"]
 
     @property
-    def learns(self) -> bool:  # type: ignore[override]
-        return isinstance(self.model, OnlineLearner) and isinstance(self.model, Transactional)
-
-    @property
     def classes(self) -> npt.NDArray[Any]:
         """The labels there are."""
         classes: npt.NDArray[Any] = np.asarray(self.model.classes_)
         return classes
-
-    def inputs(self) -> list[TensorSpec]:
-        return [_matrix_spec(self.model)]
 
     def gives(self) -> dict[str, TensorSpec]:
         kind = {"i": "INT64", "u": "INT64", "f": "FP64", "b": "BOOL"}.get(self.classes.dtype.kind, "BYTES")
@@ -124,12 +137,9 @@ class ClassifierContender(Contender, kind="classifier"):
         return found
 
     def _labels(self, targets: RequestRows) -> npt.NDArray[Any]:
-        if targets.width != 1:
-            raise RequestRefused(400, f"targets must be one column of labels, got {targets.width}")
-        cells = targets.matrix[:, 0] if targets.matrix is not None else targets.columns[0]
         known = {str(label): k for k, label in enumerate(self.classes.tolist())}
         codes = []
-        for cell in cells if isinstance(cells, list) else cells.tolist():
+        for cell in targets.labels():
             code = known.get(str(cell), known.get(str(int(cell)) if isinstance(cell, float) and cell % 1 == 0 else ""))
             if code is None:
                 allowed = ", ".join(list(known)[:20])
@@ -140,31 +150,27 @@ class ClassifierContender(Contender, kind="classifier"):
     def targets(self, targets: RequestRows) -> Array:
         return self._labels(targets)[:, None].astype(np.float64)
 
-    def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
-        X = _inputs(self.model, rows)
-        if targets is not None and len(self._labels(targets)) != len(X):
-            raise RequestRefused(400, f"there are {len(X)} rows but {len(targets)} targets")
-
     def predict(self, rows: RequestRows, wanted: frozenset[str], level: float) -> Outputs:
-        X = _inputs(self.model, rows)
+        X = self._X(rows)
         found: Outputs = {"label": np.asarray(self.model.predict(X))}
         if "probability" in wanted:
             found["probability"] = np.asarray(self.model.predict_proba(X), dtype=np.float64)
         return found
 
     def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
-        X, codes = _inputs(self.model, rows), self._labels(targets)
-        model = self.model
-        if self.learns:
-            model = model._fork()
-            labels = model.predict_then_learn(X, self.classes[codes])
-        else:
-            labels = model.predict(X)
+        X, codes = self._X(rows), self._labels(targets)
+        model, labels = self._predict_then_learn(X, self.classes[codes])
         # A row that the model skipped has no answer.
         answered = np.array([label is not None for label in labels.tolist()], dtype=bool)
         F = np.full((len(labels), 1), np.nan)
         F[answered, 0] = np.searchsorted(self.classes, labels[answered].astype(self.classes.dtype))
         return replace(self, model=model), Outcome(F, np.full(F.shape, np.nan), codes[:, None].astype(np.float64))
+
+
+@cache
+def _learns(estimator: Any) -> bool:
+    """Whether an estimator of that class learns from a stream, each call wholly or not at all."""
+    return issubclass(estimator, Transactional) and issubclass(estimator, OnlineLearner)
 
 
 @cache
@@ -180,23 +186,5 @@ def _matrix_spec(model: Any) -> TensorSpec:
     return TensorSpec("X", "FP64", [-1, p], columns)
 
 
-def _inputs(model: Any, rows: RequestRows) -> Array:
-    """(n, p) inputs without missing values."""
-    if rows.names is None:
-        # The way of every request with a matrix, which need not know what the columns are called.
-        known, p = None, int(model.n_features_in_)
-    else:
-        spec = _matrix_spec(model)
-        known, p = spec.columns if set(spec.columns) <= set(rows.names) else None, spec.shape[1]
-    X = rows.numbers(known, p, "inputs")
-    if np.isnan(X).any():
-        raise RequestRefused(400, "inputs hold missing values, which this model does not take")
-    return X
-
-
 def _as_shape(values: Any, shape: tuple[int, ...]) -> Array:
     return np.asarray(values, dtype=np.float64).reshape(shape)
-
-
-def _single(model: Any) -> bool:
-    return bool(getattr(model, "single_output_", False))

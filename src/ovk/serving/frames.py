@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ovk.serving.errors import RequestRefused
-from ovk.serving.rows import Cells, RequestRows, as_matrix, only_plain
+from ovk.serving.rows import Cells, RequestRows, as_matrix, as_numbers, only_plain
 
 #: The forms of a request, exactly one of which must be there.
 FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
@@ -86,7 +84,7 @@ def _checked(names: list[str], lists: list[list[Any]]) -> RequestRows:
     for name, cells in zip(names, lists, strict=True):
         kinds = set(map(type, cells))
         if kinds <= {int, float, type(None)}:
-            columns.append(as_matrix(cells, f"column {name[:60]!r}")[:, 0] if cells else np.empty(0))
+            columns.append(as_numbers(cells, f"column {name[:60]!r}"))
         elif kinds <= {str, bool, int, float, type(None)}:
             columns.append(cells)
         else:

@@ -18,6 +18,12 @@ logger = logging.getLogger("ovk.serving")
 #: Addresses that tell nothing but that the server is there; and the page, which is the same for everybody.
 OPEN = frozenset({"/", "/v2/health/live", "/v2/health/ready", "/ping", "/version"})
 
+#: The scope that an address needs by its last word, and what a token without it does not allow; the others predict.
+NEEDED = {"learn": ("learn", "learning"), "promote": ("admin", "promoting a model")}
+
+#: The error codes of MLflow, by status; the others are those of a bad request, or of a server that failed.
+MLFLOW_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
+
 #: Headers of every reply.
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -87,6 +93,7 @@ class Guard:
                 None if host is None else host.decode("latin-1")
             ):
                 raise RequestRefused(403, "without tokens this server answers its own machine alone")
+            scope["ovk.sees_models"] = True
             return
         path = scope["path"]
         if path in OPEN:
@@ -94,16 +101,18 @@ class Guard:
         header = headers.get(b"authorization")
         allowed = self.tokens.scopes(None if header is None else header.decode("latin-1"))
         if allowed is None:
-            raise RequestRefused(401, "this needs a bearer token")
-        needed = "learn" if path.endswith("/learn") else "admin" if path.endswith("/promote") else "predict"
+            given = header is not None and header[:7].lower() == b"bearer "
+            raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
+        needed, doing = NEEDED.get(path.rpartition("/")[2], ("predict", "predicting"))
         if needed not in allowed and "admin" not in allowed:
-            raise RequestRefused(403, f"this token does not allow to {needed}")
+            raise RequestRefused(403, f"this token does not allow {doing}")
+        scope["ovk.sees_models"] = not allowed.isdisjoint({"predict", "admin"})
 
 
 async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:
     content: dict[str, Any] = {"error": str(error)}
     if scope["path"] == "/invocations":
-        code = "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR"
+        code = MLFLOW_CODES.get(error.status, "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR")
         content = {"error_code": code, "message": str(error)}
     body = json.dumps(content).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

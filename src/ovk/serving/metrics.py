@@ -77,7 +77,7 @@ class StateCollector(Collector):
         sequence = GaugeMetricFamily("ovk_sequence", "Number of the last record learned.", labels=model)
         queue = GaugeMetricFamily("ovk_queue_requests", "Requests that are not learned yet.", labels=model)
         labels = GaugeMetricFamily("ovk_waiting_for_labels", "Predictions that wait for labels.", labels=model)
-        age = GaugeMetricFamily("ovk_checkpoint_age_seconds", "Time since the last checkpoint.", labels=model)
+        age = GaugeMetricFamily("ovk_checkpoint_age_seconds", "Age of the file of the last checkpoint.", labels=model)
         saved = GaugeMetricFamily("ovk_checkpoint_sequence", "Last record in the checkpoint.", labels=model)
         halted = GaugeMetricFamily("ovk_halted", "1 if the model has stopped learning.", labels=model)
         one = ["model", "learner"]
@@ -85,10 +85,10 @@ class StateCollector(Collector):
         champion = GaugeMetricFamily("ovk_champion", "1 for the learner that answers.", labels=one)
         failures = CounterMetricFamily("ovk_learner_failures", "Requests that a learner could not learn.", labels=one)
         error = GaugeMetricFamily(
-            "ovk_rolling_error", "RMSE (labels: part wrong) of the last rows.", labels=[*one, "output"]
+            "ovk_rolling_error", "RMSE (classification: error rate) of the last rows.", labels=[*one, "output"]
         )
         coverage = GaugeMetricFamily(
-            "ovk_interval_coverage", "Part of the last outcomes in their 90% interval.", labels=["model", "output"]
+            "ovk_interval_coverage", "Share of recent outcomes in their 90% interval.", labels=["model", "output"]
         )
         for name, service in self.services.items():
             state = service.state
@@ -96,16 +96,17 @@ class StateCollector(Collector):
             refused.add_metric([name], service.refused)
             sequence.add_metric([name], state.sequence)
             queue.add_metric([name], service.pending)
-            labels.add_metric([name], service.waiting_labels)
-            age.add_metric([name], time.time() - service.saved_at)
-            saved.add_metric([name], service.saved_sequence)
+            labels.add_metric([name], len(service.waiting))
+            if service.folder is not None:
+                age.add_metric([name], time.time() - service.saved_at)
+                saved.add_metric([name], service.saved_sequence)
             halted.add_metric([name], float(bool(service.halted)))
             for k, contender in enumerate(state.contenders):
                 size.add_metric([name, contender.name], contender.size())
                 champion.add_metric([name, contender.name], float(k == state.champion))
                 failures.add_metric([name, contender.name], contender.failures)
-            scores = state.scores
-            for learner in scores.losses:
+            scores = state.scores.up_to_date()
+            for learner in scores.names:
                 for output, value in zip(scores.outputs, scores.error(learner).tolist(), strict=True):
                     error.add_metric([name, learner, output], value)
             for output, value in zip(scores.outputs, scores.coverage().tolist(), strict=True):

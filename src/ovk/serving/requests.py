@@ -20,18 +20,28 @@ def rows_and_targets(
         if waiting is None:
             raise RequestRefused(404, "no rows wait under this infer_id: it is unknown, or its time has passed")
         rows = waiting
-    elif "rows" in body:
-        rows = read_rows(body["rows"], "rows")
     else:
-        rows, binary = read_tensors(body.get("inputs"), binary, "inputs")
+        rows, binary = read_inputs(body, binary)
     given = body.get("targets")
     if isinstance(given, list) and given and isinstance(given[0], dict) and "datatype" in given[0]:
         targets, binary = read_tensors(given, binary, "targets")
     else:
         targets = read_rows(given, "targets")
+    check_end(binary)
+    return rows, targets
+
+
+def read_inputs(body: dict[str, Any], binary: memoryview) -> tuple[RequestRows, memoryview]:
+    """The rows of a request, as `rows` or as the tensors of `inputs`, and what is left of the binary data."""
+    if "rows" in body:
+        return read_rows(body["rows"], "rows"), binary
+    return read_tensors(body.get("inputs"), binary, "inputs")
+
+
+def check_end(binary: memoryview) -> None:
+    """Refuse binary data that no tensor asked for."""
     if len(binary):
         raise RequestRefused(400, f"{len(binary)} bytes stand behind the last tensor")
-    return rows, targets
 
 
 def described(spec: TensorSpec) -> dict[str, Any]:

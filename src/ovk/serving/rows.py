@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -74,18 +76,26 @@ class RequestRows:
         else:
             columns = self.columns
             if names is not None and self.names is not None:
-                columns = tuple(self.column(name, what) for name in names)
+                columns = tuple(self.column(name) for name in names)
             matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
         if width is not None and matrix.shape[1] != width:
             raise RequestRefused(400, f"{what} must have {width} columns, got {matrix.shape[1]}")
         return matrix
 
-    def column(self, name: str, what: str) -> Cells:
+    def column(self, name: str) -> Cells:
         """The column of that name."""
-        if self.names is None or name not in self.names:
-            found = "columns without names" if self.names is None else ", ".join(self.names[:20])
-            raise RequestRefused(400, f"{what} lack the column {name!r}, found {found}")
-        return self.columns[self.names.index(name)]
+        names = self.names or ()
+        if name not in names:
+            found = ", ".join(map(repr, get_close_matches(name, names, 1) or names[:20]))
+            raise RequestRefused(400, f"column {name!r} is missing; the request has {found or 'columns without names'}")
+        return self.columns[names.index(name)]
+
+    def labels(self) -> list[Any]:
+        """The cells of targets that are labels, which is one column."""
+        if self.width != 1:
+            raise RequestRefused(400, f"targets must be one column of labels, got {self.width}")
+        cells = self.columns[0] if self.matrix is None else self.matrix[:, 0]
+        return cells if isinstance(cells, list) else list(cells.tolist())
 
     def with_names(self, names: Sequence[str], what: str) -> RequestRows:
         """The same rows with names: those they have, or for a matrix the ones given."""
@@ -133,11 +143,11 @@ def as_numbers(cells: Cells, what: str) -> Array:
     array([1. , nan, 2.5])
     """
     if not isinstance(cells, np.ndarray):
-        for cell in cells:
-            if cell is not None and type(cell) not in (int, float, bool):
-                raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
+        if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
+            cell = next(cell for cell in cells if type(cell) in strange)
+            raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
         try:
-            cells = np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64)
+            cells = np.array(cells, dtype=np.float64)  # None becomes nan
         except OverflowError:
             raise RequestRefused(400, f"{what} hold a number beyond the range of doubles") from None
     return finite_or_missing(cells, what)
@@ -171,7 +181,6 @@ def only_plain(values: Any) -> bool:
     """
     if not isinstance(values, list):
         return False
-    kinds = set(map(type, values))
-    if kinds <= {int, float, type(None)}:
-        return True
-    return kinds <= {list} and all(only_plain(value) for value in values)
+    while values and type(values[0]) is list and set(map(type, values)) == {list}:
+        values = list(chain.from_iterable(values))
+    return set(map(type, values)) <= {int, float, type(None)}

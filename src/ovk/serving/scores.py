@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,105 +51,115 @@ class MostFrequent(Baseline):
         return F
 
 
-class Outcome:
+class Outcome(NamedTuple):
     """Rows with their outcomes, and what a learner had predicted for them.
 
-    Parameters
+    Attributes
     ----------
     F : (n, d) predictions; codes of labels for a classifier
     half : (n, d) half widths of the intervals of level 0.9 around them, infinite or nan where there is none
     Y : (n, d) outcomes, nan where unknown
     """
 
-    def __init__(self, F: Array, half: Array, Y: Array) -> None:
-        self.F, self.half, self.Y = F, half, Y
+    F: Array
+    half: Array
+    Y: Array
 
 
 @dataclass
 class Scores(State):
-    """Errors of the last rows, for each learner and each baseline.
+    """Errors of the last rows, for each learner and each baseline. Who reads them asks `up_to_date` first.
 
     Attributes
     ----------
     outputs : names of the outputs
     labels : whether outputs are labels, whose error is 1 or 0, rather than numbers with squared errors
-    losses : by learner, (m, d) errors of the last rows, nan where the outcome is unknown
+    names : the learners, then the baselines
+    baselines : the baselines
+    losses : (m, names, d) errors of the last rows, nan where the outcome is unknown
     inside : (m, d) whether the outcome lay in the champion's interval, nan where that is unknown
-    last : (k, 3 d) prediction, half width and outcome of the last rows, of the champion
-    curve : (points, 1 + learners * d) rows so far, then the error of each learner in each output
-    curve_names : the learners of the curve, in its order
+    last : (k, 3, d) prediction, half width and outcome of the last rows, of the champion
+    curve : (points, names, d) errors over the rows before each point
+    reached : for each point of the curve, how many rows there were
     step : rows between two points of the curve
     rows : rows so far
-    baselines : the baselines
+    fresh : (k, learners + 3, d) rows put aside: predictions of each learner, then prediction, half width and outcome of
+        the champion
     """
 
     outputs: list[str]
     labels: bool
-    losses: dict[str, Array] = field(default_factory=dict)
-    inside: Array = field(default_factory=lambda: np.empty((0, 0)))
-    last: Array = field(default_factory=lambda: np.empty((0, 0)))
-    curve: Array = field(default_factory=lambda: np.empty((0, 0)))
-    curve_names: list[str] = field(default_factory=list)
+    names: list[str]
+    baselines: list[Any]
+    losses: Array
+    inside: Array
+    last: Array
+    curve: Array
+    fresh: Array
+    reached: list[int] = field(default_factory=list)
     step: int = STEP
     rows: int = 0
-    baselines: list[Any] = field(default_factory=list)
 
     @classmethod
-    def start(cls, outputs: Sequence[str], labels: bool) -> Scores:
+    def start(cls, learners: Sequence[str], outputs: Sequence[str], labels: bool) -> Scores:
         """No rows yet."""
-        d = len(outputs)
-        empty = np.empty((0, d))
         baselines = [LastValue(), MostFrequent() if labels else RunningMean()]
-        return cls(list(outputs), labels, inside=empty, last=np.empty((0, 3 * d)), baselines=baselines)
+        names = [*learners, *(baseline.name for baseline in baselines)]
+        d = len(outputs)
+        none, fresh = np.empty((0, len(names), d)), np.empty((0, len(learners) + 3, d))
+        return cls(list(outputs), labels, names, baselines, none, np.empty((0, d)), np.empty((0, 3, d)), none, fresh)
 
-    def updated(self, outcomes: Mapping[str, Outcome], champion: str) -> Scores:
-        """The scores after further rows, of which each learner has predicted the outcomes."""
-        new = self._fork()
-        Y = outcomes[champion].Y
-        d = Y.shape[1]
-        predicted = {name: outcome.F for name, outcome in outcomes.items()}
-        for baseline in new.baselines:
-            predicted[baseline.name] = baseline.predict_then_learn(Y, Y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            losses = {name: self._loss(F, Y) for name, F in predicted.items()}
-        none = np.empty((0, d))
-        new.losses = {name: _last(self.losses.get(name, none), loss) for name, loss in losses.items()}
+    def updated(self, outcomes: Sequence[Outcome | None], champion: int) -> Scores:
+        """The scores after further rows: what each learner had predicted, None if it could not learn them.
+
+        The champion is one of those that could. The rows are put aside, and the scores brought up to date when the next
+        point of the curve is due: many requests of few rows do not pay for errors that nobody looks at.
+        """
         best = outcomes[champion]
-        known = np.isfinite(Y) & np.isfinite(best.half)
-        inside = np.where(known, np.abs(Y - best.F) <= best.half, np.nan)
-        new.inside = _last(self.inside, inside)
-        new.last = np.concatenate([self.last, np.hstack([best.F, best.half, Y])])[-SHOWN:]
-        new.rows = self.rows + len(Y)
-        new._note(d)
+        assert best is not None
+        unknown = np.full(best.Y.shape, np.nan)
+        predicted = [unknown if outcome is None else outcome.F for outcome in outcomes]
+        fresh = np.concatenate([self.fresh, np.stack([*predicted, *best], axis=1)])
+        new = self._with(fresh=fresh)
+        return new if len(fresh) < min(self.step, WINDOW) else new.up_to_date()
+
+    def up_to_date(self) -> Scores:
+        """The scores with the rows that were put aside."""
+        if not len(self.fresh):
+            return self
+        new, last = self._fork(), self.fresh[:, -3:]
+        best = Outcome(*last.swapaxes(0, 1))
+        Y, known = best.Y, np.isfinite(best.Y)
+        baselines = [baseline.predict_then_learn(Y, Y) for baseline in new.baselines]
+        F = np.concatenate([self.fresh[:, :-3], np.stack(baselines, axis=1)], axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            losses = Y[:, None] != F if self.labels else (F - Y[:, None]) ** 2
+            inside = np.abs(Y - best.F) <= best.half
+        new.losses = _last(self.losses, np.where(known[:, None], losses, np.nan), WINDOW)
+        new.inside = _last(self.inside, np.where(known & np.isfinite(best.half), inside, np.nan), WINDOW)
+        new.last = _last(self.last, last, SHOWN)
+        new.rows, new.fresh = self.rows + len(Y), self.fresh[:0]
+        if new.rows >= (self.reached[-1] if self.reached else 0) + self.step:
+            new._add_point()
         return new
 
-    def _loss(self, F: Array, Y: Array) -> Array:
-        loss: Array = np.where(np.isfinite(Y), (F != Y) if self.labels else (F - Y) ** 2, np.nan)
-        return loss
-
-    def _note(self, d: int) -> None:
-        """Add a point to the curve, if it is time."""
-        names = list(self.losses)
-        if names != self.curve_names:
-            self.curve, self.curve_names = np.empty((0, 1 + len(names) * d)), names
-        reached = self.curve[-1, 0] if len(self.curve) else 0.0
-        if self.rows < reached + self.step:
-            return
-        point = np.concatenate([[self.rows], self._root(np.stack([self.losses[name] for name in names])).ravel()])
-        self.curve = np.vstack([self.curve, point])
+    def _add_point(self) -> None:
+        """Add a point to the curve."""
+        self.curve = np.concatenate([self.curve, self._root(self.losses)[None]])
+        self.reached = [*self.reached, self.rows]
         if len(self.curve) >= POINTS:
-            self.curve, self.step = self.curve[1::2], 2 * self.step
+            self.curve, self.reached, self.step = self.curve[1::2], self.reached[1::2], 2 * self.step
 
     def error(self, name: str, last: int = WINDOW) -> Array:
         """(d,) root of the mean squared error of the last rows, or for labels the part that is wrong."""
-        return self._root(self.losses[name][-last:])
+        return self._root(self.losses[-last:, self.names.index(name)])
 
     def _root(self, losses: Array) -> Array:
-        """(..., d) root of the mean of losses (..., m, d), or for labels the mean itself; nan where none is known."""
+        """Root of the mean of losses over the rows, or for labels the mean itself; nan where none is known."""
         known = np.isfinite(losses)
-        count = known.sum(axis=-2)
+        count = known.sum(axis=0)
         with np.errstate(over="ignore"):
-            mean: Array = np.where(known, losses, 0.0).sum(axis=-2) / np.where(count > 0, count, np.nan)
+            mean: Array = np.where(known, losses, 0.0).sum(axis=0) / np.where(count > 0, count, np.nan)
         return mean if self.labels else np.asarray(np.sqrt(mean))
 
     def coverage(self) -> Array:
@@ -161,12 +171,10 @@ class Scores(State):
     def hints(self, champion: str) -> list[str]:
         """What somebody should look at: errors that rise, a baseline that does better, intervals that miss."""
         found: list[str] = []
-        losses = self.losses.get(champion)
-        if losses is None or len(losses) < 200:
+        if len(self.losses) < 200:
             return found
-        before, now, all_rows = self.error(champion, WINDOW), self.error(champion, len(losses) // 5), {}
-        for name in self.losses:
-            all_rows[name] = self.error(name)
+        all_rows = {name: self.error(name) for name in self.names}
+        before, now = all_rows[champion], self.error(champion, len(self.losses) // 5)
         for q, output in enumerate(self.outputs):
             if now[q] > 1.5 * before[q]:
                 found.append(f"{output}: the error of the last rows is {now[q] / before[q]:.1f} times the usual one")
@@ -179,5 +187,5 @@ class Scores(State):
         return found
 
 
-def _last(old: Array, new: Array) -> Array:
-    return np.concatenate([old, new])[-WINDOW:]
+def _last(old: Array, new: Array, most: int) -> Array:
+    return np.concatenate([old, new])[-most:]

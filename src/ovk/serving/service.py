@@ -1,8 +1,8 @@
 """A model in service: one writer, a log, checkpoints; and readers who never wait.
 
-A request to learn goes through two threads. The first writes all requests that wait into the log and syncs it once,
-then their replies go out. The second learns them, record by record, and puts the next state into place by one
-assignment: a prediction reads the state that is there.
+A request to learn goes through two threads, from queue to queue. The first writes all requests that wait into the log
+and syncs it once, then their replies go out. The second learns them, record by record, and puts the next state into
+place by one assignment: a prediction reads the state that is there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from ovk._threads import one_blas_thread
@@ -26,7 +28,7 @@ from ovk.serving.errors import RequestRefused
 from ovk.serving.identifiers import REMEMBERED
 from ovk.serving.limits import Limits
 from ovk.serving.log import Log
-from ovk.serving.waiting import BoundedWaitingRows, WaitingRows
+from ovk.serving.waiting import WaitingRows
 
 if sys.platform != "win32":
     import fcntl
@@ -49,7 +51,6 @@ class _Waiting(NamedTuple):
 
     entry: Entry
     reply: asyncio.Future[Receipt]
-    loop: asyncio.AbstractEventLoop
 
 
 class ModelService:
@@ -81,20 +82,21 @@ class ModelService:
     ) -> None:
         self.name, self.path, self.shadows = name, path, list(shadows)
         self.folder, self.limits = folder, limits or Limits()
-        self.waiting: WaitingRows = BoundedWaitingRows(self.limits.label_seconds, self.limits.label_bytes)
+        self.waiting = WaitingRows(self.limits.label_seconds, self.limits.label_bytes)
         self.log = None if folder is None else Log(folder, keep=keep_log)
         self.state: Checkpoint
         self.refused = 0
         self.halted = ""
-        self.saved_sequence, self.saved_at = 0, time.time()
+        #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.
+        self.saved_sequence, self.saved_at, self._saved_rows, self._tried_at = 0, time.time(), 0, 0.0
         self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
-        self._queue: deque[_Waiting] = deque()
-        self._to_learn: deque[tuple[int, Entry]] = deque()
+        # None is the last thing that comes out of each queue.
+        self._to_log: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._to_learn: SimpleQueue[tuple[int, Entry] | None] = SimpleQueue()
         self._pending = 0
-        self._stopping = self._logged = False
+        self._stopping = False
         self._known: OrderedDict[str, Receipt] = OrderedDict()
-        self._in_flight: dict[str, asyncio.Future[Receipt]] = {}
+        self._in_flight: dict[str | None, asyncio.Future[Receipt]] = {}
         self._recent: deque[tuple[float, int]] = deque(maxlen=600)
         self._threads: list[threading.Thread] = []
         self._guard: int | None = None
@@ -123,7 +125,9 @@ class ModelService:
                 raise ValueError(f"{self.folder} holds a log but no {CHECKPOINT}: put it back, or give another --data")
             self.state = self._from_files(origin)
             save(self.state, place)
-        self.saved_sequence = self.state.sequence
+        self.saved_sequence, self._saved_rows = self.state.sequence, self.state.rows
+        # Not the start of this process: one that is killed again and again has to write a checkpoint too.
+        self.saved_at = min(place.stat().st_mtime, time.time())
         self.state = replayed(self.state, self.log.replay(after=self.state.sequence))
         state = self.state
         if self.log.cut:
@@ -131,6 +135,10 @@ class ModelService:
         if state.sequence > self.saved_sequence:
             extra = {"model": self.name, "records": state.sequence - self.saved_sequence, "sequence": state.sequence}
             logger.info("log replayed", extra=extra)
+        if self._checkpoint_is_due():
+            self._checkpoint()
+        if self.predicts_only:
+            logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
         for identifier, number, rows in state.known:
             self._known[identifier] = Receipt(number, rows)
         for target in (self._write_log, self._learn):
@@ -164,9 +172,10 @@ class ModelService:
 
     def stop_accepting(self) -> None:
         """From now on requests to learn are refused; those that wait are still dealt with."""
-        with self._work:
-            self._stopping = True
-            self._work.notify_all()
+        with self._lock:
+            if not self._stopping:
+                self._stopping = True
+                self._to_log.put(None)
 
     def close(self) -> None:
         """Learn what was acknowledged, write a checkpoint, and end."""
@@ -190,9 +199,21 @@ class ModelService:
         return self._pending
 
     @property
-    def waiting_labels(self) -> int:
-        """Rows that wait for their labels."""
-        return len(self.waiting) if isinstance(self.waiting, BoundedWaitingRows) else 0
+    def predicts_only(self) -> str:
+        """Why rows are not learned, in one sentence; empty if they are."""
+        if not any(contender.learns for contender in self.state.contenders):
+            return (
+                "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
+                "learner with partial_fit"
+            )
+        if self.log is None:
+            return "this server was started without --data: it predicts, but does not learn"
+        return ""
+
+    def check_learns(self) -> None:
+        """Refuse rows to learn, or to wait for their labels, where none are learned."""
+        if self.predicts_only:
+            raise RequestRefused(409, self.predicts_only)
 
     def earlier(self, identifier: str | None) -> Receipt | None:
         """What a request with that identifier was answered before."""
@@ -205,13 +226,19 @@ class ModelService:
         """Have an entry written to the log; it is safe when this returns, and will be learned."""
         if (known := self.earlier(entry.id)) is not None:
             return known
-        if entry.id in self._in_flight:
-            return await asyncio.shield(self._in_flight[entry.id])
+        reply = self._in_flight.get(entry.id) or self._queued(entry)
+        # Somebody who goes away, or waits for too long, does not take the record with him.
+        await asyncio.wait([reply], timeout=self.limits.seconds)
+        if not reply.done():
+            raise RequestRefused(503, "the rows are not stored yet: repeat the request with the same id", retry_after=2)
+        return reply.result()
+
+    def _queued(self, entry: Entry) -> asyncio.Future[Receipt]:
+        """Put an entry into the queue; what it will be answered."""
         if self.log is None:
-            raise RequestRefused(409, "this server was started without --data: it predicts, but does not learn")
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[Receipt] = loop.create_future()
-        with self._work:
+            raise RequestRefused(409, "this server was started without --data: it predicts, and keeps nothing")
+        reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        with self._lock:
             if self._stopping:
                 raise RequestRefused(503, "the server is shutting down", retry_after=5)
             if self.halted:
@@ -219,67 +246,63 @@ class ModelService:
             if self._pending >= self.limits.queue:
                 raise RequestRefused(429, f"{self._pending} requests wait to be learned already", retry_after=1)
             self._pending += 1
-            self._queue.append(_Waiting(entry, reply, loop))
-            self._work.notify_all()
+            self._to_log.put(_Waiting(entry, reply))
         if entry.id is not None:
-            identifier = entry.id
-            self._in_flight[identifier] = reply
-            reply.add_done_callback(lambda _: self._in_flight.pop(identifier, None))
-        # Somebody who goes away does not take the record with him.
-        return await asyncio.shield(reply)
+            self._in_flight[entry.id] = reply
+            reply.add_done_callback(lambda _: self._in_flight.pop(entry.id, None))
+        return reply
 
     # The two threads --------------------------------------------------------------------------------------------------
 
     def _write_log(self) -> None:
+        while (first := self._to_log.get()) is not None:
+            group, last = [first], False
+            while not last and not self._to_log.empty():
+                following = self._to_log.get()
+                if following is None:
+                    last = True
+                else:
+                    group.append(following)
+            self._write_group(group)
+            if last:
+                break
+        self._to_learn.put(None)
+
+    def _write_group(self, group: Sequence[_Waiting]) -> None:
         assert self.log is not None
-        while True:
-            with self._work:
-                while not self._queue and not self._stopping:
-                    self._work.wait()
-                group = list(self._queue)
-                self._queue.clear()
-                if not group:
-                    self._logged = True
-                    self._work.notify_all()
-                    return
-            try:
-                numbers = self.log.append([one.entry.encode() for one in group])
-            except Exception as error:
-                why = str(error.strerror) if isinstance(error, OSError) else type(error).__name__
-                logger.error("the log cannot be written", extra={"model": self.name, "error": why}, exc_info=error)
-                if self.log.broken or not isinstance(error, OSError):
-                    self.halted = "the log cannot be written"
-                with self._work:
-                    self._pending -= len(group)
-                refusal = RequestRefused(507, "the rows could not be stored and were not learned", retry_after=10)
-                _answer(group, [refusal] * len(group))
-                continue
-            receipts = [Receipt(number, len(one.entry)) for number, one in zip(numbers, group, strict=True)]
-            with self._work:
-                for receipt, one in zip(receipts, group, strict=True):
-                    self._to_learn.append((receipt.sequence, one.entry))
-                    if one.entry.id is not None:
-                        self._known[one.entry.id] = receipt
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
-                self._work.notify_all()
-            _answer(group, receipts)
+        try:
+            numbers = self.log.append([one.entry.encode() for one in group])
+        except Exception as error:
+            why = str(error.strerror) if isinstance(error, OSError) else type(error).__name__
+            logger.error("the log cannot be written", extra={"model": self.name, "error": why}, exc_info=error)
+            if self.log.broken or not isinstance(error, OSError):
+                self.halted = "the log cannot be written"
+            with self._lock:
+                self._pending -= len(group)
+            refusal = RequestRefused(507, "the rows could not be stored and were not learned", retry_after=10)
+            _answer(group, [refusal] * len(group))
+            return
+        receipts = [Receipt(number, len(one.entry)) for number, one in zip(numbers, group, strict=True)]
+        with self._lock:
+            for receipt, one in zip(receipts, group, strict=True):
+                if one.entry.id is not None:
+                    self._known[one.entry.id] = receipt
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        _answer(group, receipts)
+        for receipt, one in zip(receipts, group, strict=True):
+            self._to_learn.put((receipt.sequence, one.entry))
 
     def _learn(self) -> None:
         with one_blas_thread(tiles=1):
             while True:
-                with self._work:
-                    while not self._to_learn and not self._logged:
-                        if not self._work.wait(timeout=self._until_checkpoint()):
-                            break
-                    if not self._to_learn and self._logged:
+                with suppress(Empty):
+                    record = self._to_learn.get(timeout=self._until_checkpoint())
+                    if record is None:
                         return
-                    todo = list(self._to_learn)
-                    self._to_learn.clear()
-                for number, entry in todo:
                     if not self.halted:
-                        self._learn_entry(number, entry)
-                    with self._work:
+                        self._learn_entry(*record)
+                    with self._lock:
                         self._pending -= 1
                 if self._checkpoint_is_due():
                     self._checkpoint()
@@ -304,32 +327,33 @@ class ModelService:
         self._recent.append((time.monotonic(), state.rows))
 
     def _until_checkpoint(self) -> float | None:
-        if self.state.sequence <= self.saved_sequence:
+        if self.halted or self.state.sequence <= self.saved_sequence:
             return None
-        return max(0.05, self.saved_at + self.limits.checkpoint_seconds - time.time())
+        return max(0.05, self.limits.checkpoint_seconds - self._since_checkpoint())
 
     def _checkpoint_is_due(self) -> bool:
         if self.halted or self.state.sequence <= self.saved_sequence:
             return False
-        due = time.time() - self.saved_at >= self.limits.checkpoint_seconds
+        due = self._since_checkpoint() >= self.limits.checkpoint_seconds
         return due or self.state.rows - self._saved_rows >= self.limits.checkpoint_rows
 
-    _saved_rows = 0
+    def _since_checkpoint(self) -> float:
+        """Seconds since the last checkpoint was written, or could not be."""
+        return time.time() - max(self.saved_at, self._tried_at)
 
     def _checkpoint(self) -> None:
         """Write the state; segments of the log that it holds go."""
         assert self.folder is not None
         assert self.log is not None
         state, start = self.state, time.perf_counter()
-        self.saved_at = time.time()
-        self._saved_rows = state.rows
+        self._tried_at, self._saved_rows = time.time(), state.rows
         try:
             save(state, self.folder / CHECKPOINT)
         except OSError as error:
             # The log has everything: nothing is lost, and the next checkpoint may succeed.
             logger.error("no checkpoint could be written", extra={"model": self.name, "error": str(error.strerror)})
             return
-        self.saved_sequence = state.sequence
+        self.saved_sequence, self.saved_at = state.sequence, self._tried_at
         self.log.forget(state.sequence)
         self.log.full = True
         milliseconds = round(1000 * (time.perf_counter() - start), 1)
@@ -351,9 +375,9 @@ def _answer(group: Sequence[_Waiting], results: Sequence[Receipt | RequestRefuse
     """Hand results to those who wait, each in the thread of its loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Receipt], Receipt | RequestRefused]]] = {}
     for one, result in zip(group, results, strict=True):
-        by_loop.setdefault(one.loop, []).append((one.reply, result))
+        by_loop.setdefault(one.reply.get_loop(), []).append((one.reply, result))
     for loop, pairs in by_loop.items():
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
             loop.call_soon_threadsafe(_set_results, pairs)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from io import StringIO
+from itertools import chain
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ovk.serving.contenders import TensorSpec
 from ovk.serving.errors import RequestRefused
 from ovk.serving.rows import Cells, RequestRows, as_matrix, as_numbers, finite_or_missing, only_plain
 
@@ -55,11 +60,15 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    parts = value.values() if isinstance(value, dict) else value
-    kinds = set(map(type, parts))  # most lists hold numbers alone, which this tells without a loop
-    if list not in kinds and dict not in kinds:
-        return False
-    return any(levels <= 1 or _deeper(part, levels - 1) for part in parts if isinstance(part, (dict, list)))
+    """Whether objects and lists stand in each other more than `levels` deep."""
+    nested = [value]
+    for _ in range(levels):
+        parts = list(chain.from_iterable(one.values() if type(one) is dict else one for one in nested))
+        # Nearly all of them are numbers, which their kinds tell without a loop.
+        if not {list, dict} & set(map(type, parts)):
+            return False
+        nested = [part for part in parts if type(part) is list or type(part) is dict]
+    return True
 
 
 def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:
@@ -194,23 +203,38 @@ def _flat(data: list[Any]) -> list[Any]:
 
 
 def write_tensors(
-    outputs: Sequence[tuple[str, str, npt.NDArray[Any]]], binary: Mapping[str, bool]
+    outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
 ) -> tuple[list[dict[str, Any]], list[bytes]]:
-    """Tensors for a reply, of (name, datatype, values), and the bytes of those that are wanted as such.
+    """Tensors for a reply, and the bytes of those that are wanted as such.
 
-    What is missing or infinite is null in JSON.
+    What is missing or infinite is null in JSON. A matrix says what its columns are called: in one text, since
+    parameters of the protocol are texts, numbers and truth values.
     """
     described, buffers = [], []
-    for name, datatype, values in outputs:
+    for (name, datatype, _, columns), values in outputs:
         tensor: dict[str, Any] = {"name": name, "datatype": datatype, "shape": list(values.shape)}
+        if values.ndim == 2:
+            tensor["parameters"] = {"columns": csv_line(tuple(columns))}
         if binary.get(name, False):
             content = _to_bytes(values, datatype)
-            tensor["parameters"] = {"binary_data_size": len(content)}
+            tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
             buffers.append(content)
         else:
             tensor["data"] = plain_list(values.reshape(-1))
         described.append(tensor)
     return described, buffers
+
+
+@lru_cache(maxsize=256)
+def csv_line(names: tuple[str, ...]) -> str:
+    """Names as a line of CSV, in quotes where they hold a comma.
+
+    >>> csv_line(("kitchen", "a, b"))
+    'kitchen,"a, b"'
+    """
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def plain_list(values: npt.NDArray[Any]) -> Any:

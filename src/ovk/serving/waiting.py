@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 
 from ovk.serving.rows import RequestRows
 
 
-class WaitingRows(ABC):
-    """Where rows wait for their labels."""
-
-    @abstractmethod
-    def keep(self, identifier: str, rows: RequestRows) -> None:
-        """Keep rows under an identifier."""
-
-    @abstractmethod
-    def find(self, identifier: str) -> RequestRows | None:
-        """The rows of that identifier, None if they are not, or no longer, there."""
-
-    @abstractmethod
-    def drop(self, identifier: str) -> None:
-        """Forget the rows of that identifier: their labels have come."""
-
-
-class BoundedWaitingRows(WaitingRows):
+class WaitingRows:
     """Rows in memory, for a stated time and within a stated number of bytes: the oldest go first.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ovk.serving.rows import RequestRows
-    >>> waiting = BoundedWaitingRows(seconds=60, most_bytes=1000)
+    >>> waiting = WaitingRows(seconds=60, most_bytes=1000)
     >>> for name in "abcd":
     ...     waiting.keep(name, RequestRows.of_matrix(np.zeros((10, 2))))
     >>> [name for name in "abcd" if waiting.find(name)], len(waiting)
@@ -48,6 +31,7 @@ class BoundedWaitingRows(WaitingRows):
         return len(self._rows)
 
     def keep(self, identifier: str, rows: RequestRows) -> None:
+        """Keep rows under an identifier."""
         self.drop(identifier)
         self._rows[identifier] = time.monotonic() + self.seconds, rows
         self._bytes += rows.nbytes
@@ -59,9 +43,11 @@ class BoundedWaitingRows(WaitingRows):
             self.drop(oldest)
 
     def find(self, identifier: str) -> RequestRows | None:
+        """The rows of that identifier, None if they are not, or no longer, there."""
         until, rows = self._rows.get(identifier, (0.0, None))
         return rows if until > time.monotonic() else None
 
     def drop(self, identifier: str) -> None:
+        """Forget the rows of that identifier: their labels have come."""
         if identifier in self._rows:
             self._bytes -= self._rows.pop(identifier)[1].nbytes

@@ -7,10 +7,12 @@ from ovk.sessions.classes import ClassSession
 from ovk.sessions.files import fit_files
 from ovk.sessions.forecasts import Forecast
 from ovk.sessions.interrupts import Interrupted, StopSignals
-from ovk.sessions.learn import SessionProgress, learn
+from ovk.sessions.learn import learn
 from ovk.sessions.merging import merge_sessions
 from ovk.sessions.models import MODELS, make_model
+from ovk.sessions.partitions import learn_partitions
 from ovk.sessions.predictions import OtherSession, Parts, Predictions
+from ovk.sessions.runs import SessionProgress
 from ovk.sessions.session import Session
 from ovk.sessions.settings import Settings
 
@@ -33,6 +35,7 @@ __all__ = [
     "fit_files",
     "fit_table",
     "learn",
+    "learn_partitions",
     "make_model",
     "merge_sessions",
 ]

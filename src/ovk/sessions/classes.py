@@ -48,7 +48,7 @@ class ClassSession(Session):
     evaluator: ClassEvaluator  # type: ignore[assignment]
 
     @classmethod
-    def _from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
+    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         p = rows.chunk.X.shape[1]
         model = make_model(settings.model, settings.kernel, settings.coupling, p, classify=True)
         evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))

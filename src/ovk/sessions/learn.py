@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ovk._threads import one_blas_thread
-from ovk.persistence import load, save
+from ovk.persistence import load
 from ovk.sessions.classes import ClassSession
-from ovk.sessions.interrupts import Interrupted, StopSignals
+from ovk.sessions.interrupts import StopSignals
 from ovk.sessions.merging import start_like
-from ovk.sessions.predictions import Parts
-from ovk.sessions.publishing import PrintedPredictions, PublishedPredictions
+from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, learn_runs, prediction_sink
 from ovk.sessions.session import Learning, Session
 from ovk.sessions.settings import Settings
-from ovk.streams import BrokerError, Records, is_address
-from ovk.streams.text import STDIN
-
-#: Where predictions go.
-PredictionSink = Parts | PublishedPredictions | PrintedPredictions
-
-
-class SessionProgress(NamedTuple):
-    """How far a session is: the session, rows read in this run, rows safe on the disk."""
-
-    session: Session
-    rows: int
-    saved: int
+from ovk.streams import Records
+from ovk.streams.tables import quoted
 
 
 def learn(
@@ -94,124 +81,55 @@ def learn(
     place = resume if continue_with is None else continue_with
     save_to = place if save_to is None else save_to
     stop = StopSignals() if stop is None else stop
+    begins = settings is not None or like is not None
     with one_blas_thread(tiles=1):
-        begins = settings is not None or like is not None
-        if place is not None and (continue_with is not None or not begins or Path(place).exists()):
-            session = load_session(place)
-            _check_settings(session, settings, place)
-            # A wrong folder should be found before hours of rows are read again.
-            parts = None
-            if predictions is not None and not continue_with:
-                parts = _parts(predictions, session, save_to, parquet, records.label)
-            learning = session.continue_with(records) if continue_with else session.resume(records)
-            if predictions is not None and parts is None:
-                parts = _parts(predictions, session, save_to, parquet, records.label)
+        resumed = place is not None and (continue_with is not None or not begins or Path(place).exists())
+
+        def sink(session: Session) -> PredictionSink | None:
+            if predictions is None:
+                return None
+            again = resumed or resume is not None
+            return prediction_sink(predictions, session, save_to, parquet, records.label, resumed=again)
+
+        if not resumed:
+            run = Run(beginning(records, settings, like), sink)
         else:
-            session, learning = _new_session(records, settings, like)
-            parts = (
-                None
-                if predictions is None
-                else _parts(predictions, session, save_to, parquet, records.label, resumed=resume is not None)
-            )
-        try:
-            return _run(session, learning, parts, save_to, watch, stop)
-        finally:
-            if parts is not None:
-                parts.close()
+            assert place is not None
+            session = load_session(place)
+            check_settings(session, settings, place)
+            if session.partitions and continue_with is None:
+                streams = [name for name, one in session.partitions.items() if one.position is not None]
+                raise ValueError(f"{place} was learning {quoted(streams)}: give the topic of all of them")
+            if continue_with is not None:
+                run = Run([session.continue_with(records)], sink)
+            else:
+                # A wrong folder should be found before hours of rows are read again.
+                opened = sink(session)
+                run = Run([session.resume(records)], lambda session: opened)
+        file = ModelFile([run], save_to)
+        learn_runs([file], watch, stop)
+        return file.session()
 
 
-def _new_session(
+def beginning(
     records: Records, settings: Settings | None, like: Session | str | Path | None
-) -> tuple[Session, Learning]:
+) -> Iterator[Learning | None]:
+    """The beginning of a session, like another one or with a warm-up of its own."""
     if like is not None:
         other = like if isinstance(like, Session) else load_session(like)
-        _check_settings(other, settings, "the session to begin like")
-        return start_like(records, other)
+        check_settings(other, settings, "the session to begin like")
+        yield start_like(records, other)[1]
+        return
     if settings is None:
         raise ValueError("there are neither settings to start with nor a session to resume: give one of them")
-    return (ClassSession if settings.classify else Session).start(records, settings)
+    yield from (ClassSession if settings.classify else Session).starting(records, settings)
 
 
-def _run(
-    session: Session,
-    learning: Learning,
-    parts: PredictionSink | None,
-    save_to: str | Path | None,
-    watch: Callable[[SessionProgress], None],
-    stop: StopSignals,
-) -> Session:
-    """Learn to the end of the file, or to the next block's end when a signal comes."""
-    start = saved = safe = session.offset
-    every = int(session.settings.every)
-
-    def checkpoint(*, finished: bool) -> None:
-        if parts is not None:
-            parts.commit(finished=finished)
-            session.parts, session.lines = parts.done, parts.lines
-        if save_to is not None:
-            save(session, save_to)
-
-    try:
-        while (batch := learning.read()) is not None:
-            with stop.held():
-                if not batch.rows and not batch.bad:
-                    # A stream that is followed pauses: a good moment to bring what is learned to safety.
-                    if session.offset > safe:
-                        checkpoint(finished=False)
-                        safe = session.offset
-                    continue
-                found = learning.learn(batch)
-                if parts is not None:
-                    parts.add(found)
-                # A matter of rows, not of time: an interrupted run makes the same parts as another.
-                if session.offset // every > saved // every:
-                    checkpoint(finished=True)
-                    saved = safe = session.offset
-                watch(SessionProgress(session, session.offset - start, saved))
-        with stop.held():
-            checkpoint(finished=False)
-    except BrokerError:
-        # A server that stays away, or has lost messages: what was learned until then is safe.
-        if session.offset > safe:
-            checkpoint(finished=False)
-        raise
-    except Interrupted as error:
-        # A session of which no block was learned yet, not even the rest of its warm-up, cannot be resumed.
-        if session.offset:
-            with stop.held():
-                checkpoint(finished=False)
-            error.saved = None if save_to is None else session.offset
-        raise
-    return session
-
-
-def _check_settings(session: Session, settings: Settings | None, place: str | Path) -> None:
+def check_settings(session: Session, settings: Settings | None, place: str | Path) -> None:
+    """Refuse settings that are not those of a session."""
     if settings is not None and (names := session.settings.differences(settings)):
         found = ", ".join(f"{name}={getattr(session.settings, name)!r}" for name in names)
         raise ValueError(f"{place} was learned with other settings ({found}): leave them out, or start anew")
-
-
-def _parts(
-    folder: str | Path, session: Session, model: str | Path | None, parquet: bool, label: str, *, resumed: bool = True
-) -> PredictionSink:
-    targets, columns = list(session.settings.targets), session.prediction_columns()
-    if parquet and (str(folder) == STDIN or is_address(str(folder))):
-        raise ValueError(f"Parquet files go into a folder, and predictions go to {folder}: leave parquet out")
-    if str(folder) == STDIN:
-        return PrintedPredictions(columns)
-    if is_address(str(folder)):
-        return PublishedPredictions(str(folder), columns, session.id, label)
-    return Parts(
-        folder,
-        targets,
-        session.id,
-        columns=columns,
-        done=session.parts,
-        lines=session.lines,
-        model=model,
-        parquet=parquet,
-        resumed=resumed,
-    )
 
 
 def load_session(path: str | Path) -> Session:

@@ -19,7 +19,7 @@ from ovk.features import merge_all
 from ovk.online import PKAWV
 from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.session import Learning, Session
-from ovk.streams import Chunk, Records
+from ovk.streams import Chunk, Preparation, Records
 
 
 def start_like(records: Records, other: Session) -> tuple[Session, Learning]:
@@ -34,22 +34,26 @@ def start_like(records: Records, other: Session) -> tuple[Session, Learning]:
             f"a session like another is there to be merged with it, and {type(model).__name__} cannot be merged: learn "
             "with --model pkawv, or give each part a session of its own"
         )
-    preparation = copy.deepcopy(other.preparation).bind(records.names, records.label)
-    preparation.lags_ = clone(preparation.lags_)
-    preparation.instants_ = np.empty(0)
     learner = clone(model).set_params(kernel=model.kernel_)
     p, d = len(other.evaluator.features), len(other.evaluator.outputs)
     nothing = Chunk(np.empty((0, p)), np.empty((0, d)), other.evaluator.features, other.evaluator.outputs)
     scaling = copy.deepcopy(other.evaluator.scaling)
     session = Session(
         clone(other.settings),
-        preparation,
+        before_any_row(other.preparation),
         Evaluator.start(learner, [LastValue(), RunningMean()], scaling, nothing),
         Recent.empty(d),
         RunningMoments(p + d),
         id=_digest([other.id, records.digest()]),
     )
     return session, Learning(session, records, records.batches(int(session.settings.block)))
+
+
+def before_any_row(preparation: Preparation) -> Preparation:
+    """A copy that reads columns alike, and has no earlier rows to look back at."""
+    other = copy.deepcopy(preparation)
+    other.lags_, other.instants_ = clone(preparation.lags_), np.empty(0)
+    return other
 
 
 def merge_sessions(sessions: Iterable[Session]) -> Session:

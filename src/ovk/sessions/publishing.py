@@ -9,12 +9,10 @@ from typing import Any
 
 from ovk.streams.credentials import Address, credentials
 from ovk.streams.jetstream import JetStreamPublisher
+from ovk.streams.partitions import PATIENCE
 
 #: Rows of a message; messages begin behind multiples of it.
 ROWS = 256
-
-#: Seconds that the server may be away.
-PATIENCE = 300.0
 
 
 class PrintedPredictions:
@@ -57,12 +55,14 @@ class PublishedPredictions:
     columns : how predictions become objects: `PredictionColumns`, or those of classes
     session : identifier of the session
     stream : what the rows come from
+    part : name of the partition, one of several, which is then told with each row
     """
 
     #: What a session keeps of a folder of predictions; there is none.
     done = lines = 0
 
-    def __init__(self, address: str, columns: Any, session: str, stream: str) -> None:
+    def __init__(self, address: str, columns: Any, session: str, stream: str, part: str = "") -> None:
+        self._part = {"partition": part} if part else {}
         self._publisher = JetStreamPublisher(Address.parse(address), credentials(), PATIENCE)
         self._columns, self._name = columns, f"{stream}:{session[:16]}"
 
@@ -76,7 +76,7 @@ class PublishedPredictions:
             if group and row // ROWS > group[0]["row"] // ROWS:
                 yield self._message(group)
                 group = []
-            group.append(cells)
+            group.append({**self._part, **cells})
         if group:
             yield self._message(group)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Self
@@ -33,6 +33,10 @@ from ovk.streams.tables import quoted
 FEWEST = 8
 
 
+class TooFewRows(ValueError):
+    """A table or a stream ends before there are rows enough to begin with."""
+
+
 @dataclass
 class Session(State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
@@ -59,6 +63,8 @@ class Session(State, Registered):
     position : where in the stream of a broker the next row is; None for files
     horizons : errors of forecasts several rows ahead; None without lags, or with a horizon of 0
     inputs : (m, p) inputs of the last rows, to tell which of them matter
+    partitions : the sessions that this one was merged from and that go on, each with its position, by the names of
+        their streams; empty for a session of one stream
 
     Examples
     --------
@@ -94,19 +100,32 @@ class Session(State, Registered):
     position: Any = None
     horizons: HorizonErrors | None = None
     inputs: Array | None = None
+    partitions: dict[str, Session] = field(default_factory=dict)
 
-    _defaults_for_old_files = {"position": None, "horizons": None, "inputs": None}
+    _defaults_for_old_files = {"position": None, "horizons": None, "inputs": None, "partitions": {}}
     _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
 
     @classmethod
-    def start(cls, records: Records, settings: Settings) -> tuple[Self, Learning]:
+    def start(cls, records: Records, settings: Settings) -> tuple[Session, Learning]:
         """Learn the warm-up of a file; the session, and the predictions of all rows to come, learned one by one."""
-        preparation = settings.preparation(records)
+        learning = next(learning for learning in cls.starting(records, settings) if learning is not None)
+        return learning.session, learning
+
+    @classmethod
+    def starting(cls, records: Records, settings: Settings) -> Iterator[Learning | None]:
+        """None whenever the warm-up still waits for rows, and the rows behind it at last."""
+        settings.check()
+        # Before there are rows, a stream that is waited for has no columns.
+        preparation = None if records.waits else settings.preparation(records)
         batches = records.batches(settings.block)
         head: list[Batch] = []
         ended = True
         known = (0, "")
         for batch in batches:
+            if not batch.rows and not batch.bad:
+                yield None
+                continue
+            preparation = preparation or settings.preparation(records)
             head.append(batch)
             known = known if known[0] else (records.offset, records.digest())
             if sum(len(one.rows) for one in head) >= settings.warm_up:
@@ -120,7 +139,8 @@ class Session(State, Registered):
         n = len(whole.rows)
         if n < FEWEST:
             bad = f", and {len(whole.bad)} more cannot be read ({whole.bad[0][1]})" if whole.bad else ""
-            raise ValueError(f"{records.label} has {n} rows to learn from{bad}: at least {FEWEST} are needed")
+            raise TooFewRows(f"{records.label} has {n} rows to learn from{bad}: at least {FEWEST} are needed")
+        assert preparation is not None
         # A file that ends within the warm-up keeps most of its rows for the test.
         first, rest = _split(whole, max(FEWEST // 2, n // 4) if ended else settings.warm_up)
         preparation.fit(first)
@@ -130,14 +150,12 @@ class Session(State, Registered):
                 f"hardly any of the first {len(first.rows)} rows of {records.label} can be read: "
                 + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
             )
-        session = cls._from_warm_up(settings, preparation, rows)
-        # Not a random number: two runs that learned the same rows make the same file.
-        identity = hashlib.sha256(f"{settings.get_params(deep=False)!r} {records.digest()}".encode()).hexdigest()[:32]
-        session.id, session.head = identity, known
-        return session, Learning(session, records, chain([rest], batches))
+        session = cls.from_warm_up(settings, preparation, rows)
+        session.id, session.head = identity(settings, [records.digest()]), known
+        yield Learning(session, records, chain([rest], batches))
 
     @classmethod
-    def _from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
+    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
         model = make_model(settings.model, settings.kernel, settings.coupling, p)
@@ -154,7 +172,6 @@ class Session(State, Registered):
     def resume(self, records: Records) -> Learning:
         """Go on in the file, behind the rows that were learned already."""
         records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
-        self.preparation.bind(records.names, records.label)
         return Learning(self, records, records.batches(int(self.settings.block)))
 
     def continue_with(self, records: Records) -> Learning:
@@ -191,6 +208,8 @@ class Session(State, Registered):
         """Predict rows, then learn them."""
         self.preparation, rows = self._prepared(batch)
         self._count(rows)
+        # A row that came another way is in none of them: merged anew, they would lack it.
+        self.partitions = {}
         F = self._learn(rows.chunk)
         Y, instants = rows.chunk.Y, rows.instants
         return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
@@ -289,7 +308,7 @@ class Learning:
 
     def __init__(self, session: Session, records: Records, batches: Iterator[Batch]) -> None:
         self.session, self.records = session, records
-        self._batches = batches
+        self._batches, self._bound = batches, False
 
     def __iter__(self) -> Iterator[Predictions]:
         while (batch := self.read()) is not None:
@@ -302,11 +321,25 @@ class Learning:
     def learn(self, batch: Batch) -> Predictions:
         """Predict rows that were read, then learn them."""
         session, records = self.session, self.records
+        if not self._bound:
+            # Only now: a partition has no columns before its first row.
+            session.preparation.bind(records.names, records.label)
+            self._bound = True
         predictions = session.predict_then_learn(batch)
-        session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
+        self.mark()
         if not session.head[0]:
             session.head = (session.offset, session.digest)
         return predictions
+
+    def mark(self) -> None:
+        """Let the session know that the rows up to here are learned."""
+        session, records = self.session, self.records
+        session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
+
+
+def identity(settings: Settings, digests: Sequence[str]) -> str:
+    """The id of a session. Not a random number: two runs that learned the same rows make the same file."""
+    return hashlib.sha256(f"{settings.get_params(deep=False)!r} {' '.join(digests)}".encode()).hexdigest()[:32]
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from sklearn.exceptions import ConvergenceWarning
 
 from ovk._params import Parameters, Registered
 from ovk._types import Array
@@ -29,6 +32,16 @@ class SolverInfo(Registered):
     condition: float = float("nan")
     jitter: float = 0.0
     residual: float = float("nan")
+
+    def warn_above(self, tol: float, cure: str) -> None:
+        """Warn of an iteration that ended with a relative residual above `tol`, in the name of the caller's caller."""
+        if self.residual > tol:
+            warnings.warn(
+                f"{self.route} stopped after {self.iterations} iterations at a relative residual of "
+                f"{self.residual:.1e} instead of tol={tol:.0e}: {cure}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
 
 class Solution(NamedTuple):

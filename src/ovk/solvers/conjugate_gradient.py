@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ovk._params import check_int, positive
 from ovk._progress import ProgressBar
@@ -136,12 +134,6 @@ class ConjugateGradient(Solver):
         found = conjugate_gradient(
             lambda C: state.gram.matmat(C) + alpha * C, Y, state.preconditioner(alpha), start, tol, max_iter
         )
-        if found.residual > tol:
-            warnings.warn(
-                f"ConjugateGradient stopped after max_iter={max_iter} iterations at a relative residual of "
-                f"{found.residual:.1e} instead of tol={tol:.0e}: raise max_iter or alpha",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         info = SolverInfo("ConjugateGradient", iterations=found.iterations, residual=found.residual)
+        info.warn_above(tol, "raise max_iter or alpha")
         return Solution(found.X, info)

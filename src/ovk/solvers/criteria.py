@@ -28,6 +28,7 @@ from scipy.linalg import lapack
 
 from ovk._types import Array, Indices
 from ovk.solvers.cholesky import cholesky_factor
+from ovk.targets import members_of_groups
 
 
 class Criterion(NamedTuple):
@@ -153,9 +154,8 @@ def dense_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None =
     """Mean squared left-out residual of the pairs y; those with the same number in `together` are left out together."""
     B, c, _ = _solved(A, y, E)
     r, p = np.empty_like(c), np.empty_like(c)
-    order = np.argsort(together, kind="stable")
     rows, columns, values = [], [], []
-    for I in np.split(order, np.flatnonzero(np.diff(together[order])) + 1):  # noqa: E741 - the set I of the formula
+    for I in members_of_groups(together):  # noqa: E741 - the set I of the formula
         block = B[np.ix_(I, I)]
         r[I] = np.linalg.solve(block, c[I])
         p[I] = np.linalg.solve(block, r[I])
@@ -185,8 +185,8 @@ def _solved(A: Array, y: Array, E: Array | None) -> tuple[Array, Array, float]:
 
 def split_among_terms(
     omega: Array, terms: list[tuple[Array, Array]], points: Indices, outputs: Indices, n: int, d: int
-) -> tuple[list[Array], list[Array], Array]:
-    """Derivatives in the scalar grams and operators of  sum_k G_k[i, j] T_k[q, p],  and in the noise of each output."""
+) -> tuple[list[Array], list[Array]]:
+    """Derivatives in the scalar grams and operators of  sum_k G_k[i, j] T_k[q, p]."""
     N = len(points)
     at_point = sparse.csr_array((np.ones(N), (points, np.arange(N))), shape=(n, N))
     of_output = sparse.csr_array((np.ones(N), (outputs, np.arange(N))), shape=(d, N))
@@ -194,7 +194,7 @@ def split_among_terms(
     for G, T in terms:
         grams.append(_summed(at_point, omega * T[np.ix_(outputs, outputs)]))
         operators.append(_summed(of_output, omega * G[np.ix_(points, points)]))
-    return grams, operators, of_output @ np.diagonal(omega)
+    return grams, operators
 
 
 def _summed(member: sparse.csr_array, M: Array) -> Array:

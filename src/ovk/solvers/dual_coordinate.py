@@ -211,8 +211,7 @@ class _Search:
 
     def _free(self) -> Mask:
         """Which coordinates lie between their bounds and away from zero, (N,)."""
-        inside: Mask = (self.b > self.problem.lower) & (self.b < self.problem.upper) & (self.b != 0)
-        return inside
+        return np.asarray((self.b > self.problem.lower) & (self.b < self.problem.upper) & (self.b != 0))
 
     def polish(self) -> None:
         """Meet the conditions of all free coordinates exactly, where that is cheap.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ovk._params import check_int, positive
 from ovk._types import Array
@@ -72,18 +70,14 @@ class GaussSeidel(Solver):
             factors.append(seen[key])
         C = np.zeros_like(Y) if start is None else start.copy()
         norm = max(float(np.linalg.norm(Y)), 1e-300)
-        residual, every = np.inf, slice(None)
+        every = slice(None)
         for sweep in range(1, max_iter + 1):
             for i, factor in enumerate(factors):
                 others = gram.part_matmat(slice(i, i + 1), every, C)[0] - blocks[i] @ C[i]
                 C[i] = factor.solve(Y[i] - others)
             residual = float(np.linalg.norm(Y - gram.matmat(C) - alpha * C)) / norm
+            info = SolverInfo("GaussSeidel", iterations=sweep, residual=residual)
             if residual <= tol:
-                return Solution(C, SolverInfo("GaussSeidel", iterations=sweep, residual=residual))
-        warnings.warn(
-            f"GaussSeidel stopped after max_iter={max_iter} sweeps at a relative residual of {residual:.1e} instead of "
-            f"tol={tol:.0e}: raise max_iter or alpha, or use ConjugateGradient",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-        return Solution(C, SolverInfo("GaussSeidel", iterations=max_iter, residual=residual))
+                break
+        info.warn_above(tol, "raise max_iter or alpha, or use ConjugateGradient")
+        return Solution(C, info)

@@ -18,28 +18,34 @@ from ovk.grams import Decoupled, Rotated
 from ovk.solvers.base import Solution, Solver
 
 
-def solve_with_intercept(solver: Solver, state: Any, Y: Array, alpha: float, columns: Array) -> tuple[Solution, Array]:
-    """Coefficients and intercept, one for each output.
+def solve_with_intercept(
+    solver: Solver, state: Any, Y: Array, alpha: float, columns: Array | None
+) -> tuple[Solution, Array | None]:
+    """Coefficients and intercept, one for each output; without `columns` there is none.
 
     Parameters
     ----------
     Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
-    columns : E as (n,) (the same column u for each of d outputs) or as (N, d)
+    columns : E as (n,) (the same column u for each of d outputs) or as (N, d), or None
 
     Returns
     -------
-    solution, (d,) intercept
+    solution, (d,) intercept or None
     """
     solution = solver.solve(state, Y, alpha)
+    if columns is None:
+        return solution, None
 
     def solve(B: Array) -> Array:
         return solver.solve(state, B, alpha).C
 
+    decoupled: Decoupled | None = getattr(state, "decoupled", None)
     if columns.ndim == 2:
-        inside = np.column_stack([solve(columns[:, q : q + 1])[:, 0] for q in range(columns.shape[1])])
+        # A factor solves for all columns at once, in a fraction of the time.
+        each = columns.T[:, :, None] if decoupled is None else columns[None]
+        inside = np.column_stack([solve(column) for column in each])
         b: Array = np.asarray(np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0]), dtype=np.float64)
         return Solution(solution.C - (inside @ b)[:, None], solution.info), b
-    decoupled: Decoupled | None = getattr(state, "decoupled", None)
     rotated = None if decoupled is None else decoupled.rotation()
     inside, b = _shared_column(solve, rotated, columns, solution.C)
     return Solution(solution.C - inside, solution.info), b

@@ -17,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ovk._types import Array, Indices
 from ovk.grams import Rotated
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.targets import members_of_groups
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
@@ -91,33 +93,25 @@ class KroneckerLeaveOneOut:
             yield C, np.repeat(H, sizes, axis=1)
 
 
-class RotatedLeaveOneOut:
-    """Left-out residuals of a sum of separable kernels whose operators have common eigenvectors, complete outputs.
+def rotated_leave_one_out(
+    parts: Rotated, Y: Array, u: Array | None, alphas: Array, *, entry: bool = False
+) -> Iterator[Array]:
+    """Left-out residuals (n, d) of complete outputs Y at each of `alphas` in turn, for a sum of separable kernels whose
+    operators have common eigenvectors.
 
-    Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own.
-
-    Parameters
-    ----------
-    parts : the gram as scalar problems
-    Y : (n, d) outputs
-    u : (n,) the intercept's column, or None
+    Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own. `u`, (n,), is
+    the intercept's column, or None.
     """
-
-    def __init__(self, parts: Rotated, Y: Array, u: Array | None = None) -> None:
-        self._parts, self._Y, self._u = parts, Y, u
-
-    def path(self, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
-        """Residuals (n, d) at each of `alphas` in turn."""
-        Cs = np.empty((len(alphas), *self._Y.shape))
-        Hs = np.empty_like(Cs)
-        # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
-        for q, (group, Y) in enumerate(zip(self._parts.groups, self._parts.split(self._Y), strict=True)):
-            one = KroneckerLeaveOneOut(eigenpairs(self._parts.matrix(q)), Y, self._u)
-            same = Spectrum(np.ones(Y.shape[1]), np.eye(Y.shape[1]))
-            for a, (C, H) in enumerate(one.rotated(same, alphas)):
-                Cs[a, :, group], Hs[a, :, group] = C, H
-        for C, H in zip(Cs, Hs, strict=True):
-            yield _residuals(C, H, self._parts.vectors, entry)
+    Cs = np.empty((len(alphas), *Y.shape))
+    Hs = np.empty_like(Cs)
+    # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
+    for q, (group, part) in enumerate(zip(parts.groups, parts.split(Y), strict=True)):
+        one = KroneckerLeaveOneOut(eigenpairs(parts.matrix(q)), part, u)
+        same = Spectrum(np.ones(part.shape[1]), np.eye(part.shape[1]))
+        for a, (C, H) in enumerate(one.rotated(same, alphas)):
+            Cs[a, :, group], Hs[a, :, group] = C, H
+    for C, H in zip(Cs, Hs, strict=True):
+        yield _residuals(C, H, parts.vectors, entry)
 
 
 def _residuals(C: Array, H: Array, V: Array, entry: bool) -> Array:
@@ -130,37 +124,39 @@ class DenseLeaveOneOut:
 
     Parameters
     ----------
-    matrix : (N, N) gram of the pairs
+    gram : (N, N) gram of the pairs, or its eigenpairs
     y : (N,) their outputs
     together : (N,) numbers; pairs with the same number are left out together
     E : (N, k) unpenalised columns (an intercept for each output), or None
     """
 
-    def __init__(self, matrix: Array, y: Array, together: Indices, E: Array | None = None) -> None:
-        pairs = eigenpairs(matrix)
-        self._Q, self._g = pairs.Q, pairs.g
-        self._inner = self._Q.T @ y
-        self._inner_E = None if E is None else self._Q.T @ E
-        order = np.argsort(together, kind="stable")
-        edges = np.flatnonzero(np.diff(together[order])) + 1
-        self._together = np.split(order, edges)
+    def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
+        self._pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
+        self._y, self._E = y, E
+        self._together = members_of_groups(together)
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""
-        S = 1.0 / (self._g + alpha)
-        root = self._Q * np.sqrt(S)  # A^-1 = root root'
-        c = self._Q @ (S * self._inner)
-        own = np.zeros((len(c), 0))
-        if self._inner_E is not None:
+        Q, g, full = self._pairs
+        # A^-1 = root root', or beyond the span of Q, where it is 1 / alpha, that less root root'.
+        root = Q * np.sqrt(1.0 / (g + alpha) if full else g / (alpha * (g + alpha)))
+        outside, sign = (0.0, 1.0) if full else (1.0 / alpha, -1.0)
+
+        def solve(B: Array) -> Array:
+            return np.asarray(sign * (root @ (root.T @ B)) + outside * B)
+
+        c, own = solve(self._y), np.zeros((len(self._y), 0))
+        if self._E is not None:
             # With L L' = E' A^-1 E and own = A^-1 E L'^-1, A^-1 is replaced by A^-1 - own own'.
-            Z = self._Q @ (S[:, None] * self._inner_E)
-            L = np.linalg.cholesky(self._inner_E.T @ (S[:, None] * self._inner_E))
-            own = np.linalg.solve(L, Z.T).T
-            c -= own @ np.linalg.solve(L, self._inner_E.T @ (S * self._inner))
+            Z = solve(self._E)
+            own = solve_triangular(np.linalg.cholesky(self._E.T @ Z), Z.T, lower=True).T
+            c = c - own @ (own.T @ self._y)
         # Pairs that are left out alone need no matrices.
-        residuals: Array = c / (np.einsum("ij,ij->i", root, root) - np.einsum("ij,ij->i", own, own))
+        squares = np.einsum("ij,ij->i", root, root), np.einsum("ij,ij->i", own, own)
+        residuals: Array = c / (outside + sign * squares[0] - squares[1])
         for I in self._together:  # noqa: E741 - the set I of the formula
             if len(I) > 1:
-                block = root[I] @ root[I].T - own[I] @ own[I].T
+                block = sign * (root[I] @ root[I].T) - own[I] @ own[I].T
+                block[np.diag_indices(len(I))] += outside
                 residuals[I] = np.linalg.solve(block, c[I])
         return residuals

@@ -35,9 +35,12 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from ovk._types import Array, Indices
 from ovk.operators.base import spectrum
 from ovk.solvers.eigen import Eigenpairs
+from ovk.targets import members_of_groups
 
 #: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
 MOST_NOISE, HALVINGS = 1e8, 40
+#: Rows that the mean over all times counts for where the scale of one time is estimated.
+COMMON_ROWS = 10.0
 
 
 class LeftOut(ABC):
@@ -54,6 +57,8 @@ class LeftOut(ABC):
     n_blocks : how many there are
     alpha : (d,) ridge weights
     noise : (d,) the noise variance of an observation of weight 1, up to `scale`: alpha, unless it was raised
+    alike : whether outputs are values of one curve, whose errors in units of their standard deviations have much the
+        same distribution at all times: where few curves were seen, the other times then tell it
     """
 
     residuals: Array
@@ -62,6 +67,7 @@ class LeftOut(ABC):
     n_blocks: int
     alpha: Array
     noise: Array
+    alike: bool = False
 
     def raise_noise(self, spread: Array, weight: Array | None = None) -> None:
         """Raise the noise of outputs whose observations at the same inputs are further apart than it says.
@@ -88,8 +94,17 @@ class LeftOut(ABC):
 
     @cached_property
     def scale(self) -> Array:
-        """(d,) sigma_j^2, the mean of r_ij^2 / s_ij^2: what the variances have to be multiplied by."""
-        return _column_means(self.residuals**2 / self.variances)
+        """(d,) sigma_j^2, the mean of r_ij^2 / s_ij^2: what the variances have to be multiplied by.
+
+        If the outputs are alike, the mean of all of them counts as `COMMON_ROWS` rows more of each.
+        """
+        squares = self.residuals**2 / self.variances
+        if not self.alike:
+            return _column_means(squares)
+        seen = ~np.isnan(squares)
+        common = _column_means(squares.reshape(-1, 1))
+        total = np.where(seen, squares, 0.0).sum(axis=0) + COMMON_ROWS * common
+        return np.asarray(total / (seen.sum(axis=0) + COMMON_ROWS))
 
     @abstractmethod
     def predict(self, cross: Array) -> Array:
@@ -118,8 +133,7 @@ def _column_means(values: Array) -> Array:
     seen = ~np.isnan(values)
     counts = seen.sum(axis=0)
     total = np.where(seen, values, 0.0).sum(axis=0)
-    result: Array = np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0)
-    return result
+    return np.asarray(np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0))
 
 
 class RowBlocks:
@@ -127,9 +141,7 @@ class RowBlocks:
 
     def __init__(self, numbers: Indices) -> None:
         _, self.block = np.unique(numbers, return_inverse=True)
-        order = np.argsort(self.block, kind="stable")
-        edges = np.flatnonzero(np.diff(self.block[order])) + 1
-        self.members = np.split(order, edges)
+        self.members = members_of_groups(self.block)
         if len(self.members) < 2:
             raise ValueError(
                 "at least 2 blocks of rows are needed to leave one out, but all rows are in one: give groups, or a "
@@ -323,13 +335,11 @@ class SeparableLeftOut(LeftOut):
         rotated = np.empty((*shape, len(self._V)))
         for columns, problem in self._problems:
             rotated[..., columns] = values(problem)[..., None]
-        result: Array = (rotated @ (self._V**2).T) * self.alpha
-        return result
+        return (rotated @ (self._V**2).T) * self.alpha
 
     def _back(self, rotated: Array) -> Array:
         """From the eigenvectors of the operator to the outputs."""
-        result: Array = (rotated @ self._V.T) * self._root
-        return result
+        return (rotated @ self._V.T) * self._root
 
     def _weighted(self, cross: Array) -> Array:
         return cross if self._scales is None else cross * self._scales
@@ -350,5 +360,4 @@ class SeparableLeftOut(LeftOut):
     def variance_without(self, cross: Array, prior: Array) -> Array:
         whole, cross = self.variance(cross, prior), self._weighted(cross)
         added = self._spread(lambda problem: problem.added_variance(cross), (len(cross), self.n_blocks))
-        result: Array = whole[:, None, :] + added
-        return result
+        return whole[:, None, :] + added

@@ -13,11 +13,9 @@ magnify what the primal iteration left over.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ovk._params import check_int, positive
 from ovk._types import Array
@@ -66,10 +64,7 @@ class MissingOutputs(Solver):
         if not isinstance(gram, Observed) or len(gram.base.terms() or []) != 1:
             raise ValueError("MissingOutputs solves separable kernels with missing outputs only; use solver='auto'")
         ((G, operator),) = gram.base.terms() or []
-        spectrum = operator.eigh()
-        used = spectrum.values > 0
-        F = spectrum.vectors[:, used] * np.sqrt(spectrum.values[used])
-        return PrimalState(gram, eigenpairs(G), F, gram.spread(np.ones(gram.shape[0])))
+        return PrimalState(gram, eigenpairs(G), operator.eigh().root(), gram.spread(np.ones(gram.shape[0])))
 
     def solve(self, state: PrimalState, Y: Array, alpha: float, start: Array | None = None) -> Solution:
         if alpha <= 0:
@@ -101,11 +96,6 @@ class MissingOutputs(Solver):
             previous, relative = relative, float(np.linalg.norm(residual)) / norm
             if relative <= tol or relative > 0.5 * previous:
                 break
-        if relative > tol:
-            warnings.warn(
-                f"MissingOutputs stopped after {iterations} iterations at a relative residual of {relative:.1e} "
-                f"instead of tol={tol:.0e}: raise max_iter or alpha",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return Solution(C, SolverInfo("MissingOutputs", iterations=iterations, residual=relative))
+        info = SolverInfo("MissingOutputs", iterations=iterations, residual=relative)
+        info.warn_above(tol, "raise max_iter or alpha")
+        return Solution(C, info)

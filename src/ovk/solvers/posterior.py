@@ -32,10 +32,11 @@ def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) 
         return _rotated(state, rotated.like([G for G, _ in terms]), alpha)
     (factor,) = state.triangles(alpha)
     m, d = cross.shape[0], cross.output_dim
-    return _inner(factor.whiten(cross.dense().T), m, d)
+    return inner_blocks(factor.whiten(cross.dense().T), m, d)
 
 
-def _inner(white: Array, m: int, d: int) -> Array:
+def inner_blocks(white: Array, m: int, d: int) -> Array:
+    """W_i' W_i of the blocks W_i, (k, d), that stand side by side in (k, m d): (m, d, d)."""
     blocks = white.reshape(-1, m, d)
     return np.asarray(np.einsum("kip,kiq->ipq", blocks, blocks, optimize=True))
 
@@ -76,7 +77,7 @@ def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d
         total = np.zeros((m, d, d))
         for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
             if factor is not None:
-                total += _inner(factor.whiten(part), m, d)
+                total += inner_blocks(factor.whiten(part), m, d)
         return total
     columns = track(range(m * d), "posterior covariance")
     solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])

@@ -4,11 +4,12 @@
 words, dates, gaps and faulty rows, and `read_table` gives such a file as two arrays.
 """
 
-from ovk.streams.brokers import BrokerRecords, Gap, open_broker
+from ovk.streams.brokers import BrokerRecords, Gap
 from ovk.streams.chunks import Chunk, Chunks, chunks
 from ovk.streams.credentials import BrokerError, StreamLost, is_address
 from ovk.streams.lags import Lags
 from ovk.streams.opening import open_records
+from ovk.streams.partitions import Partitions, open_broker, open_partitions
 from ovk.streams.preparation import Preparation, Prepared
 from ovk.streams.ranges import FileRange, split_files
 from ovk.streams.records import Batch, Records
@@ -23,6 +24,7 @@ __all__ = [
     "FileRange",
     "Gap",
     "Lags",
+    "Partitions",
     "Preparation",
     "Prepared",
     "Records",
@@ -30,6 +32,7 @@ __all__ = [
     "chunks",
     "is_address",
     "open_broker",
+    "open_partitions",
     "open_records",
     "read_table",
     "split_files",

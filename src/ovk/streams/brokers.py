@@ -10,12 +10,13 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ovk._params import check_int
-from ovk.streams.credentials import Address, BrokerError, StreamLost, credentials
+from ovk.streams.credentials import BrokerError, StreamLost
 from ovk.streams.messages import Message, MessageRows, RowReader, reader_for
 from ovk.streams.records import Batch, Records
 
@@ -25,9 +26,6 @@ IDS = 100_000
 #: How often nothing may come before the end of a stream, until we ask whether what is missing is still there.
 PAUSES = 10
 
-#: Seconds that a broker may be away before we give up.
-PATIENCE = 300.0
-
 
 class Broker(ABC):
     """A stream of messages on a server, read from any place on.
@@ -36,12 +34,18 @@ class Broker(ABC):
     ----------
     label : what to call it in a message
     identity : tells the stream from another one by the same name
+    part : the partition or subject that is read, "" for all subjects
+    parts : all partitions of the topic, or what is read
+    origin : the first place there ever was, None where that is not known
     dense : whether places follow each other without holes, so that a hole means that messages were lost
     """
 
     label: str
     identity: str
+    part: str
+    parts: tuple[str, ...]
     dense: bool
+    origin: int | None = None
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
@@ -136,9 +140,14 @@ class BrokerRecords(Records):
         """Names of the columns, without that of the ids: those of a position, or what the first messages tell."""
         return tuple(name for name in self._known_reader().names if name != self._id_column)
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to read, and nothing is waited for."""
+        return not self.follow and not self._held and self._next >= self._end
+
     def _known_reader(self) -> RowReader:
         """What reads rows; messages are fetched until one tells it."""
-        if self._reader is None and self._next == self._end and not self.follow:
+        if self._reader is None and self.empty and not self._unread:
             raise BrokerError(f"{self.label} holds no messages yet: publish some, or wait for them with --follow")
         while self._reader is None and self._fetch():
             pass
@@ -202,8 +211,13 @@ class BrokerRecords(Records):
             self._read_rows = 0
 
     def _read(self, size: int) -> Batch | None:
-        # Blocks begin at multiples of their size, wherever one that had to be short ended.
+        while self._reader is None:
+            if not self._fetch():
+                return None
+            if self._reader is None and self.follow:
+                return Batch([], [], [])
         self._known_reader()
+        # Blocks begin at multiples of their size, wherever one that had to be short ended.
         wanted = size - self.offset % size
         found: list[Sequence[Any]] = []
         numbers: list[int] = []
@@ -263,17 +277,19 @@ class BrokerRecords(Records):
         return f"row {row}"
 
     def digest(self) -> str:
-        return hashlib.sha256(f"{self.broker.identity} {self.names}".encode()).hexdigest()
+        names = () if self._reader is None else self.names
+        return hashlib.sha256(f"{self.broker.identity} {names}".encode()).hexdigest()
 
     # Position ---------------------------------------------------------------------------------------------------------
 
     def position(self) -> dict[str, Any]:
         """The next message, the rows of it that were read, and what is needed to read on from there."""
+        first = [message.place for message in self._unread[:1]] + [message.place for message in islice(self._held, 1)]
         return {
             "stream": self.broker.identity,
-            "message": self._held[0].place if self._held else self._next,
+            "message": first[0] if first else self._next,
             "row": self._read_rows,
-            "reader": self._known_reader().state(),
+            "reader": None if self._reader is None else self._reader.state(),
             "id_column": self._id_column,
             "ids": np.fromiter(self._ids, np.uint64, len(self._ids)),
             "repeated": self.n_repeated,
@@ -300,7 +316,8 @@ class BrokerRecords(Records):
                 f"{self.label} ends before message {self._next}, up to which it was learned: it was made anew or cut"
             )
         self._held.clear()
-        self._reader = RowReader.restored(position["reader"])
+        self._unread.clear()
+        self._reader = None if position["reader"] is None else RowReader.restored(position["reader"])
         self._ids = dict.fromkeys(np.asarray(position["ids"]).tolist())
         self.n_repeated, self.n_lost = int(position["repeated"]), int(position["lost"])
         self.offset = offset
@@ -309,60 +326,3 @@ class BrokerRecords(Records):
 
     def close(self) -> None:
         self.broker.close()
-
-
-def open_broker(
-    address: str,
-    *,
-    form: str | None = None,
-    columns: Sequence[str] | None = None,
-    id_column: str | None = None,
-    id_memory: int = IDS,
-    follow: bool = False,
-    accept_gap: bool = False,
-    patience: float = PATIENCE,
-) -> BrokerRecords:
-    """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
-
-    Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
-    variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS), OVK_BROKER_CA,
-    OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or by a file of lines ``user = me`` that
-    OVK_BROKER_FILE names.
-
-    Parameters
-    ----------
-    address : ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject of it, or
-        ``kafka://host:9092/TOPIC``, with ``?partition=0`` where it has several
-    form : "csv" or "jsonl"; default by the first message
-    columns : names of the columns; default the keys of the first object, or the first line of CSV
-    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` ids is dropped
-    follow : wait for new rows instead of ending with the last one that is there
-    accept_gap : go on where messages are lost, because the server no longer kept them
-    patience : seconds that the server may be away
-
-    Examples
-    --------
-    >>> from ovk.streams import BrokerError, open_broker
-    >>> try:
-    ...     open_broker("nats://127.0.0.1:1/STREAM")
-    ... except (BrokerError, ImportError) as error:
-    ...     print(error)
-    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
-    """
-    where = Address.parse(address)
-    if form not in (None, "csv", "jsonl"):
-        raise BrokerError(f"messages hold csv or jsonl, got {form!r}")
-    broker: Broker
-    if where.scheme == "nats":
-        from ovk.streams.jetstream import JetStream
-
-        broker = JetStream(where, credentials(), patience)
-    else:
-        from ovk.streams.kafka import KafkaPartition
-
-        broker = KafkaPartition(where, credentials(), patience)
-    try:
-        return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)
-    except BaseException:
-        broker.close()
-        raise

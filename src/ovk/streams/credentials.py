@@ -49,14 +49,16 @@ class StreamLost(BrokerError):
 class Address:
     """Where a stream is: ``nats://host:4222/STREAM?subject=a.b`` or ``kafka://host:9092/TOPIC?partition=0``.
 
+    Subjects and partitions may be several, ``?partition=0&partition=2``.
+
     >>> Address.parse("kafka://127.0.0.1/readings?partition=2")
-    Address(scheme='kafka', hosts='127.0.0.1:9092', name='readings', options={'partition': '2'})
+    Address(scheme='kafka', hosts='127.0.0.1:9092', name='readings', parts=('2',))
     """
 
     scheme: str
     hosts: str
     name: str
-    options: Mapping[str, str]
+    parts: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -72,12 +74,15 @@ class Address:
         name = parts.path.strip("/")
         if not parts.netloc or not name or "/" in name:
             raise BrokerError(f"the address must read {parts.scheme}://host:port/NAME, got {text!r}")
-        allowed = {"nats": ("subject",), "kafka": ("partition",)}[parts.scheme]
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        if unknown := [option for option in options if option not in allowed]:
-            raise BrokerError(f"the address may hold ?{allowed[0]}=, got {unknown[0]!r}")
+        allowed = {"nats": "subject", "kafka": "partition"}[parts.scheme]
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        if unknown := [option for option, _ in options if option != allowed]:
+            raise BrokerError(f"the address may hold ?{allowed}=, got {unknown[0]!r}")
+        chosen = [value for _, value in options]
+        if twice := [value for value in chosen if chosen.count(value) > 1]:
+            raise BrokerError(f"{text!r} names {allowed} {twice[0]!r} twice: name it once")
         hosts = [one if ":" in one else f"{one}:{PORTS[parts.scheme]}" for one in parts.netloc.split(",")]
-        return cls(parts.scheme, ",".join(hosts), name, options)
+        return cls(parts.scheme, ",".join(hosts), name, tuple(chosen))
 
     @property
     def label(self) -> str:

@@ -145,8 +145,10 @@ class Connection:
 class JetStream(Broker):
     """A stream of JetStream, or a subject of it."""
 
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
-        self.label, self._stream, self._subject = address.label, address.name, address.options.get("subject", "")
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float, part: str = "") -> None:
+        self.label = address.label + (f"?subject={part}" if part else "")
+        self._stream, self._subject = address.name, part
+        self.part, self.parts = part, (part,)
         # Messages on other subjects have sequence numbers too.
         self.dense = not self._subject
         self._subscription: Any = None

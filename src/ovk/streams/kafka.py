@@ -20,35 +20,41 @@ MOST = 500
 class KafkaPartition(Broker):
     """A partition of a topic. Offsets may have holes (compaction, transactions): these are no gaps."""
 
-    dense = False
+    dense, origin = False, 0
 
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float, part: str = "") -> None:
         try:
             import confluent_kafka
         except ImportError as error:
             raise ImportError("kafka:// needs confluent-kafka: install it with  pip install 'ovk[kafka]'") from error
         self._kafka, self.label, self._topic = confluent_kafka, address.label, address.name
         self._patience, self._hosts = patience, address.hosts
-        self._said = ""
-        self._consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": address.hosts,
-                # The library wants a name; nothing is ever committed under it.
-                "group.id": "ovk",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-                "error_cb": self._heard,
-                "log_level": 0,
-                **_security(known),
-            }
-        )
+        #: What the library last said, and whether it was that the broker does not let us in.
+        self._said, self._refused = "", False
+        options = {
+            "bootstrap.servers": address.hosts,
+            # The library wants a name; nothing is ever committed under it.
+            "group.id": "ovk",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "error_cb": self._heard,
+            "log_level": 0,
+        }
         try:
-            self._partition = self._find_partition(address.options.get("partition"))
+            self._consumer = confluent_kafka.Consumer({**options, **security(known)})
+        except confluent_kafka.KafkaException as error:
+            raise BrokerError(f"the certificates for TLS cannot be used: {error.args[0].str()}") from error
+        try:
+            numbers = self._partitions()
+            if part and (not part.isdigit() or int(part) not in numbers):
+                raise BrokerError(f"{self.label} has no partition {part!r}: it has {', '.join(map(str, numbers))}")
         except BaseException:
             self._consumer.close()
             raise
+        self._partition = int(part) if part else numbers[0]
+        self.part, self.parts = str(self._partition), tuple(map(str, numbers))
         self.identity = f"kafka {self._topic}[{self._partition}]"
         self.label = f"{address.label}?partition={self._partition}"
         self._at: int | None = None
@@ -56,34 +62,40 @@ class KafkaPartition(Broker):
         self._at_end = False
 
     def _heard(self, error: Any) -> None:
-        self._said = str(error)
+        # That all brokers are down is what follows from the reason.
+        codes = self._kafka.KafkaError
+        if error.code() != codes._ALL_BROKERS_DOWN:
+            self._said = error.str().partition(": ")[2].partition(" (after ")[0]
+            self._refused = error.code() in (codes._AUTHENTICATION, codes._SSL) or "SSL routines" in self._said
 
-    def _find_partition(self, wanted: str | None) -> int:
-        try:
-            topics = self._consumer.list_topics(self._topic, timeout=ANSWER).topics
-        except self._kafka.KafkaException as error:
-            if any(word in f"{self._said} {error}".lower() for word in ("sasl", "authentic", "ssl")):
-                raise BrokerError(
-                    f"the Kafka broker at {self._hosts} refuses us: check OVK_BROKER_USER, OVK_BROKER_PASSWORD and the "
-                    "certificates for TLS"
-                ) from error
-            raise BrokerError(
-                f"there is no Kafka broker at {self._hosts}: check the address, and that the broker runs"
-            ) from error
-        topic = topics.get(self._topic)
+    def _partitions(self) -> list[int]:
+        """Numbers of the topic's partitions."""
+        topic = self._topics().get(self._topic)
         if topic is None or topic.error is not None or not topic.partitions:
             raise BrokerError(f"there is no topic {self._topic!r} on {self._hosts}")
-        numbers = sorted(topic.partitions)
-        if wanted is None:
-            if len(numbers) > 1:
-                raise BrokerError(
-                    f"{self.label} has {len(numbers)} partitions, which have no common order: read each with a session "
-                    f"of its own, {self.label}?partition={numbers[0]} and so on"
-                )
-            return int(numbers[0])
-        if not wanted.isdigit() or int(wanted) not in numbers:
-            raise BrokerError(f"{self.label} has no partition {wanted!r}: it has {', '.join(map(str, numbers))}")
-        return int(wanted)
+        return sorted(map(int, topic.partitions))
+
+    def _topics(self) -> Mapping[str, Any]:
+        """What the broker tells of the topic; asked again with longer timeouts, to hear soon why it refuses us."""
+        wait = ANSWER / 8
+        while True:
+            try:
+                topics: Mapping[str, Any] = self._consumer.list_topics(self._topic, timeout=wait).topics
+                return topics
+            except self._kafka.KafkaException as error:
+                # Reasons are told to those who poll.
+                self._consumer.poll(0)
+                if self._refused:
+                    raise BrokerError(
+                        f"the Kafka broker at {self._hosts} refuses us ({self._said}): check OVK_BROKER_USER, "
+                        "OVK_BROKER_PASSWORD, OVK_BROKER_TLS and the certificates"
+                    ) from error
+                if wait >= ANSWER:
+                    raise BrokerError(
+                        f"there is no Kafka broker at {self._hosts} ({self._said or 'no answer'}): check the address, "
+                        "OVK_BROKER_TLS, and that the broker runs"
+                    ) from error
+                wait = min(4 * wait, ANSWER)
 
     def _place(self, offset: int) -> Any:
         return self._kafka.TopicPartition(self._topic, self._partition, offset)
@@ -118,10 +130,12 @@ class KafkaPartition(Broker):
                     offset = message.offset()
                     assert offset is not None
                     found.append(Message(offset, message.value() or b""))
+                    self._at_end = False
                 elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
                     self._at = None
                     raise self._gap(place)
                 elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                    # Said once, perhaps together with the last messages.
                     self._at_end = True
                 elif error.fatal():
                     raise BrokerError(f"{self.label} cannot be read on: {error}")
@@ -130,7 +144,6 @@ class KafkaPartition(Broker):
                     self._give_up(until, error)
             if found:
                 self._at = found[-1].place + 1
-                self._at_end = False
                 return found
             if self._at_end:
                 return []
@@ -146,8 +159,12 @@ class KafkaPartition(Broker):
         self._consumer.close()
 
 
-def _security(known: Mapping[str, str]) -> dict[str, str]:
-    """The library's names for credentials."""
+def security(known: Mapping[str, str]) -> dict[str, str]:
+    """The library's names for credentials.
+
+    >>> security({"user": "me", "password": "secret", "tls": "1"})["security.protocol"]
+    'SASL_SSL'
+    """
     files = {"ca": "ssl.ca.location", "cert": "ssl.certificate.location", "key": "ssl.key.location"}
     found = {option: known[name] for name, option in files.items() if name in known}
     tls = bool(found) or bool(known.get("tls"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ from sklearn.base import clone
 
 from ovk._params import check_int, positive
 from ovk._types import Array, Outputs
+from ovk.batch import MovKL
 from ovk.batch.ridge.landmark_points import choose_landmarks
-from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
+from ovk.kernels import Gaussian, Linear, ScalarKernel, Scaled, as_kernel
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.structured.coordinates import Coordinates, Distinct, Sketch, Vectors
@@ -19,6 +23,8 @@ from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, 
 
 #: Distinct outputs above which a square matrix of them is not made unasked.
 MANY_OUTPUTS = 10_000
+#: Rows from which weights of kernels are learned at most: they are few, and each round costs the cube of the rows.
+ROWS = 2000
 
 
 def check_alphas(alpha: Any) -> Array:
@@ -46,6 +52,25 @@ def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
     return Gaussian() if kernel is None else as_kernel(kernel), None if trivial else operator
 
 
+def learned_kernel(
+    kernels: Sequence[Any], X: Any, targets: Array, alpha: float, *, intercept: bool, rng: Any
+) -> tuple[ScalarKernel, Array]:
+    """sum_k d_k k_k and d, (M,), by multiple kernel learning (`MovKL`) of the outputs' coordinates, (n, r).
+
+    The coordinates are in an orthonormal basis, so that squared distances are those of the feature space.
+    """
+    if not kernels:
+        raise ValueError("kernel must hold at least one kernel, got an empty list")
+    resolved = [as_kernel(kernel).resolve(X) for kernel in kernels]
+    n = X.shape[0]
+    rows = np.arange(n) if n <= ROWS else np.sort(rng.choice(n, size=ROWS, replace=False))
+    model = MovKL([kernel * Identity() for kernel in resolved], alpha, fit_intercept=intercept)
+    weights = model.fit(X[rows], targets[rows]).weights_
+    terms = [Scaled(float(weight), kernel) for weight, kernel in zip(weights, resolved, strict=True) if weight > 0]
+    total: ScalarKernel = reduce(add, terms)
+    return total, weights
+
+
 def coordinates_for(
     kernel: ScalarKernel, outputs: Outputs, landmarks: Any, rng: Any, *, orthonormal: bool
 ) -> Coordinates:
@@ -62,7 +87,7 @@ def coordinates_for(
             "few hundred or thousand"
         )
     if landmarks is None and not orthonormal:
-        return Distinct.from_outputs(kernel, outputs)
+        return Distinct(kernel, select_outputs(outputs, first))
     chosen = first if wanted == len(first) else np.sort(rng.choice(first, size=wanted, replace=False))
     return Sketch.from_landmarks(kernel, select_outputs(outputs, chosen))
 

@@ -22,7 +22,7 @@ from ovk._types import Array, Outputs
 from ovk.features import NystromMap
 from ovk.features.nystrom import independent
 from ovk.kernels import ScalarKernel
-from ovk.structured.outputs import distinct_outputs, hashable_keys, select_outputs
+from ovk.structured.outputs import hashable_keys, select_outputs
 
 
 class Coordinates(State, ABC):
@@ -49,11 +49,6 @@ class Distinct(Coordinates, kind="distinct outputs"):
 
     kernel: ScalarKernel
     anchors: Outputs
-
-    @classmethod
-    def from_outputs(cls, kernel: ScalarKernel, outputs: Outputs) -> Distinct:
-        """The anchors of a collection."""
-        return cls(kernel, select_outputs(outputs, distinct_outputs(outputs)[0]))
 
     def transform(self, outputs: Outputs) -> Array:
         numbers = {key: j for j, key in enumerate(hashable_keys(self.anchors))}

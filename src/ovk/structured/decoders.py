@@ -133,8 +133,7 @@ class GaussianPreimage(Decoder):
             y[at[better]], score[at[better]] = trial[better], value[better]
             step[at] = np.where(better, 1.0, 0.5 * step[at])
             at = at[moved > tol]
-        found: Array = y
-        return found
+        return np.asarray(y)
 
 
 _NAMES: dict[str, type[Decoder]] = {

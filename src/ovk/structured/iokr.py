@@ -21,11 +21,18 @@ from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, ScalarKernel
 from ovk.online import PKAWV
 from ovk.operators import Identity
-from ovk.structured.choices import check_alphas, coordinates_for, dense, landmarks_among, operator_on, split_kernel
+from ovk.structured.choices import (
+    check_alphas,
+    coordinates_for,
+    dense,
+    landmarks_among,
+    learned_kernel,
+    operator_on,
+    split_kernel,
+)
 from ovk.structured.coordinates import Coordinates
 from ovk.structured.decoders import as_decoder
 from ovk.structured.feature_ridge import FeatureSpaceRidge, SolvedRidge
-from ovk.structured.learned_kernel import learned_kernel
 from ovk.structured.outputs import (
     as_outputs,
     check_lengths,
@@ -176,7 +183,7 @@ class IOKR(FeatureRegressor):
         graph : (n + u, n + u) array, sparse matrix or networkx graph, optional
             Weights between inputs, labelled ones first, or their Laplacian; near neighbours by default.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X):
             self._fit(X, y, unlabelled, graph)
         return self
 

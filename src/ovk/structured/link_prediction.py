@@ -122,7 +122,7 @@ class LinkPredictor(Parameters):
             Weights between the inputs of all nodes, in the order of X, for the penalty of `alpha_graph`; similarities
             of near neighbours by default.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X):
             self._fit(X, graph, known, input_graph)
         return self
 
@@ -165,15 +165,14 @@ class LinkPredictor(Parameters):
     def threshold_(self) -> float:
         """The score above which a pair is called a link; found when it is first asked for."""
         check_is_fitted(self)
-        memo = self.__dict__.setdefault("_memo", {})
-        key = f"threshold, cosine={self.cosine}"
-        if key not in memo:
-            rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, THRESHOLD_NODES).astype(np.intp))
-            embedded = self._scaled(self._left_out(self.X_known_)[rows])
-            pairs = np.triu_indices(len(rows), 1)
-            there = self.adjacency_[rows][:, rows].toarray()[pairs] != 0
-            memo[key] = best_threshold(there, (embedded @ embedded.T)[pairs])
-        return float(memo[key])
+        return self._remembered(("threshold", self.cosine), self._threshold)
+
+    def _threshold(self) -> float:
+        rows = np.unique(np.linspace(0, self.adjacency_.shape[0] - 1, THRESHOLD_NODES).astype(np.intp))
+        embedded = self._scaled(self._left_out(self.X_known_)[rows])
+        pairs = np.triu_indices(len(rows), 1)
+        there = self.adjacency_[rows][:, rows].toarray()[pairs] != 0
+        return best_threshold(there, (embedded @ embedded.T)[pairs])
 
     def _left_out(self, X: Any) -> Array:
         """h of each known node, learned without it (and without the graph penalty, which moves it little).

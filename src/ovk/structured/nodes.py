@@ -15,7 +15,7 @@ from scipy.sparse.linalg import expm_multiply, splu
 from ovk._params import cached, check_int, positive
 from ovk._types import Array, Indices
 from ovk.graphs import as_adjacency, laplacian
-from ovk.kernels.precomputed import as_rows
+from ovk.kernels.precomputed import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 
 #: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.
@@ -93,13 +93,8 @@ class NodeKernel(ObjectKernel):
             if unknown:
                 raise ValueError(f"{unknown[0]!r} is not a node of the graph")
             return np.array([names[x] for x in X], dtype=np.intp)
-        numbers = as_rows(X)
-        if numbers.shape[1] != 1:
-            raise ValueError(f"an output must be the number of a node, got {numbers.shape[1]} numbers")
-        column = numbers.ravel()
-        if not ((column >= 0) & (column < n) & (column == np.floor(column))).all():
-            raise ValueError(f"outputs must be whole numbers from 0 to {n - 1}, the nodes of the graph")
-        return column.astype(np.intp)
+        wrong = "an output must be the number of a node: one column of them"
+        return numbers_of_objects(X, n, wrong, "the nodes of the graph")
 
     def __call__(self, X: Any, Z: Any | None = None) -> Array:
         rows = self._indices(X)

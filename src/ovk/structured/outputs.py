@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ovk._types import Array, Indices, Outputs
+from ovk.batch.ridge.same_inputs import row_keys
 from ovk.kernels import Precomputed, ScalarKernel
 from ovk.targets import refuse_masked
 
@@ -98,15 +99,8 @@ def concatenate_outputs(parts: list[Any]) -> Any:
 
 def hashable_keys(outputs: Outputs) -> list[Hashable]:
     """A hashable key for each output; equal outputs have equal keys."""
-    if sparse.issparse(outputs):
-        rows = sparse.csr_array(outputs)
-        rows.sum_duplicates()
-        bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        return [(rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in bounds]
-    if isinstance(outputs, np.ndarray):
-        # + 0.0 makes -0.0 the zero that it is.
-        return [row.tobytes() for row in np.ascontiguousarray(outputs) + 0.0]
-    return [_key(one) for one in outputs]
+    rows = sparse.issparse(outputs) or isinstance(outputs, np.ndarray)
+    return row_keys(outputs) if rows else [_key(one) for one in outputs]
 
 
 def _key(one: Any) -> Hashable:

@@ -10,7 +10,7 @@ from ovk._singular import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
 from ovk.batch.operator_learning.fill import fill_gaps
 from ovk.batch.operator_learning.search import KernelCandidate, left_out, stretch
-from ovk.batch.operator_learning.single import SingleFactor
+from ovk.batch.ridge.single_precision import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents, ProductGrid
 from ovk.kernels import Gaussian, Linear, Matern
 
@@ -234,13 +234,15 @@ def test_a_factor_in_single_precision_is_put_right():
         single.dual_coef_, exact.dual_coef_, rtol=1e-5, atol=1e-6 * np.abs(exact.dual_coef_).max()
     )
     np.testing.assert_allclose(single.predict(X), exact.predict(X), atol=1e-7)
-    factor = SingleFactor(Gaussian(1.5), single.Z_fit_, 1e-4)
-    assert factor.beta == 1e-4
+    factor = SinglePrecisionSystem(Gaussian(1.5), single.Z_fit_, np.ones(60), 1.0, 1e-4)
+    assert factor.jitter == 0.0
     R = RNG.standard_normal((60, 3))
-    alone = factor(1e-4)(R)
+    alone = factor.precondition(R)
     assert 1e-8 < np.linalg.norm((Gaussian(1.5)(single.Z_fit_) + 1e-4 * np.eye(60)) @ alone - R) < 1e-2
     # Points that coincide need more than rounding leaves of a tiny ridge.
-    assert SingleFactor(Gaussian(9.0), np.repeat(single.Z_fit_, 3, axis=0), 1e-12).beta > 1e-12
+    assert (
+        SinglePrecisionSystem(Gaussian(9.0), np.repeat(single.Z_fit_, 3, axis=0), np.ones(180), 1.0, 1e-12).jitter > 0
+    )
 
 
 def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either():
@@ -248,5 +250,5 @@ def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either(
         diag = staticmethod(lambda Z: np.ones(len(Z)))
         __call__ = staticmethod(lambda Z, W: -Gaussian(1.5)(Z, W))
 
-    with pytest.raises(SingularSystem, match="use dtype='float64'"):
-        SingleFactor(Negative(), X, 1e-4)
+    with pytest.raises(SingularSystem, match="or give dtype='float64'"):
+        SinglePrecisionSystem(Negative(), X, np.ones(len(X)), 1.0, 1e-4)

@@ -12,17 +12,20 @@ from ovk.online import BOA, MLPoly
 RULES = [MLPoly(), MLPoly(discount=0.97), BOA()]
 
 
-def slow_ml_poly(F, y, g):
+def slow_ml_poly(F, y, g, weights=None):
     """The definition, with one output and plain loops."""
     k = F.shape[1]
     R, V, b, Z = [0.0] * k, [0.0] * k, 0.0, []
-    for f, label in zip(F, y, strict=True):
+    weights = np.ones(len(y)) if weights is None else weights
+    for f, label, v in zip(F, y, weights, strict=True):
         positive = [max(R[j], 0.0) / (b * b + V[j]) if R[j] > 0 else 0.0 for j in range(k)]
         total = sum(positive)
         w = [p / total for p in positive] if total > 0 else [1.0 / k] * k
         z = sum(a * c for a, c in zip(w, f, strict=True))
         Z.append(z)
-        r = [2 * (z - label) * (z - c) for c in f]
+        if v == 0.0:
+            continue
+        r = [2 * v * (z - label) * (z - c) for c in f]
         top = max(abs(a) for a in r)
         shrink = b / top if top > b else 1.0
         R = [g * R[j] + shrink * r[j] for j in range(k)]
@@ -62,9 +65,11 @@ def stream(seed, n=120, k=4, d=2):
 @pytest.mark.parametrize("g", [1.0, 0.98])
 def test_ml_poly_is_its_definition(g):
     F, Y = stream(0)
-    Z = MLPoly(discount=g).predict_then_learn(F, Y)
-    for j in range(Y.shape[1]):
-        np.testing.assert_allclose(Z[:, j], slow_ml_poly(F[..., j], Y[:, j], g), rtol=0, atol=1e-12)
+    v = np.random.default_rng(2).choice([0.0, 0.2, 1.0, 5.0], len(Y))
+    for weights in (None, v):
+        Z = MLPoly(discount=g).predict_then_learn(F, Y, weights)
+        for j in range(Y.shape[1]):
+            np.testing.assert_allclose(Z[:, j], slow_ml_poly(F[..., j], Y[:, j], g, weights), rtol=0, atol=1e-12)
 
 
 def test_boa_is_its_definition():
@@ -265,6 +270,8 @@ def test_shapes_are_checked():
         rule.predict_then_learn(np.zeros((1, 2)), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="Y must have shape"):
         rule.predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="sample_weight must hold 1 numbers >= 0"):
+        rule.predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 1)), [-1.0])
     rule.predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="2 experts and 1 outputs as before"):
         rule.predict(np.zeros((1, 3, 1)))

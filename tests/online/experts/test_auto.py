@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import ovk
 from ovk import AutoStream, AutoStreamClassifier
+from ovk.online.experts.stages import score
 
 
 def regression(n=700, seed=0):
@@ -153,3 +154,95 @@ def test_a_wild_label_among_the_first_rows(row, label):
     wild[row] = label
     Z = AutoStream().predict_then_learn(X, wild)
     assert np.mean((Z - Y[:, 0])[200:] ** 2) < 0.2 * np.var(Y[:, 0])
+
+
+def weights(n, seed=4):
+    """A third are 0, the others from a tenth to ten."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(n) < 1 / 3, 0.0, np.exp(rng.uniform(-2.3, 2.3, n)))
+
+
+def test_rows_of_weight_0_leave_no_trace():
+    X, Y = regression(320)
+    Y[::13, 0] = np.nan
+    w = weights(len(X))
+    model, without = AutoStream(), AutoStream()
+    Z = model.predict_then_learn(X, Y, w)
+    counts = w > 0
+    np.testing.assert_allclose(without.predict_then_learn(X[counts], Y[counts], w[counts]), Z[counts], rtol=1e-8)
+    np.testing.assert_allclose(model.predict(X), without.predict(X), rtol=1e-8)
+    assert model.mixture_.count == counts.sum()
+    np.testing.assert_array_equal(model.mixture_.recent.collect()[3], w[counts])
+    # Each of them is what `predict` says in its place.
+    again = AutoStream()
+    for i in range(120):
+        if w[i] == 0 and i > 0:
+            np.testing.assert_allclose(again.predict(X[i : i + 1])[0], Z[i], rtol=1e-8)
+        again.partial_fit(X[i : i + 1], Y[i : i + 1], w[i : i + 1])
+    np.testing.assert_array_equal(again.mixture_.last, Y[:120][counts[:120]][-1])
+
+
+@pytest.mark.parametrize("model", [AutoStream(), AutoStreamClassifier()], ids=repr)
+def test_weighted_rows_equal_chunks_and_ones_change_nothing(model):
+    X, Y = regression(260)
+    y = Y[:, 0] if isinstance(model, AutoStream) else np.digitize(X[:, 0], [-0.5, 0.5])
+    w = weights(len(X))
+    w[0] = 1.0
+    whole = clone(model).predict_then_learn(X, y, sample_weight=w)
+    learner, parts = clone(model), []
+    for start in range(0, len(X), 7):
+        rows = slice(start, start + 7)
+        parts.append(learner.predict_then_learn(X[rows], y[rows], sample_weight=w[rows]))
+    if isinstance(model, AutoStream):
+        np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-8)
+        ones = clone(model).predict_then_learn(X, y, sample_weight=np.ones(len(X)))
+        np.testing.assert_allclose(ones, clone(model).predict_then_learn(X, y), rtol=1e-8)
+    else:
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_weights_say_which_rows_count():
+    """Two functions of the same inputs, row by row in turn: the learner follows the one whose rows weigh more."""
+    X, _ = regression(900)
+    which = np.arange(len(X)) % 2
+    y = np.where(which, X[:, 0], -X[:, 0])
+    for heavy in (0, 1):
+        w = np.where(which == heavy, 20.0, 1.0)
+        Z = AutoStream(lag=False).predict_then_learn(X, y, w)[450:]
+        target = X[450:, 0] if heavy else -X[450:, 0]
+        assert np.corrcoef(Z, target)[0, 1] > 0.9
+        guesses = AutoStreamClassifier(lag=False).predict_then_learn(X, y > 0, sample_weight=w)[450:]
+        assert np.mean(guesses == (target > 0)) > 0.85
+
+
+def test_a_class_appears_with_its_first_row_that_counts():
+    X, _ = regression(60)
+    y = np.where(X[:, 0] > 0, "a", "b").astype(object)
+    y[30], w = "c", np.ones(60)
+    w[30] = 0.0
+    assert sorted(AutoStreamClassifier().partial_fit(X, y, sample_weight=w).classes_) == ["a", "b"]
+    with pytest.raises(ValueError, match="y holds no label in the first call"):
+        AutoStreamClassifier().partial_fit(X, y, sample_weight=0.0 * w)
+
+
+def test_candidates_are_compared_by_weighted_progressive_errors():
+    """The score of weighted rows, one system for each row."""
+    rng = np.random.default_rng(0)
+    U, Y, w = rng.standard_normal((40, 2)), rng.standard_normal((40, 2)), np.exp(rng.uniform(-3.0, 3.0, 40))
+    K, alpha = 1.0 + U @ U.T, 0.3
+    expected = [
+        np.minimum((Y[i] - K[i, :i] @ np.linalg.solve(K[:i, :i] + alpha * np.diag(1 / w[:i]), Y[:i])) ** 2, 25.0)
+        for i in range(20, 40)
+    ]
+    found = score(K, Y, alpha, w, classes=False)
+    np.testing.assert_allclose(found, np.average(np.mean(expected, axis=1), weights=w[20:]), rtol=1e-9)
+
+
+def test_intervals_are_to_be_had_elsewhere():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = AutoStream().partial_fit(X, X[:, 0])
+    assert not hasattr(model, "predict_interval")
+    with pytest.raises(AttributeError, match=r"use WithIntervals\(AutoStream\(\), 0.9\)"):
+        model.predict_interval(X)
+    with pytest.raises(ValueError, match=r"return_std must be False.*use WithIntervals\(AutoStream\(\), 0.9\)"):
+        model.predict(X, return_std=True)

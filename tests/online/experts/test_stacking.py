@@ -17,24 +17,30 @@ def labelled(n=1500, seed=0):
     return X, (rng.uniform(size=p.shape) < p).astype(float), p
 
 
-def slow_logistic(X, y, alpha, g):
+def slow_logistic(X, y, alpha, g, weights):
     """The definition: the inverse of the sum is formed for each row."""
     A, w, Z = alpha * np.eye(X.shape[1]), np.zeros(X.shape[1]), []
-    for x, label in zip(X, y, strict=True):
+    for x, label, v in zip(X, y, weights, strict=True):
         p = 1.0 / (1.0 + np.exp(-(x @ w)))
         Z.append(p)
-        A = A + p * (1.0 - p) * np.outer(x, x)
-        w = w + np.linalg.solve(A, x) * (label - p)
+        A = A + v * p * (1.0 - p) * np.outer(x, x)
+        w = w + np.linalg.solve(A, x) * v * (label - p)
         A = g * A
     return np.array(Z)
 
 
+def weighted(n):
+    return np.exp(np.random.default_rng(1).uniform(-2.0, 1.0, n))
+
+
+@pytest.mark.parametrize("v", [None, weighted(300)], ids=["alike", "weighted"])
 @pytest.mark.parametrize("g", [1.0, 0.99])
-def test_logistic_is_its_definition(g):
+def test_logistic_is_its_definition(g, v):
     X, Y, _ = labelled(300)
-    Z = OnlineLogistic(np.zeros((3, 2)), 0.1, discount=g).predict_and_update(X, Y)
+    Z = OnlineLogistic(np.zeros((3, 2)), 0.1, discount=g).predict_and_update(X, Y, v)
     for j in range(2):
-        np.testing.assert_allclose(Z[:, j], slow_logistic(X, Y[:, j], 0.1, g), rtol=1e-8)
+        expected = slow_logistic(X, Y[:, j], 0.1, g, np.ones(300) if v is None else v)
+        np.testing.assert_allclose(Z[:, j], expected, rtol=1e-8)
 
 
 def test_logistic_finds_the_probabilities():
@@ -45,9 +51,10 @@ def test_logistic_finds_the_probabilities():
 
 def test_replay_is_the_penalised_maximum_likelihood():
     X, Y, _ = labelled(400)
+    v = weighted(400)
     model = OnlineLogistic(np.zeros((3, 2)), 0.5)
-    model.replay(X, Y)
-    gradient = X.T @ (Y - sigmoid(X @ model.weights)) - 0.5 * model.weights
+    model.replay(X, Y, v)
+    gradient = X.T @ (v[:, None] * (Y - sigmoid(X @ model.weights))) - 0.5 * model.weights
     np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
 
 

@@ -16,7 +16,6 @@ from ovk.curves.grid import as_grid
 from ovk.intervals import Regions
 from ovk.kernels import Gaussian
 from ovk.operators import CurveOperator, Identity, Integral
-from ovk.operators.curves import evaluation
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.targets import Targets
 
@@ -40,8 +39,10 @@ class CurveOutputs(OVKRegressor, saved=False):
             raise ValueError(f"grid has {len(grid)} points but Y has {d} columns")
         return grid
 
-    def _check(self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False) -> tuple[Any, Targets]:
-        X, targets = super()._check(X, y, sample_weight, task, stream=stream)
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False
+    ) -> tuple[Any, Targets]:
+        X, targets = super()._check_rows(X, y, sample_weight, task, stream=stream)
         self.grid_ = self._grid_for(targets.d)
         if self.grid_ is None:
             return X, targets
@@ -106,6 +107,9 @@ class CurveOutputs(OVKRegressor, saved=False):
             return self._named(found[0] / roots, X), found[1] / np.outer(roots, roots)
         return self._named((found[0] / roots, found[1] / roots) if return_std else found / roots, X)
 
+    def _outputs_alike(self) -> bool:
+        return self.grid_ is not None
+
     def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
         """Bands on the fitted grid, of which regions are in coordinates."""
         if self.grid_ is not None:
@@ -127,7 +131,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         if terms is None:
             values = (gram.matmat(expansion.C) / self.grid_.roots()) @ self.grid_.interpolation(points)
         else:
-            values = sum((G @ expansion.C) @ evaluation(T, self.grid_, points) for G, T in terms)
+            values = sum((G @ expansion.C) @ T.evaluation_on(self.grid_, points) for G, T in terms)
         if self.intercept_ is None:
             return np.asarray(values)
         return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ self.grid_.interpolation(points))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ovk._params import check_int, equal
+import numpy as np
+
+from ovk._params import check_int, equal, positive
 from ovk._types import Array
 from ovk.batch.curves.curve_outputs import CurveOutputs
+from ovk.batch.curves.default_operators import CHOICE_VALUES, INTERCEPT, coarser_curves, default_operators
+from ovk.batch.ridge.left_out import error_surface
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.curves import ProductGrid
+from ovk.kernels import Gaussian, Intercept
 from ovk.operators import Integral, OutputOperator
+from ovk.ovkernels import OperatorKernel, Separable
+from ovk.solvers.eigen import Eigenpairs
+from ovk.targets import Targets
 
 
 class FunctionalRidge(CurveOutputs, OVKRidge):
@@ -73,9 +82,15 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     """`FunctionalRidge` with alpha, the operator or its number of eigenfunctions, and the kernel chosen by leaving out
     one curve at a time, in closed form.
 
+    Without a kernel, the output operator is chosen too, among integral operators for smooth curves of three scales and
+    one for rough curves and jumps, and the intercept is a curve as smooth as the operator makes all others. Curves with
+    gaps and more than 1,200 observed values are averaged over neighbouring grid points for that choice, because
+    leaving out curves with gaps takes time that grows with the third power of the number of values; what is chosen is
+    then fitted to the curves as they are.
+
     Parameters
     ----------
-    kernel : operator-valued kernel or a list of them; default ``Gaussian() * Integral()``
+    kernel : operator-valued kernel or a list of them; by default ``Gaussian()`` times an operator that is chosen
     alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
     grid : `Grid` or its points, optional
     n_eigen : sequence of ints, optional
@@ -83,14 +98,16 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     operators : sequence of output operators, optional
         Operators to choose from, in the place of the kernel's own.
     fit_intercept : bool
-        Learn a constant curve that is not penalised.
+        Learn a constant curve. Where the operator is chosen it is a term ``Intercept(100.0)`` of the kernel, penalised
+        a hundred times less than the rest, and `intercept_` is None; with a kernel of yours it is not penalised.
     tol : as in `OVKRidgeCV`
 
     Attributes
     ----------
     n_eigen_ : chosen number, None without `n_eigen`
     best_rsse_ : integral of the sum of squared left-out errors, the smallest on the surface
-    errors_ : (kernels, operators, alphas) mean squared left-out error; times n d it is the integral
+    errors_ : (kernels, operators, alphas) mean squared left-out error; times n d it is the integral; of the averaged
+        curves where the choice was made by them
     and those of `FunctionalRidge` and `OVKRidgeCV`
 
     Examples
@@ -135,14 +152,48 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     def _finds_kernel(self) -> bool:
         return False
 
+    def _chooses_operator(self) -> bool:
+        return self.kernel is None and self.operators is None and self.n_eigen is None
+
+    @property
+    def _free_intercept(self) -> bool:
+        # A single number is no curve, and has no operator to choose.
+        return self.fit_intercept and (self.grid_ is None or not self._chooses_operator())
+
+    def _default_kernel(self) -> OperatorKernel:
+        curves = self._chooses_operator() and getattr(self, "grid_", None) is not None
+        if not (curves and self.fit_intercept):
+            return super()._default_kernel()
+        return Separable(Gaussian() + Intercept(INTERCEPT), Integral())
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
         super()._fit(X, y, sample_weight, task, groups)
         separable = self.kernel_.as_separable()
         chosen = None if separable is None else separable.operator
         self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
-        self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.n_outputs_
+        self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.output_errors_.shape[-1]
+
+    def _best(
+        self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
+    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
+        grid, wide = self.grid_, targets.task is None and not targets.complete
+        few = np.count_nonzero(~np.isnan(targets.Y)) <= CHOICE_VALUES
+        if not self._chooses_operator() or grid is None or isinstance(grid, ProductGrid) or not wide or few:
+            return super()._best(kernels, alphas, X, targets, scored)
+        coarse, averages, rows = coarser_curves(grid, targets)
+        separable = kernels[0].as_separable()
+        assert separable is not None
+        scalar, whole = separable.kernel.resolve(X), default_operators(grid)
+        operators = [operator.replace(grid=coarse) for operator in whole]
+        how: dict[str, Any] = {"intercept": False, "entry": False, "tol": positive(self.tol, "tol", zero=True)}
+        kernel, same = Separable(scalar, operators[0]), self._same_inputs(X[rows], averages)
+        surface, _ = error_surface(kernel, [*operators], alphas, X[rows], averages, same, **how)
+        _, o, a = self._keep_surface(alphas, surface[None], list(range(averages.d)))
+        return Separable(scalar, whole[o]), float(alphas[a]), None
 
     def _operators(self, d: int) -> list[OutputOperator | None]:
+        if self._chooses_operator() and self.grid_ is not None:
+            return list(default_operators(self.grid_))
         if self.n_eigen is None:
             return super()._operators(d)
         if self.operators is not None:

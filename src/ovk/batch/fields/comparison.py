@@ -200,9 +200,9 @@ def field_search(
     separable = kernel.as_separable()
     if separable is not None:
         start: OperatorKernel = Separable(power * separable.kernel, separable.operator)
-        return Search(suits, start, 0.1 * power if alpha is None else alpha, shared=True, fixed=alpha is not None)
-    weights = np.array([weight for weight, _ in kernel.summands()])
-    # A term without weight could not come back: what is searched for are logarithms.
-    shares = np.maximum(weights, 1e-3 * weights.max())
-    start = WeightedSum([term for _, term in kernel.summands()], (power * shares / shares.sum()).tolist())
+    else:
+        weights = np.array([weight for weight, _ in kernel.summands()])
+        # A term without weight could not come back: what is searched for are logarithms.
+        shares = np.maximum(weights, 1e-3 * weights.max())
+        start = WeightedSum([term for _, term in kernel.summands()], (power * shares / shares.sum()).tolist())
     return Search(suits, start, 0.1 * power if alpha is None else alpha, shared=True, fixed=alpha is not None)

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from ovk._params import check_int, positive
 from ovk._types import Array, Indices
-from ovk.batch.fields.calculus import FieldCalculus
 from ovk.batch.fields.comparison import KINDS, choose_kernel, field_kernels
 from ovk.batch.fields.outliers import OutlierEstimate, estimate_outliers, smoother
 from ovk.batch.ridge.landmark_points import as_generator, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
+from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
-from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
-from ovk.targets import Targets, check_targets, drop_unobserved_rows
+from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, WeightedSum, as_operator_kernel
+from ovk.targets import Targets, check_groups, drop_unobserved_rows
 
 CRITERIA = ("evidence", "loo", None)
 
 
-class VectorField(FieldCalculus, OVKRidge):
+class FieldParts(NamedTuple):
+    """Values of the parts of a field, each (n, d): they add up to the prediction.
+
+    `curl_free` is a gradient, `div_free` has no sources, `rest` is what kernels of neither kind and the constant gave.
+    """
+
+    curl_free: Array
+    div_free: Array
+    rest: Array
+
+
+class VectorField(OVKRidge):
     """A vector field from observations at scattered points, with its curl-free and divergence-free parts.
 
     Ridge regression (Gaussian process regression) with kernels of gradient fields and of fields without sources. Their
@@ -134,7 +146,7 @@ class VectorField(FieldCalculus, OVKRidge):
         groups : (n,), optional
             With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             self._fit_field(X, y, sample_weight, task, groups)
         return self
 
@@ -162,14 +174,10 @@ class VectorField(FieldCalculus, OVKRidge):
         alpha = None if self.alpha is None else positive(self.alpha, "alpha")
         if alpha is None and self.criterion is None and not self.robust:
             raise ValueError("alpha must be given when nothing is chosen (criterion=None): the variance of the noise")
-        full = self._check_inputs(X, reset=True)
-        all_targets = check_targets(y, full.shape[0], sample_weight, task, full, self._output_dim())
-        self._learn_names(y, all_targets.d)
-        n = full.shape[0]
-        labels = _groups(groups, n)
-        keep = all_targets.informative_rows()
+        full, all_targets = self._check_rows(X, y, sample_weight, task)
+        n, keep = full.shape[0], all_targets.informative_rows()
+        labels = None if groups is None else check_groups(groups, n)[keep]
         full, all_targets = full[keep], all_targets.rows(keep)
-        labels = None if labels is None else labels[keep]
         rng = as_generator(self.random_state)
         named = self._kernels_of(full.shape[1], all_targets.d)
         kernels = {name: one.resolve(full, all_targets.d) for name, one in named.items()}
@@ -257,11 +265,52 @@ class VectorField(FieldCalculus, OVKRidge):
             return kernel, 1e-8 * max(float((V**2).mean()), 1e-8), found.probability
         return kernel, found.variance, found.probability
 
+    def part(self, name: str) -> Expansion | None:
+        """One part of the field as a function: "curl-free", "div-free" or "rest"; None where there is none."""
+        check_is_fitted(self)
+        kinds: dict[str, list[tuple[float, OperatorKernel]]] = {"curl-free": [], "div-free": [], "rest": []}
+        if name not in kinds:
+            raise ValueError(f"a part is one of {', '.join(map(repr, kinds))}, got {name!r}")
+        for weight, term in self.kernel_.summands():
+            kind = "curl-free" if isinstance(term, CurlFree) else "div-free" if isinstance(term, DivFree) else "rest"
+            kinds[kind].append((weight, term))
+        whole_field = self.expansion_
+        offset = whole_field.offset if name == "rest" else None
+        chosen = kinds[name]
+        if not chosen:
+            if offset is None:
+                return None
+            chosen = [(0.0, self.kernel_.summands()[0][1])]
+        kernel = WeightedSum([term for _, term in chosen], [weight for weight, _ in chosen])
+        return Expansion(kernel, whole_field.support, whole_field.C, offset)
 
-def _groups(groups: Any, n: int) -> Indices | None:
-    if groups is None:
-        return None
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must have one entry for each of the {n} rows, got shape {labels.shape}")
-    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
+    def decompose(self, X: Any) -> FieldParts:
+        """The parts of the field at each row of X; they add up to `predict(X)`."""
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        parts = [self.part(name) for name in ("curl-free", "div-free", "rest")]
+        zero = np.zeros((X.shape[0], self.n_outputs_))
+        return FieldParts(*[zero.copy() if part is None else part(X) for part in parts])
+
+    def divergence(self, X: Any) -> Array:
+        """Divergence of the field at each row of X, in closed form, (n,)."""
+        J = self._square_jacobian(X, "divergence")
+        return np.asarray(np.einsum("nii->n", J))
+
+    def curl(self, X: Any) -> Array:
+        """Curl of the field at each row of X, in closed form: (n,) in the plane, (n, 3) in space."""
+        J = self._square_jacobian(X, "curl")
+        if J.shape[1] == 2:
+            return np.asarray(J[:, 1, 0] - J[:, 0, 1])
+        if J.shape[1] != 3:
+            raise ValueError(f"curl is for fields in 2 or 3 dimensions, this one has {J.shape[1]}")
+        return np.stack([J[:, 2, 1] - J[:, 1, 2], J[:, 0, 2] - J[:, 2, 0], J[:, 1, 0] - J[:, 0, 1]], axis=1)
+
+    def _square_jacobian(self, X: Any, what: str) -> Array:
+        check_is_fitted(self)
+        if self.n_outputs_ != self.n_features_in_:
+            raise ValueError(
+                f"{what} needs a field with as many components as coordinates, this one has {self.n_outputs_} and "
+                f"{self.n_features_in_}"
+            )
+        return self.jacobian(X)

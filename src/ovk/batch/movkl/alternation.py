@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk._progress import ProgressBar
 from ovk._types import Array
-from ovk.batch.movkl.kernel_terms import EXACT, BlockTerms, KernelTerms
-from ovk.ovkernels import OperatorKernel, Separable
+from ovk.batch.movkl.kernel_terms import EXACT, BlockTerms, KernelTerms, solver_within
+from ovk.grams import Observed
+from ovk.ovkernels import OperatorKernel
 from ovk.solvers import Solution, SolverInfo
+from ovk.solvers.intercept import solve_with_intercept
 from ovk.targets import Targets
 
 
@@ -37,11 +39,6 @@ def combination_weights(norms: Array, r: float) -> Array:
     return np.asarray(shares / (shares**r).sum() ** (1.0 / r))
 
 
-def even_weights(M: int, r: float) -> Array:
-    """M equal weights with sum_k d_k^r = 1: M^(-1/r), which is 1 for r = inf."""
-    return np.full(M, 1.0 if r == np.inf else float(M) ** (-1.0 / r))
-
-
 class System:
     """Kernels, inputs and outputs, ready to be solved with any weights and alpha.
 
@@ -60,7 +57,7 @@ class System:
         self.kernels, self.X, self.targets, self.solver, self.intercept = list(kernels), X, targets, solver, intercept
         self.rows = None if targets.weight is None else np.sqrt(targets.weight)
         self.u = np.ones(len(targets.Y)) if self.rows is None else self.rows
-        separable = [kernel for kernel in self.kernels if isinstance(kernel, Separable)]
+        separable = [part for part in (kernel.as_separable() for kernel in self.kernels) if part is not None]
         plain = len(separable) == len(self.kernels)
         self.alone = KernelTerms(separable, X, self.rows) if plain else BlockTerms(self.kernels, X, self.rows)
         self.complete = plain and targets.complete
@@ -81,8 +78,9 @@ class System:
         """Coefficients, and the intercept where the outputs have holes (else see `expansion`)."""
         if self.complete:
             return self.terms.solve(weights, self.right, alpha, self.solver, start, tol=tol), None
-        at = self.observed.points, self.observed.outputs
-        return self.terms.solve_pairs(weights, at, self.right, alpha, self.solver, self.columns(), tol=tol)
+        gram = Observed(self.terms.gram(weights), self.observed.points, self.observed.outputs)
+        solver = solver_within(tol, self.solver, gram)
+        return solve_with_intercept(solver, solver.factor(gram), self.right, alpha, self.columns())
 
     def spread(self, C: Array) -> Array:
         """Coefficients of all outputs, (n, d)."""
@@ -107,21 +105,24 @@ class System:
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """Where the alternation ended.
+    """The best function with some weights.
 
     Attributes
     ----------
-    weights, norms : (M,)
+    weights : (M,)
+    energies, norms : (M,) e_k = <c, K_k c> and d_k sqrt(e_k)
     C, b : coefficients of the scaled system, intercept of outputs with holes
-    log : (iterations, 3) objective, relative change, iterations of the solver
+    log : (iterations, 3) objective, relative change, iterations of the solver; None on the way
     """
 
     weights: Array
+    energies: Array
     norms: Array
     C: Array
     b: Array | None
-    log: Array
+    objective: float
     info: SolverInfo
+    log: Any = None
 
 
 #: Relative residual of the systems on the way, at most, and as a part of `tol`: the objective feels its square, but
@@ -147,7 +148,7 @@ def alternate(
     """
     precise = min(ON_THE_WAY, max(WITHIN_TOL * tol, ROUNDING))
     if start is None:
-        at = _solved(system, even_weights(len(system.kernels), r), alpha, None, precise)
+        at = _solved(system, combination_weights(np.ones(len(system.kernels)), r), alpha, None, precise)
     else:
         at = _solved(system, start.weights, alpha, start.C, precise)
     log: list[tuple[float, float, float]] = []
@@ -177,29 +178,16 @@ def alternate(
             ConvergenceWarning,
             stacklevel=4,
         )
-    at = _solved(system, at.weights, alpha, at.C, min(EXACT, precise))
-    return LearnedWeights(at.weights, at.norms, at.C, at.b, np.array(log), at.info)
+    return replace(_solved(system, at.weights, alpha, at.C, min(EXACT, precise)), log=np.array(log))
 
 
-class SolvedWeights(NamedTuple):
-    """The best function with some weights."""
-
-    weights: Array
-    energies: Array  # (M,) <c, K_k c>
-    norms: Array  # (M,) d_k sqrt(e_k)
-    C: Array
-    b: Array | None
-    objective: float
-    info: SolverInfo
-
-
-def _solved(system: System, d: Array, alpha: float, start: Array | None, tol: float) -> SolvedWeights:
+def _solved(system: System, d: Array, alpha: float, start: Array | None, tol: float) -> LearnedWeights:
     (C, info), b = system.solve(d, alpha, start, tol)
     energies = system.terms.energies(system.spread(C))
-    return SolvedWeights(d, energies, d * np.sqrt(energies), C, b, system.objective(d, C, b, energies, alpha), info)
+    return LearnedWeights(d, energies, d * np.sqrt(energies), C, b, system.objective(d, C, b, energies, alpha), info)
 
 
-def _stepped(at: SolvedWeights, r: float, step: float) -> Array:
+def _stepped(at: LearnedWeights, r: float, step: float) -> Array:
     plain = combination_weights(at.norms, r)
     d = plain
     if step > 1.0:
@@ -211,7 +199,7 @@ def _stepped(at: SolvedWeights, r: float, step: float) -> Array:
     return np.asarray(d / (d**r).sum() ** (1.0 / r))
 
 
-def _revived(system: System, at: SolvedWeights, alpha: float, tol: float) -> SolvedWeights | None:
+def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> LearnedWeights | None:
     """With some weight for the dead kernel that deserves it most; None when none does."""
     dead = at.weights == 0
     if not dead.any() or at.energies[dead].max() <= (1.0 + 1e-6) * at.energies[~dead].max():

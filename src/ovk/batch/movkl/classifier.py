@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk._types import Array, Labels
 from ovk.batch.movkl.movkl import MovKL, MovKLParameters
 from ovk.calibration import Calibration, two_sided
-from ovk.targets import check_inputs, masked_as_nan, refuse_missing_labels
+from ovk.targets import check_inputs, masked_as_nan, refuse_missing_labels, share_of_right_labels
 
 
 class MovKLClassifier(ClassifierMixin, MovKLParameters):
@@ -65,11 +65,12 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from inputs (n, p) and labels (n, d) or (n,), nan where a label was not observed, or n sets of them."""
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None: give a label for each time")
-            self.label_sets_ = _holds_sets(y)
+            listed = isinstance(y, (list, tuple)) and len(y) > 0
+            self.label_sets_ = listed and all(isinstance(one, (set, frozenset)) for one in y)
             self.classes_, coded = _coded_sets(y) if self.label_sets_ else _coded(y)
             params = {name: getattr(self, name) for name in MovKL._get_param_names()}
             params["fit_intercept"] = self.fit_intercept is None or self.fit_intercept
@@ -91,28 +92,23 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
         were left out, in closed form, say how often a score is right: see `ovk.calibration`.
         """
         scores = self.decision_function(X, grid=grid)
-        calibration = self._calibration()
+        calibration = self.model_._remembered("calibration", self._calibration)
         if len(self.classes_) > 2 and not self.label_sets_:
             return calibration.probabilities(scores)
         found = calibration.probabilities(two_sided(scores.reshape(-1))).reshape(*scores.shape, 2)
         return found[..., 1] if self.label_sets_ else found
 
     def _calibration(self) -> Calibration:
-        """Made when it is first asked for."""
-        memo = self.model_.__dict__.setdefault("_memo", {})
-        if "calibration" not in memo:
-            residuals = self.model_.left_out_residuals()
-            coded = np.sign(self.model_._training_outputs())
-            seen = np.isfinite(residuals)
-            weight = np.ones(len(coded)) if self.model_.sample_weight_ is None else self.model_.sample_weight_
-            weights = np.broadcast_to(weight[:, None], coded.shape)[seen]
-            scores, numbers = (coded - residuals)[seen], (coded[seen] > 0).astype(np.intp)
-            if len(self.classes_) > 2 and not self.label_sets_:
-                memo["calibration"] = Calibration.from_counts(scores, weights * numbers, weights * (1 - numbers))
-            else:
-                memo["calibration"] = Calibration.fit(two_sided(scores), numbers, weights)
-        found: Calibration = memo["calibration"]
-        return found
+        """From left-out scores."""
+        residuals = self.model_.left_out_residuals()
+        coded = np.sign(self.model_._training_outputs())
+        seen = np.isfinite(residuals)
+        weight = np.ones(len(coded)) if self.model_.sample_weight_ is None else self.model_.sample_weight_
+        weights = np.broadcast_to(weight[:, None], coded.shape)[seen]
+        scores, numbers = (coded - residuals)[seen], (coded[seen] > 0).astype(np.intp)
+        if len(self.classes_) > 2 and not self.label_sets_:
+            return Calibration.from_counts(scores, weights * numbers, weights * (1 - numbers))
+        return Calibration.fit(two_sided(scores), numbers, weights)
 
     def predict(self, X: Any, *, grid: Any = None) -> Any:
         """Labels, (n, d) or (n,), or n sets of them."""
@@ -129,16 +125,7 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
             known = np.array([len(self.classes_) + len(set(truth) - set(self.classes_.tolist())) for truth in y])
             right = np.array([len(one ^ set(truth)) for one, truth in zip(found, y, strict=True)])
             return float(np.average(1.0 - right / known, weights=sample_weight))
-        labels = np.asarray(y)
-        right = (self.predict(X).reshape(labels.shape) == labels).astype(np.float64)
-        if labels.dtype.kind == "f":
-            right[np.isnan(labels)] = np.nan
-        by_row = np.nanmean(right.reshape(len(right), -1), axis=1)
-        return float(np.average(by_row, weights=sample_weight))
-
-
-def _holds_sets(y: Any) -> bool:
-    return isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(one, (set, frozenset)) for one in y)
+        return share_of_right_labels(self.predict(X), y, sample_weight)
 
 
 def _coded_sets(y: Any) -> tuple[Labels, Array]:

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array, Indices
-from ovk.grams import DenseBlocks, Gram, Kronecker, Observed, Rotated
+from ovk.grams import DenseBlocks, Gram, Kronecker, Rotated
 from ovk.grams.kronecker import common_eigenvectors, distinct
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import Cholesky, ConjugateGradient, Solution, Solver, as_solver
 from ovk.solvers.cholesky import CholeskyState
 from ovk.solvers.conjugate_gradient import GradientState
-from ovk.solvers.intercept import solve_with_intercept
 from ovk.solvers.preconditioners import preconditioner
 from ovk.solvers.select import MANY_EIGENVALUES
 
@@ -96,7 +95,7 @@ class KernelTerms:
             if len(self.used(weights)) > 1:
                 return self._guided(weights, Y, alpha, start, tol)
         gram = self.gram(weights)
-        chosen = _solver(solver, gram, tol)
+        chosen = solver_within(tol, solver, gram)
         return chosen.solve(chosen.factor(gram), Y, alpha, start)
 
     def _guided(self, weights: Array, Y: Array, alpha: float, start: Array | None, tol: float) -> Solution:
@@ -130,25 +129,6 @@ class KernelTerms:
         np.add.at(shares, (self.operator_of, self.scalar_of), weights)
         return shares
 
-    def solve_pairs(
-        self,
-        weights: Array,
-        pairs: tuple[Indices, Indices],
-        y: Array,
-        alpha: float,
-        solver: Any,
-        E: Array | None,
-        *,
-        tol: float = EXACT,
-    ) -> tuple[Solution, Array | None]:
-        """Coefficients of observed pairs (point, output), and the intercept when its columns E are given."""
-        gram: Gram = Observed(self.gram(weights), *pairs)
-        chosen = _solver(solver, gram, tol)
-        state = chosen.factor(gram)
-        if E is None:
-            return chosen.solve(state, y, alpha), None
-        return solve_with_intercept(chosen, state, y, alpha, E)
-
 
 class BlockTerms(KernelTerms):
     """Kernels that are not all of the form k T: their grams have no common structure, and are added up as matrices.
@@ -175,7 +155,7 @@ class BlockTerms(KernelTerms):
         return np.array([max(float(np.vdot(C, gram.matmat(C))), 0.0) for gram in self.each])
 
 
-def _solver(solver: Any, gram: Gram, tol: float) -> Solver:
+def solver_within(tol: float, solver: Any, gram: Gram) -> Solver:
     """As `as_solver`, but an iteration that the caller has not set up stops at `tol`, or at its own if that is less."""
     chosen = as_solver(solver, gram)
     own = chosen.get_params().get("tol", 0.0)

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from ovk._params import Parameters, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
-from ovk.batch.curves.left_out_curves import left_out_residuals
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate
+from ovk.batch.movkl.left_out_curves import left_out_residuals
 from ovk.batch.ridge.left_out import check_two_inputs
 from ovk.batch.ridge.same_inputs import same_inputs
 from ovk.batch.tuning.kernel_grid import kernel_grid
@@ -122,7 +122,7 @@ class MovKL(MovKLParameters, CurveOutputs):
         task : (n,) integers, optional
             Long form: row i is one observation, of output task_i (of a curve: of the grid's point task_i).
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             alpha = positive(self.alpha, "alpha")
             X, targets = self._check(X, y, sample_weight, task)
             system = self._system(X, targets)
@@ -264,7 +264,7 @@ class MovKLCV(MovKL):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn; the arguments are those of `MovKL.fit`."""
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             alphas = np.logspace(-4, 1, 9) if self.alphas is None else check_alphas(self.alphas)
             X, targets = self._check(X, y, sample_weight, task)
             n = X.shape[0]

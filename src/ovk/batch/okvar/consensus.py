@@ -63,7 +63,8 @@ def consensus(
     """
     listed = listed_models(models)
     if over == "targets":
-        listed, over = [form for model in listed for form in _forms(model)], "settings"
+        forms = [(model, target) for model in listed for target in TARGETS if model.lag == 1 or target != "integral"]
+        listed, over = [clone(model).set_params(target=target) for model, target in forms], "settings"
     names, parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
     scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs, "finding a consensus"))
     return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), names)
@@ -138,11 +139,6 @@ def _parts(
     rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
     repeats = range(check_int(count, "n_subsamples"))
     return reader.names_, [[_random_stretch(one, share, rng) for one in every] for _ in repeats]
-
-
-def _forms(model: OKVAR) -> list[OKVAR]:
-    """The model with each target that its lag allows."""
-    return [clone(model).set_params(target=target) for target in TARGETS if model.lag == 1 or target != "integral"]
 
 
 def _random_stretch(series: TimeSeries, fraction: float, rng: np.random.Generator) -> TimeSeries:

@@ -3,9 +3,9 @@
     next state:       x(t+1) = b + h(x(t))
     rate of change:   dx/dt  = b - decay x + h(x)
 
-and, with periods, the waves of `seasons.py` at the time of the next state. h, b and decay live on standardised states,
-with time counted in steps; the series and states that the methods of `FittedDynamics` take and return are in the units
-of the data.
+and, with periods, the waves of `regression.py` at the time of the next state. h, b and decay live on standardised
+states, with time counted in steps; the series and states that the methods of `FittedDynamics` take and return are in
+the units of the data.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 
 from ovk._params import check_int, positive
 from ovk._types import Array
-from ovk.batch.okvar.regression import steady, windows
-from ovk.batch.okvar.seasons import waves
+from ovk.batch.okvar.regression import steady, waves, windows
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, relaxed
 from ovk.expansion import Expansion
 

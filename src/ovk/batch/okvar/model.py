@@ -15,8 +15,7 @@ from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OK
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
-from ovk.batch.okvar.regression import SeriesRegression, make_regression
-from ovk.batch.okvar.seasons import checked_periods
+from ovk.batch.okvar.regression import SeriesRegression, checked_periods, make_regression
 from ovk.batch.okvar.series import TimeSeries, Units, read_series
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
@@ -168,7 +167,7 @@ class OKVAR(NamedOutputs, Parameters):
         times : name of a column, (n,) numbers or dates, or a list of such for a list of series, optional
             Without it the points are taken to be equally spaced.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X):
             self._fit(X, series, times, None)
         return self
 

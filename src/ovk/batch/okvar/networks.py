@@ -13,6 +13,7 @@ from ovk._params import Registered, check_int, in_interval, positive
 from ovk._progress import ProgressBar
 from ovk._types import Aggregate, Array, Mask
 from ovk.batch.okvar.regression import SeriesRegression
+from ovk.targets import members_of_groups
 
 _AGGREGATES: dict[str, Callable[[Array], Array]] = {
     "mean": lambda J: np.abs(np.mean(J, axis=0)),
@@ -186,7 +187,7 @@ def targets_without_action(regression: SeriesRegression, rng: np.random.Generato
     Y, d = regression.Y, regression.Y.shape[1]
     own = regression.left(regression.Z[:, :d]) if regression.decaying is None else regression.decaying
     result = np.full_like(Y, np.nan)
-    members = [np.flatnonzero(regression.groups == group) for group in np.unique(regression.groups)]
+    members = members_of_groups(regression.groups)
     for q in range(d):
         seen = ~np.isnan(Y[:, q])
         columns = np.column_stack([regression.E, own[:, q]])

@@ -4,6 +4,9 @@
     increment: (x(t+s) - x(t)) / s     = b - decay x(t) + h(x(t))
     integral:   x(t)                   = a + integral from 0 to t of (b - decay x + h(x))
 
+With periods the constant b follows the clock, b + S' w at the time of what comes next, where w holds a cosine and a
+sine of each period; a forecast knows w as far ahead as it needs.
+
 All three are Y = W F + E theta - decay O, F the values of h at some inputs Z: W is the identity for the first two, and
 holds the weights of the trapezoidal rule for the third. E has the columns of what is not penalised (waves of given
 periods; a constant; one start a of each series), O the values that decay, one column for each variable and only for
@@ -21,7 +24,6 @@ from scipy import sparse
 
 from ovk._params import check_int, positive
 from ovk._types import Array, Indices, Mask
-from ovk.batch.okvar.seasons import checked_periods, waves
 from ovk.batch.okvar.series import SAME_STEP, TimeSeries, Units, low_passed, smoothed
 
 TARGETS = ("next", "increment", "integral")
@@ -96,7 +98,7 @@ def make_regression(
         if target == "next":
             _check_steps(series, units.step)
         rates = target == "increment"
-        found = transitions(observed, seen, lag, 1.0, rates=rates, constant=constant, decay=decay, periods=cycles)
+        found = transitions(observed, seen, lag, rates=rates, constant=constant, decay=decay, periods=cycles)
     if len(found.Y) == 0:
         lengths = [len(one) for one in series]
         points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
@@ -116,6 +118,32 @@ def _check_steps(series: Sequence[TimeSeries], step: float) -> None:
             f"only {same.sum()} of the {len(same)} steps in time are the usual one, {step:g}, and "
             "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
         )
+
+
+def checked_periods(periods: Any, step: float, target: str) -> Array:
+    """The periods in steps, (P,); an error for those that the series cannot show."""
+    if periods is None:
+        return np.empty(0)
+    found = np.atleast_1d(np.asarray(periods, dtype=np.float64))
+    if found.ndim != 1 or not (np.isfinite(found).all() and (found >= 2 * step).all()):
+        raise ValueError(
+            f"periods must be numbers of at least two steps, {2 * step:g}, in the units of the times (seconds for "
+            f"dates), got {periods!r}"
+        )
+    if target == "integral" and len(found):
+        raise ValueError("target='integral' takes no periods: use target='next' or 'increment'")
+    return found / step
+
+
+def waves(times: Array, periods: Array) -> Array:
+    """w, (n, 2 P): a cosine and a sine of each period at times (n,), both in the same units.
+
+    >>> waves(np.array([0.0, 6.0]), np.array([24.0])).round(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    phase = 2 * np.pi * times[:, None] / periods
+    return np.column_stack([np.cos(phase), np.sin(phase)])
 
 
 def windows(values: Array, lag: int) -> Array:
@@ -140,7 +168,6 @@ def transitions(
     observed: Sequence[TimeSeries],
     seen: Sequence[TimeSeries],
     lag: int,
-    step: float,
     *,
     rates: bool,
     constant: bool,
@@ -149,9 +176,9 @@ def transitions(
 ) -> SeriesRegression:
     """Pairs of a window and what comes next, next states or, with `rates`, increments per unit of time.
 
-    `observed` are the series themselves, `seen` what h sees of them (the same, or a low pass). A pair whose window has
-    a hole or, for next states, whose step is not the usual one is left out. `periods` are those of the waves in E,
-    which are taken at the time of what comes next.
+    `observed` are the series themselves, with time counted in usual steps, `seen` what h sees of them (the same, or a
+    low pass). A pair whose window has a hole or, for next states, whose step is not the usual one is left out.
+    `periods` are those of the waves in E, which are taken at the time of what comes next.
     """
     Z, Y, own, groups, clock = [], [], [], [], []
     for number, (series, view) in enumerate(zip(observed, seen, strict=True)):
@@ -162,10 +189,10 @@ def transitions(
             span = np.diff(series.times)[:, None]
             target = (then - now) / span
             if lag > 1:
-                whole[1:] &= steady(series, step, lag - 1)[:-1]
+                whole[1:] &= steady(series, 1.0, lag - 1)[:-1]
         else:
             target = then
-            whole &= steady(series, step, lag)
+            whole &= steady(series, 1.0, lag)
         whole &= ~np.isnan(target).all(axis=1)
         Z.append(inputs[whole])
         Y.append(target[whole])

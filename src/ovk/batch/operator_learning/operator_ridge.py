@@ -23,15 +23,15 @@ from ovk.batch.operator_learning.search import (
     search,
     stretch,
 )
-from ovk.batch.operator_learning.single import single_ridge
 from ovk.batch.operator_learning.tiled import TiledRidge
+from ovk.batch.ridge.single_precision import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents
 from ovk.curves.grid import as_grid
 from ovk.expansion import Expansion
 from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
 from ovk.ovkernels import Separable
-from ovk.targets import check_alphas, check_inputs, check_targets
+from ovk.targets import check_alphas, check_inputs, check_targets, drop_unobserved_rows
 
 #: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
 CALIBRATING, QUANTILES = 200, 401
@@ -158,13 +158,11 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         X : (n, p) input functions, one a row
         y : (n, d) output functions, nan where they were not observed; or (n,) numbers
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
             targets = check_targets(y, len(X), None, None, X)
             self._learn_names(y, targets.d)
-            keep = targets.informative_rows()
-            if not keep.all():
-                X, targets = X[keep], targets.rows(keep)
+            X, targets = drop_unobserved_rows(X, targets)
             self._memo: dict[Any, Any] = {}
             for name, allowed in (("solver", ("cholesky", "cg")), ("dtype", ("float64", "float32"))):
                 if getattr(self, name) not in allowed:
@@ -220,16 +218,16 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         keys = [(repr(k), p, a) for k, p, a in zip(self.kernels_, self.decays_, self.alphas_, strict=True)]
         return [[g for g, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
 
-    def _factored(self, g: int) -> FactoredRidge:
-        return FactoredRidge.of(self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g])
-
     def _ridge(self, g: int) -> FactoredRidge | TiledRidge:
         """What solves the system of a group."""
         kernel, Z, alpha = self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g]
         if self.solver == "cg":
             rank, seed = check_int(self.rank, "rank"), check_int(self.random_state, "random_state", least=0)
             return TiledRidge.of(kernel, Z, alpha, rank, seed)
-        return single_ridge(kernel, Z, alpha) if self.dtype == "float32" else FactoredRidge.of(kernel, Z, alpha)
+        if self.dtype == "float32":
+            factor = SinglePrecisionSystem(kernel, Z, np.ones(len(Z)), 1.0, alpha)
+            return TiledRidge(kernel, Z, alpha, factor.precondition)
+        return FactoredRidge.of(kernel, Z, alpha)
 
     def _stretched(self, Z: Array, g: int) -> Array:
         return Z * stretch(self.scales_, self.decays_[g])
@@ -242,15 +240,13 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return np.asarray(moved)
 
     def _expansion(self, g: int) -> Expansion:
-        memo = self.__dict__.setdefault("_memo", {})
-        if ("expansion", g) not in memo:
-            a, b = self.groups_[g]
-            kernel = Separable(self.kernels_[g], Identity(b - a))
-            support = self._stretched(self.Z_fit_, g)
-            C = np.ascontiguousarray(self.dual_coef_[:, a:b])
-            memo["expansion", g] = Expansion(kernel, support, C, self.intercept_[a:b])
-        found: Expansion = memo["expansion", g]
-        return found
+        a, b = self.groups_[g]
+
+        def made() -> Expansion:
+            kernel, C = Separable(self.kernels_[g], Identity(b - a)), np.ascontiguousarray(self.dual_coef_[:, a:b])
+            return Expansion(kernel, self._stretched(self.Z_fit_, g), C, self.intercept_[a:b])
+
+        return self._remembered(("expansion", g), made)
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -289,12 +285,9 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return self._named(found, X) if grid is None else found
 
     def _posterior(self, g: int) -> FactoredRidge:
-        """The factored system, made when it is first asked for and not saved."""
-        memo = self.__dict__.setdefault("_memo", {})
-        if ("factor", g) not in memo:
-            memo["factor", g] = self._factored(g)
-        found: FactoredRidge = memo["factor", g]
-        return found
+        """The factored system."""
+        kernel, alpha = self.kernels_[g], self.alphas_[g]
+        return self._remembered(("factor", g), lambda: FactoredRidge.of(kernel, self._stretched(self.Z_fit_, g), alpha))
 
     def _spread(self, variances: Array, values: Array) -> Array:
         """Standard deviations of functions, (n, d), from variances (n, groups) of coordinates of amplitude 1."""

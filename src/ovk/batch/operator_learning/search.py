@@ -149,12 +149,13 @@ def search(
             break
     if refine:
         known = [one.candidate for one in chosen]
-        tried = [*known, *(near for candidate in known for near in _neighbours(candidate))]
+        several = [*known, *(near for candidate in known for near in _neighbours(candidate))]
+        tried = list({(repr(one.kernel), one.decay): one for one in several}.values())
     if refine or size < len(Z):
         ridges = sorted({one.alpha for one in chosen})
         everything = [
             [_lean(one) for one in left_out(candidate, Z, scales, T, ridges)]
-            for candidate in track(_distinct(tried), f"leaving out of {len(Z)} functions")
+            for candidate in track(tried, f"leaving out of {len(Z)} functions")
         ]
         bounds, chosen = _best(everything, groups)
     whole: dict[tuple[str, float, float], ScoredCandidate] = {}
@@ -181,10 +182,6 @@ def _neighbours(candidate: KernelCandidate) -> list[KernelCandidate]:
         changed = {name: float(f"{factor * value:.3g}") for name, value in lengths.items()}  # numbers that can be read
         near.append(KernelCandidate(candidate.kernel.replace(**changed), candidate.decay))
     return near
-
-
-def _distinct(tried: list[KernelCandidate]) -> list[KernelCandidate]:
-    return list({(repr(one.kernel), one.decay): one for one in tried}.values())
 
 
 def _lean(one: ScoredCandidate) -> ScoredCandidate:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ovk._threads import one_blas_thread
 from ovk._types import Array, Indices
 from ovk.batch.ridge.inputs import mean_and_deviation
 from ovk.batch.ridge.left_out import merge_same_inputs
@@ -61,6 +62,8 @@ def choose(
             # Rows with gaps cannot be averaged; they can be left out together.
             groups = same
     how: dict[str, Any] = {"groups": groups, "time_order": time_order, "intercept": intercept, "metric": metric}
-    choice = automatic_choice(X, standard.Y, rng, weight=standard.weight, n_jobs=n_jobs, **how)
+    # Choices are made by at most 1,000 rows, however many there are.
+    with one_blas_thread():
+        choice = automatic_choice(X, standard.Y, rng, weight=standard.weight, n_jobs=n_jobs, **how)
     kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
     return Chosen(choice, kernel, choice.alphas * deviation**2)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin
@@ -19,7 +18,7 @@ from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
 from ovk.calibration import Calibration
-from ovk.targets import check_inputs
+from ovk.targets import check_inputs, share_of_right_labels
 
 
 class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
@@ -31,16 +30,10 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
     #: Slopes and offsets of the columns, where the rows are not kept.
     calibrations_: list[tuple[float, float]] | None
     class_weight: Any
+    #: The regressor of the codes; it takes all parameters but `class_weight`.
+    _regressor: ClassVar[type[Any]]
     labels_: LabelColumns
     model_: OVKRegressor
-
-    @abstractmethod
-    def _regressor(self) -> OVKRegressor:
-        """A new regressor of the codes."""
-
-    def _shared(self, *own: str) -> dict[str, Any]:
-        """The parameters that the regressor takes: all but those of the classifier's own."""
-        return {name: value for name, value in self.get_params(deep=False).items() if name not in own}
 
     @property
     def classes_(self) -> Any:
@@ -65,13 +58,14 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
             frame, nan or None where a label is missing
         sample_weight : (n,), optional
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
             labels, numbers = LabelColumns.learn(y)
             if len(numbers) != X.shape[0]:
                 check_consistent_length(X, numbers)
             weight = self._weights(numbers, labels, X, sample_weight)
-            model = self._regressor().fit(X, labels.codes(numbers), weight)
+            shared = {name: value for name, value in self.get_params(deep=False).items() if name != "class_weight"}
+            model = self._regressor(**shared).fit(X, labels.codes(numbers), weight)
             self.labels_, self.model_ = labels, model
             self.calibrations_ = None
             self._learn_names(y, len(labels.classes))
@@ -147,13 +141,12 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
         """One for each column, made when it is first asked for."""
         if self.calibrations_ is not None:
             return [Calibration(*one) for one in self.calibrations_]
-        memo = self.model_.__dict__.setdefault("_memo", {})
-        if "calibrations" not in memo:
-            codes = self.labels_.codes(self.label_numbers_)
-            left_out = codes - self.model_.left_out_residuals()
-            memo["calibrations"] = self._calibrated(left_out, self.model_.sample_weight_)
-        result: list[Calibration] = memo["calibrations"]
-        return result
+
+        def calibrated() -> list[Calibration]:
+            left_out = self.labels_.codes(self.label_numbers_) - self.model_.left_out_residuals()
+            return self._calibrated(left_out, self.model_.sample_weight_)
+
+        return self.model_._remembered("calibrations", calibrated)
 
     def _calibrated(self, left_out: Array, weight: Array | None) -> list[Calibration]:
         """One for each column, from predictions (n, d) of rows that were left out."""
@@ -166,12 +159,7 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of right labels, over all that are known."""
-        found = np.asarray(self.predict(X), dtype=object)
-        table = np.asarray(y, dtype=object).reshape(found.shape)
-        seen = np.array([one is not None and one == one for one in table.ravel()], dtype=bool).reshape(found.shape)
-        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        weights = seen * weight.reshape(-1, *[1] * (found.ndim - 1))
-        return float((weights * (found == table)).sum() / weights.sum())
+        return share_of_right_labels(self.predict(X), y, sample_weight)
 
 
 class OVKClassifier(RidgeClassifierBase):
@@ -210,6 +198,7 @@ class OVKClassifier(RidgeClassifierBase):
     array([[0., 1.]])
     """
 
+    _regressor = OVKRidge
     _defaults_for_old_files = {"landmarks": None, "random_state": None, "dtype": "float64", "verbose": None}
 
     def __init__(
@@ -234,9 +223,6 @@ class OVKClassifier(RidgeClassifierBase):
         self.dtype = dtype
         self.verbose = verbose
         self.random_state = random_state
-
-    def _regressor(self) -> OVKRegressor:
-        return OVKRidge(**self._shared("class_weight"))
 
 
 class OVKClassifierCV(RidgeClassifierBase):
@@ -265,6 +251,7 @@ class OVKClassifierCV(RidgeClassifierBase):
     (True, array([False,  True]))
     """
 
+    _regressor = OVKRidgeCV
     _defaults_for_old_files = {"dtype": "float64", "n_jobs": None, "verbose": None}
 
     def __init__(
@@ -291,6 +278,3 @@ class OVKClassifierCV(RidgeClassifierBase):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
-
-    def _regressor(self) -> OVKRegressor:
-        return OVKRidgeCV(**self._shared("class_weight"))

@@ -26,12 +26,12 @@ from ovk._params import check_int
 from ovk._types import Array
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.same_inputs import same_inputs
-from ovk.grams import Decoupled, Gram, Stacked
+from ovk.grams import Stacked
 from ovk.graphs import as_adjacency, laplacian
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SolverInfo
-from ovk.targets import Targets
+from ovk.targets import Targets, ridge_and_scales
 
 #: Rows of the kernel matrix held at once while neighbours are looked for.
 ROWS = 1024
@@ -152,16 +152,16 @@ def penalised_ridge(
 
     A ridge of its own for each output divides its part of the criterion by it, as in `ridge_problem`.
     """
-    scales = np.ones(targets.d) if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
-    ridge = alpha if isinstance(alpha, float) else 1.0
+    ridge, own = ridge_and_scales(alpha)
+    scales = np.ones(targets.d) if own is None else own
     if ridge == 0:
         raise ValueError("alpha must be > 0 with alpha_graph > 0: inputs without outputs are held by nothing else")
     seen = ~np.isnan(targets.Y)
     W = seen * (1.0 if targets.weight is None else targets.weight[:, None])
-    gram = kernel.gram(X)
-    gram = gram if isinstance(alpha, float) else gram.rescale(None, None, scales)
+    gram = kernel.gram(X) if own is None else kernel.gram(X).rescale(None, None, own)
     right = W * np.where(seen, targets.Y, 0.0) * scales
-    decoupled = _scalar_problems(gram, (W[:, :1] == W).all())
+    # Where each row has all of its outputs or none, there are problems in eigenvectors of the outputs.
+    decoupled = (gram.decouple() if (W[:, :1] == W).all() else None) or Stacked(gram)
     parts, biases = [], []
     for q, R in enumerate(decoupled.split(right)):
         # A problem is about points, with one column of ones, or about all pairs of a point and an output.
@@ -180,9 +180,3 @@ def penalised_ridge(
         parts.append(C)
     offset = decoupled.join(biases)[0] / scales if intercept else None
     return decoupled.join(parts) * scales, offset, SolverInfo("LU")
-
-
-def _scalar_problems(gram: Gram, whole: bool) -> Decoupled:
-    """Problems in eigenvectors of the outputs where each row has all of its outputs or none, else a single one."""
-    decoupled = gram.decouple() if whole else None
-    return Stacked(gram) if decoupled is None else decoupled

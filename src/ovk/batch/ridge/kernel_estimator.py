@@ -51,12 +51,18 @@ class KernelEstimator(KernelTags, NamedOutputs, Parameters, saved=False):
         dtype = [np.float64, np.float32] if stream else np.float64
         return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
 
-    def _check(self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False) -> tuple[Any, Targets]:
-        """Checked inputs and outputs, without the rows that teach nothing."""
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False
+    ) -> tuple[Any, Targets]:
+        """Checked inputs and outputs."""
         X = self._check_inputs(X, reset=True, stream=stream)
         targets = check_targets(y, X.shape[0], sample_weight, task, X, self._output_dim())
         self._learn_names(y, targets.d)
-        return self._informative(X, targets)
+        return X, targets
+
+    def _check(self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False) -> tuple[Any, Targets]:
+        """Checked inputs and outputs, without the rows that teach nothing."""
+        return self._informative(*self._check_rows(X, y, sample_weight, task, stream=stream))
 
     def _informative(self, X: Any, targets: Targets) -> tuple[Any, Targets]:
         # A kernel matrix given as X must stay square.

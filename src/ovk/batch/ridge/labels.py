@@ -93,8 +93,7 @@ class LabelColumns(State):
         common = {column.dtype.kind for column in columns}
         if len(common) > 1:
             columns = [column.astype(object) for column in columns]
-        found: Labels = np.column_stack(columns)
-        return found
+        return np.column_stack(columns)
 
 
 def _as_columns(y: Any) -> tuple[list[Labels], bool]:
@@ -128,5 +127,4 @@ def _compact(column: Labels) -> Labels:
     if any(issubclass(kind, str) for kind in kinds) and len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"labels of a column must be of one type, got {names}: turn them into strings")
-    found: Labels = np.array(column.tolist())
-    return found
+    return np.array(column.tolist())

@@ -27,6 +27,7 @@ from ovk.features import OperatorNystromMap
 from ovk.features.sums import OutputSums
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
+from ovk.solvers.posterior import inner_blocks
 
 
 @dataclass
@@ -191,5 +192,5 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
         phi = self._transform(X)[:, :, :-1]
         if intercept:
             phi = np.concatenate([phi, np.broadcast_to(np.eye(d), (n, d, d))], axis=2)
-        white = self._factor(self._inverse(alpha), intercept).whiten(phi.reshape(n * d, -1).T).reshape(-1, n, d)
-        return np.asarray(np.einsum("knp,knq->npq", white, white, optimize=True))
+        white = self._factor(self._inverse(alpha), intercept).whiten(phi.reshape(n * d, -1).T)
+        return inner_blocks(white, n, d)

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
+from ovk._progress import ProgressBar
 from ovk._types import Array, Indices
-from ovk.batch.ridge.problem import CompleteProblem, takes_gram
+from ovk.batch.ridge.problem import CompleteProblem, PairProblem, takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.grams import Observed
 from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, RotatedLeaveOneOut
+from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, rotated_leave_one_out
+from ovk.solvers.observed_eigen import observed_eigenpairs
 from ovk.targets import ObservedPairs, Targets
 
 
@@ -33,7 +36,7 @@ class LeaveOneOutRegressor(OVKRegressor, saved=False):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             self._check_leave_out()
             self._fit(X, y, sample_weight, task)
         return self
@@ -49,7 +52,7 @@ class LeaveOneOutRegressor(OVKRegressor, saved=False):
     def _same_inputs(self, X: Any, targets: Targets) -> Indices:
         """(n,) rows with the same inputs have the same number: a copy left in would give the answer away."""
         same = np.arange(X.shape[0]) if takes_gram(self.kernel) else same_inputs(X)
-        if self.fit_intercept:
+        if self._free_intercept:
             check_two_inputs(targets.pairs(same))
         elif not takes_gram(self.kernel):
             warn_of_centred_rows(self.kernel, X, targets)
@@ -92,12 +95,6 @@ class CompleteErrors:
             yield _mean_squares(residuals, self._within, self._total)
 
 
-def smallest_tolerance(operators: list[OutputOperator], alphas: Array, tol: float) -> float:
-    """What may be left out of a scalar gram: a trace of E less changes solutions by at most E t / alpha, relatively."""
-    largest = max(float(operator.eigh().values[-1]) for operator in operators)
-    return tol * float(alphas.min()) / max(largest, 1e-300)
-
-
 def decoupled_errors(
     kernel: OperatorKernel, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool, entry: bool
 ) -> Iterator[Array] | None:
@@ -110,8 +107,8 @@ def decoupled_errors(
     parts = problem.gram.rotation()
     if parts is None:
         return None
-    left_out = RotatedLeaveOneOut(parts, problem.Y, problem.columns() if intercept else None)
-    return (_mean_squares(each, within, _total(once)) for each in left_out.path(alphas, entry=entry))
+    path = rotated_leave_one_out(parts, problem.Y, problem.columns() if intercept else None, alphas, entry=entry)
+    return (_mean_squares(each, within, _total(once)) for each in path)
 
 
 class PairErrors:
@@ -119,13 +116,13 @@ class PairErrors:
 
     Parameters
     ----------
-    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides
+    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides, or its eigenpairs
     pairs : what was observed
     intercept : a constant for each output is learned
     entry : leave out one output of a row at a time instead of all
     """
 
-    def __init__(self, K: Array, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
+    def __init__(self, K: Array | Eigenpairs, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
         E = pairs.columns() if intercept else None
         self._left_out = DenseLeaveOneOut(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E)
         self._pairs = pairs
@@ -135,6 +132,83 @@ class PairErrors:
         """The error of each output, (d,); 0 where nothing was observed."""
         sums = self._pairs.sum_by_output(self._left_out.residuals(alpha) ** 2)
         return np.divide(sums, self._total, out=np.zeros(len(sums)), where=self._total > 0)
+
+
+def error_surface(
+    kernel: OperatorKernel,
+    operators: list[OutputOperator | None],
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    *,
+    intercept: bool,
+    entry: bool,
+    tol: float,
+) -> tuple[Array, Eigenpairs | None]:
+    """Mean squared left-out error of each output, (operators, alphas, d), and eigenvectors of the whole gram.
+
+    Parameters
+    ----------
+    operators : in the place of the kernel's own; None keeps it
+    same : (n,) rows of the same number are left out together
+    intercept : a constant for each output is learned
+    entry : leave out one output of a row at a time instead of all
+    tol : relative error that the solutions may have
+    """
+    surface = np.empty((len(operators), len(alphas), targets.d))
+    every = None
+    with ProgressBar("leave-one-out", total=len(operators) * len(alphas)) as bar:
+        separable = kernel.as_separable()
+        if targets.complete and separable is not None:
+            chosen = [separable.operator if operator is None else operator for operator in operators]
+            # A scalar gram with a trace of E less changes solutions by at most E t / alpha, relatively.
+            largest = max(float(operator.eigh().values[-1]) for operator in chosen)
+            least = tol * float(alphas.min()) / max(largest, 1e-300)
+            complete = CompleteErrors(separable, X, targets, same, intercept=intercept, tol=least)
+            paths: Iterable[Iterator[Array]] = [complete.path(op.eigh(), alphas, entry=entry) for op in chosen]
+            every = complete.every
+        else:
+            how = {"intercept": intercept, "entry": entry}
+            candidates = [with_operator(kernel, operator) for operator in operators]
+            # One after the other: each has a matrix of all pairs.
+            paths = (_path(each, alphas, X, targets, same, tol * float(alphas.min()), **how) for each in candidates)
+        for o, path in enumerate(paths):
+            for a, error in enumerate(path):
+                surface[o, a] = error
+                bar.update()
+    return surface, every
+
+
+def _path(
+    kernel: OperatorKernel,
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    trace: float,
+    *,
+    intercept: bool,
+    entry: bool,
+) -> Iterator[Array]:
+    """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs.
+
+    Of the gram of the pairs a `trace` may be left out.
+    """
+    if targets.complete:
+        found = decoupled_errors(kernel, X, targets, same, alphas, intercept=intercept, entry=entry)
+        if found is not None:
+            return found
+    gram = PairProblem(kernel, X, targets, 1.0).gram
+    K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
+    errors = PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry)
+    return (errors.at(float(alpha)) for alpha in alphas)
+
+
+def with_operator(kernel: OperatorKernel, operator: OutputOperator | None) -> OperatorKernel:
+    """The kernel with another operator, or itself."""
+    separable = kernel.as_separable()
+    return kernel if operator is None or separable is None else Separable(separable.kernel, operator)
 
 
 def _total(targets: Targets) -> float:

@@ -1,4 +1,4 @@
-"""Prediction by an expansion in training points: the function, its derivative, its uncertainty, its score."""
+"""Prediction by an expansion in training points: the function, its derivative, score, uncertainty and intervals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
+from ovk._progress import track
 from ovk._types import Array, Indices, Mask
+from ovk.batch.ridge.fitted_rows import FittedRows, RowsLeftOut
 from ovk.batch.ridge.inputs import InputScaling
-from ovk.batch.ridge.intervals import FittedRows, PredictionIntervals
 from ovk.batch.ridge.landmarks import LandmarkRidge
 from ovk.batch.ridge.problem import Problem, ridge_problem, takes_gram
+from ovk.batch.ridge.same_inputs import same_inputs
 from ovk.expansion import Expansion, row_slices
+from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.metrics import r2_observed
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import Cholesky, Eigen, as_solver
-from ovk.targets import Targets, check_targets, check_tasks
+from ovk.targets import Targets, check_groups, check_targets, check_tasks
 
 #: What a standard deviation may be about.
 OF = ("observation", "function", "posterior")
+#: How intervals are made.
+METHODS = ("jackknife", "jackknife+", "cv+")
 
 
 class ObservedScore(NamedOutputs, MultiOutputMixin, RegressorMixin):
@@ -51,8 +56,8 @@ class ObservedScore(NamedOutputs, MultiOutputMixin, RegressorMixin):
         return r2_observed(targets.Y, prediction, targets.weight)
 
 
-class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=False):
-    """An expansion in training points, and all that follows from it: prediction, covariance, Jacobian, score.
+class ExpansionPrediction(ObservedScore, Parameters, saved=False):
+    """An expansion in training points, and all that follows from it: prediction, covariance, intervals, Jacobian.
 
     Attributes are those of `OVKRidge`; `observed_` (n, d), `task_` and `sample_weight_` are those of the training data,
     None where there was nothing of the kind. `inputs_` scales inputs, and `X_fit_` and `expansion_` are in its units;
@@ -185,6 +190,7 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         return self._named((mean, std[:, 0] if self.single_output_ else std), asked)
 
     def _check_prior(self) -> None:
+        """Refuse kernels that do not know k(x, x) of new points."""
         if takes_gram(self.kernel_):
             raise ValueError(
                 "Precomputed() does not know k(x, x) of new objects, so there is no return_std, no return_cov and no "
@@ -196,21 +202,17 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         none = np.zeros(self.n_outputs_)
         if of == "posterior" or self.landmarks_ is not None:
             return none + 1.0, none
-        scale, noise = self._left_out_scale()
-        return scale, noise if of == "observation" else none
+        left_out = self._rows_left_out(None, None).left_out
+        return left_out.scale, left_out.noise if of == "observation" else none
 
     def _fitted_rows(self) -> FittedRows:
+        """What was learned from, for leaving rows out; refuses where it was not kept."""
         if self.landmarks_ is not None:
             raise ValueError(
                 "intervals need the training rows, which a model with landmarks does not keep: fit without landmarks"
             )
-        memo = self.__dict__.setdefault("_memo", {})
-        if "rows" not in memo:
-            memo["rows"] = FittedRows.recover(
-                self.expansion_, self.alpha_, self.observed_, self.task_, self.sample_weight_
-            )
-        found: FittedRows = memo["rows"]
-        return found
+        data = self.observed_, self.task_, self.sample_weight_
+        return self._remembered("rows", lambda: FittedRows.recover(self.expansion_, self.alpha_, *data))
 
     def _covariance(self, X: Any) -> Array:
         if self.landmarks_ is not None:
@@ -236,9 +238,9 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
         return np.maximum(result, 0.0)
 
     def _posterior(self) -> tuple[Problem, Any, Any]:
-        """The factored system of the training points, made when it is first asked for and not saved."""
-        memo = self.__dict__.setdefault("_memo", {})
-        if "posterior" not in memo:
+        """The factored system of the training points."""
+
+        def factored() -> tuple[Problem, Any, Any]:
             n, d = self.X_fit_.shape[0], self.n_outputs_
             if self.task_ is not None:
                 Y = np.zeros((n, 1))
@@ -249,6 +251,115 @@ class ExpansionPrediction(PredictionIntervals, ObservedScore, Parameters, saved=
             solver = as_solver("auto", problem.gram)
             if isinstance(solver, Eigen):
                 solver = Cholesky()
-            memo["posterior"] = problem, solver, solver.factor(problem.gram)
-        result: tuple[Problem, Any, Any] = memo["posterior"]
-        return result
+            return problem, solver, solver.factor(problem.gram)
+
+        return self._remembered("posterior", factored)
+
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        *,
+        method: str = "jackknife",
+        region: str = "each",
+        groups: Any = None,
+        folds: int = 10,
+    ) -> Regions:
+        """Intervals that hold new observations with a given probability, from the rows that were left out.
+
+        Training rows with the same inputs are left out together: a copy left in would give the answer away. How far
+        their outputs are apart says how far a new observation may be off at least.
+
+        Parameters
+        ----------
+        X : (n, p)
+        level : float in (0, 1)
+            Coverage asked for.
+        method : "jackknife", "jackknife+" or "cv+"
+            Left-out residuals in units of their own standard deviations, wide where there were few data, with a
+            coverage close to `level` as a rule; or intervals around the left-out functions, with a coverage of at
+            least 1 - 2 (1 - level) whatever the distribution, as long as kernel and alpha were not chosen by the same
+            rows: each row (or group) left out, or `folds` of them.
+        region : "each", "box" or "ellipsoid"
+            An interval for each output with that coverage, or one region that holds all outputs of a row at once;
+            around a curve or a field, a box is a band. Only with "jackknife".
+        groups : (training rows,), optional
+            Where rows come in groups (patients, days, places) and new rows are of new groups: whole groups are left
+            out. Rows that taught nothing, of weight 0 or without any observed output, have no entry.
+        folds : int
+            Of "cv+".
+
+        Returns
+        -------
+        `ovk.intervals.Regions` with `predictions`, `lower` and `upper`, (n, d), frames where y was one; `contains(Y)`
+        tells what they hold
+        """
+        check_is_fitted(self)
+        if method not in METHODS:
+            raise ValueError(f"method must be {', '.join(map(repr, METHODS))}, got {method!r}")
+        if method != "jackknife" and region != "each":
+            raise ValueError(f"region={region!r} needs method='jackknife': {method!r} has an interval for each output")
+        self._check_prior()
+        asked, X = X, self._new_inputs(X)
+        rows = self._rows_left_out(groups, folds if method == "cv+" else None)
+        blocks = self._blocks(groups)
+        # Rows of a group, and repetitions, say little more than one row: they share one vote.
+        shared = None if blocks is None or len(np.unique(blocks)) == len(blocks) else blocks
+        parts = []
+        for part in track(list(row_slices(X.shape[0], rows.width)), "intervals"):
+            cross, prior = rows.kernels(X[part])
+            if method == "jackknife":
+                parts.append(jackknife(rows.left_out, cross, prior, level, region=region, groups=shared))
+            else:
+                parts.append(jackknife_plus(rows.left_out, cross, prior, level, groups=shared))
+        return self._regions_of_outputs(concatenate(parts), asked)
+
+    def _regions_of_outputs(self, regions: Regions, X: Any) -> Regions:
+        """The regions around the outputs as the user knows them, for new inputs as they were given."""
+        return regions.named(lambda ends: self._named(ends, X))
+
+    def left_out_residuals(self, groups: Any = None) -> Array:
+        """(training rows, d) outputs less what is predicted for them without their row, nan where one is missing.
+
+        Rows with the same inputs, or of the same of the `groups` (training rows,), are left out together.
+        """
+        check_is_fitted(self)
+        return self._rows_left_out(groups, None).left_out.residuals.copy()
+
+    def _training_outputs(self) -> Array:
+        """(training rows, d) what was learned from, nan where an output was not observed; (rows, 1) in long form."""
+        return self._fitted_rows().targets.Y
+
+    def _left_out_deviation(self, X: Any, *, observation: bool) -> Array:
+        """(n, d) standard deviations of new observations, or of the function, at checked inputs."""
+        rows = self._rows_left_out(None, None)
+        parts = [
+            rows.left_out.deviation(*rows.kernels(X[part]), observation=observation)
+            for part in track(list(row_slices(X.shape[0], rows.width)), "standard deviations")
+        ]
+        return np.concatenate(parts) * np.sqrt(rows.left_out.scale)
+
+    def _rows_left_out(self, groups: Any, folds: int | None) -> RowsLeftOut:
+        """Kept for the next call: the memory of one factorisation."""
+        key = None if groups is None else np.asarray(groups).tobytes(), folds
+        memo = self.__dict__.setdefault("_memo", {})
+        if memo.get("left out", (None,))[0] != key:
+            together = self._blocks(groups)
+            fitted = self._fitted_rows()
+            if folds is not None:
+                n = fitted.X.shape[0]
+                together = fold_numbers(n, folds, np.random.default_rng(0), together)
+            memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
+        found: RowsLeftOut = memo["left out"][1]
+        return found
+
+    def _outputs_alike(self) -> bool:
+        """Whether outputs are values of one curve."""
+        return False
+
+    def _blocks(self, groups: Any) -> Indices | None:
+        """(n,) numbers of rows that are left out together: groups, or rows with the same inputs."""
+        fitted = self._fitted_rows()
+        if groups is not None:
+            return check_groups(groups, fitted.X.shape[0])
+        return None if takes_gram(fitted.kernel) else same_inputs(fitted.X)

@@ -26,7 +26,7 @@ from ovk.ovkernels import OperatorKernel
 from ovk.solvers import Solution, Solver
 from ovk.solvers.intercept import solve_with_intercept
 from ovk.solvers.posterior import explained_by_pairs, explained_covariance
-from ovk.targets import Targets
+from ovk.targets import Targets, ridge_and_scales
 
 
 class Problem(ABC):
@@ -70,11 +70,9 @@ class Problem(ABC):
     def solve(self, solver: Solver, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Solution with the coefficients of the expansion, and the intercept."""
         state = solver.factor(self.gram)
-        if not intercept:
-            C, info = solver.solve(state, self.Y, self.ridge)
-            return Solution(self.coefficients(C), info), None
-        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, self.columns())
-        return Solution(self.coefficients(C), info), self.intercept(b)
+        columns = self.columns() if intercept else None
+        (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
+        return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
 
 
 class CompleteProblem(Problem):
@@ -83,12 +81,11 @@ class CompleteProblem(Problem):
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
         self._kernel, self._X = kernel, X
         self._rows = None if targets.weight is None else np.sqrt(targets.weight)
-        self._scales = None if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
+        self.ridge, self._scales = ridge_and_scales(alpha)
         gram = kernel.gram(X)
         plain = self._rows is None and self._scales is None
         self.gram = gram if plain else gram.rescale(self._rows, self._rows, self._scales)
         self.Y = self._scaled(targets.Y)
-        self.ridge = alpha if isinstance(alpha, float) else 1.0
 
     def _scaled(self, Y: Array) -> Array:
         """R Y S, which is also the way back from C~ to C."""
@@ -127,9 +124,9 @@ class PairProblem(Problem):
         self._kernel, self._X, self._d = kernel, X, targets.d
         self._long = targets.task is not None
         self.pairs = pairs = targets.pairs()
-        self._scales = scales = None if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
+        self.ridge, scales = ridge_and_scales(alpha)
+        self._scales = scales
         self._v = pairs.roots if scales is None else pairs.roots * scales[pairs.outputs]
-        self.ridge = alpha if isinstance(alpha, float) else 1.0
         self.Y = (self._v * pairs.values)[:, None]
         plain = targets.weight is None and scales is None
         if self._long:
@@ -155,32 +152,22 @@ class PairProblem(Problem):
 
     def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
         m, d = X_new.shape[0], self._d
-        cross = self._cross(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m))
-        total = explained_by_pairs(solver, state, cross, self.ridge, d)
-        if intercept:
-            E, Z = self._solved_columns(solver, state)
-            D = np.eye(d) - (cross.T @ Z).reshape(m, d, d)
-            total -= D @ np.linalg.solve(E.T @ Z, D.swapaxes(1, 2))
-        return total
+        return self._reduction(solver, state, X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
 
     def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        cross = self._cross(X_new, outputs)
-        total = explained_by_pairs(solver, state, cross, self.ridge, 1)[:, 0, 0]
-        if intercept:
-            E, Z = self._solved_columns(solver, state)
-            D = np.eye(self._d)[outputs] - cross.T @ Z
-            total -= np.einsum("iq,iq->i", D, np.linalg.solve(E.T @ Z, D.T).T)
-        return total
+        return self._reduction(solver, state, X_new, outputs, 1, intercept)[:, 0, 0]
 
-    def _cross(self, X_new: Any, outputs: Indices) -> Array:
-        """Scaled covariances of the observed pairs and one output of each new point, (N, m)."""
+    def _reduction(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
+        """The reduction for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
         pairs = self.pairs
-        return (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
-
-    def _solved_columns(self, solver: Solver, state: Any) -> tuple[Array, Array]:
-        """E and A^-1 E, (N, d)."""
-        E = self.columns()
-        return E, np.column_stack([solver.solve(state, e[:, None], self.ridge).C[:, 0] for e in E.T])
+        cross = (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
+        total = explained_by_pairs(solver, state, cross, self.ridge, size)
+        if intercept:
+            E = self.columns()
+            Z = np.column_stack([solver.solve(state, e[:, None], self.ridge).C[:, 0] for e in E.T])
+            D = (np.eye(self._d)[outputs] - cross.T @ Z).reshape(-1, size, self._d)
+            total -= D @ np.linalg.solve(E.T @ Z, D.swapaxes(1, 2))
+        return total
 
 
 def ridge_problem(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> Problem:

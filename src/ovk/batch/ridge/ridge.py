@@ -31,7 +31,7 @@ from ovk.batch.ridge.separable_landmarks import landmark_ridge
 from ovk.batch.ridge.single_precision import as_single, single_precision_ridge
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import as_solver
-from ovk.targets import Targets, check_alpha, check_observed_outputs, check_targets
+from ovk.targets import Targets, check_alpha, check_observed_outputs
 
 
 class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
@@ -44,17 +44,22 @@ class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
     dtype: Any = "float64"
     verbose: bool | None = None
 
+    @property
+    def _free_intercept(self) -> bool:
+        """Whether a constant for each output is learned that is not penalised."""
+        return self.fit_intercept
+
     def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
         """Fit with a resolved kernel and keep the result."""
         single = self._is_single(solver)
         try:
             if single:
                 X = as_single(X)
-                C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=self.fit_intercept)
+                C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=self._free_intercept)
             else:
                 targets = self._robust(kernel, alpha, X, targets)
                 problem = ridge_problem(kernel, X, targets, alpha)
-                (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self.fit_intercept)
+                (C, info), b = problem.solve(as_solver(solver, problem.gram), intercept=self._free_intercept)
         except MemoryError as error:
             n = X.shape[0]
             raise MemoryError(
@@ -296,7 +301,7 @@ class OVKRidge(OVKRegressor):
             Weights >= 0 between inputs, those of X first, or their Laplacian; similarities of near neighbours by
             default.
         """
-        with self._all_or_nothing(), progress_shown(self.verbose):
+        with self._all_or_nothing(X, y), progress_shown(self.verbose):
             if positive(self.alpha_graph, "alpha_graph", zero=True) > 0:
                 self._fit_manifold(X, y, sample_weight, task, unlabelled, graph)
             elif y is None and is_stream(X):
@@ -317,7 +322,7 @@ class OVKRidge(OVKRegressor):
         if self.graph_ is not None or other.graph_ is not None:
             raise ValueError("alpha_graph needs all inputs at once: leave it out to merge models")
         sums = self.landmarks_.merged(other.landmarks_)
-        with self._all_or_nothing():
+        with self._all_or_nothing(sums.features.L):
             self._solve_sums(sums)
         return self
 
@@ -341,9 +346,8 @@ class OVKRidge(OVKRegressor):
     def _fit_manifold(self, X: Any, y: Any, sample_weight: Any, task: Any, unlabelled: Any, graph: Any) -> None:
         check_manifold(self.kernel, self.loss, streamed=y is None and is_stream(X))
         self._is_single()
-        X = self._check_inputs(X, reset=True)
-        targets = check_targets(y, X.shape[0], sample_weight, task, X, self._output_dim()).wide()
-        self._learn_names(y, targets.d)
+        X, targets = self._check_rows(X, y, sample_weight, task)
+        targets = targets.wide()
         alpha = check_alpha(self.alpha, targets.d)
         if unlabelled is not None:
             X = with_unlabelled(X, self._check_inputs(unlabelled, reset=False))

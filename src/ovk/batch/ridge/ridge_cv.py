@@ -13,16 +13,15 @@ from ovk._params import in_interval, positive
 from ovk._progress import progress_shown
 from ovk._types import Array
 from ovk.batch.ridge.choosing import Chosen, choose
-from ovk.batch.ridge.error_surface import error_surface, with_operator
 from ovk.batch.ridge.landmark_points import choose_landmarks, new_generator
-from ovk.batch.ridge.left_out import LeaveOneOutRegressor
+from ovk.batch.ridge.left_out import LeaveOneOutRegressor, error_surface, with_operator
 from ovk.batch.ridge.table_inputs import TableInputs
 from ovk.batch.tuning.automatic import ALPHAS
 from ovk.batch.tuning.sharing import in_threads
 from ovk.operators import Dense, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, KnownEigen
-from ovk.targets import Targets, check_alpha, check_alphas, check_groups, check_targets
+from ovk.targets import Targets, check_alpha, check_alphas, check_groups
 
 #: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
 EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
@@ -188,19 +187,17 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             Without a kernel: rows of a group (a patient, a site) are left out together, because new rows will be of new
             groups.
         """
-        with self._all_or_nothing(), progress_shown(self.verbose):
+        with self._all_or_nothing(X, y), progress_shown(self.verbose):
             self._check_leave_out()
             self._fit(X, y, sample_weight, task, groups)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
         alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
-        X, targets = self._check(X, y, sample_weight, task)
+        X, targets = self._check_rows(X, y, sample_weight, task)
         if groups is not None:
-            # Rows that teach nothing have been left out.
-            rows = len(y)
-            keep = check_targets(y, rows, sample_weight, task, y, targets.d).informative_rows()
-            groups = check_groups(groups, rows)[keep]
+            groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
+        X, targets = self._informative(X, targets)
         scored = self._scored(targets.d)
         inputs, chosen = None, None
         if self._finds_kernel():
@@ -209,7 +206,8 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             chosen = self._found(X, targets, groups)
         elif groups is not None or self.time_order:
             raise ValueError("groups and time_order are about the choice of a kernel: give kernel=None")
-        if chosen is not None and self._finds_everything():
+        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
+        if chosen is not None and self.leave_out == "row" and all(one is None for one in given):
             kernel: OperatorKernel = chosen.kernel
             alpha, known = check_alpha(chosen.alphas, targets.d), None
             self._keep_surface(ALPHAS, chosen.choice.errors[:, None], list(range(targets.d)))
@@ -239,11 +237,6 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         )
         return choose_landmarks(LANDMARKS, X, self.random_state, lambda rows: kernel)
 
-    def _finds_everything(self) -> bool:
-        """Nothing that would be chosen is given."""
-        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
-        return self.leave_out == "row" and all(one is None for one in given)
-
     def _found(self, X: Any, targets: Targets, groups: Any) -> Chosen:
         same = self._same_inputs(X, targets)
         groups = None if groups is None else check_groups(groups, len(same))
@@ -270,7 +263,7 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         same = self._same_inputs(X, targets)
         surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
         least, known = np.inf, None
-        how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
+        how: dict[str, Any] = {"intercept": self._free_intercept, "entry": self.leave_out == "entry"}
         how["tol"] = positive(self.tol, "tol", zero=True)
         found = in_threads(
             lambda kernel: error_surface(kernel, operators, alphas, X, targets, same, **how),

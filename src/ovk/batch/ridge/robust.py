@@ -44,8 +44,7 @@ def huber_weights(R: Array, spread: Array) -> Array:
     scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), LEAST * np.where(spread > 0, spread, 1.0))
     length = np.sqrt(np.where(seen, (R / scale) ** 2, 0.0).sum(axis=1))
     most = np.sqrt(chi2.isf(BEYOND, np.maximum(seen.sum(axis=1), 1)))
-    result: Array = np.minimum(1.0, most / np.maximum(length, 1e-300))
-    return result
+    return np.asarray(np.minimum(1.0, most / np.maximum(length, 1e-300)))
 
 
 def reweighted(residuals: Callable[[Array], Array], n: int, spread: Array) -> Array:

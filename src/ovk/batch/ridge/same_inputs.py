@@ -13,7 +13,7 @@ from ovk._types import Array, Indices
 def same_inputs(X: Any) -> Indices:
     """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in _keys(X)], dtype=np.intp)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
 
 
 def order_of_rows(X: Any, Y: Array) -> Indices:
@@ -24,11 +24,11 @@ def order_of_rows(X: Any, Y: Array) -> Indices:
     >>> np.array_equal(X[order], X[::-1][other]) and np.array_equal(Y[order], Y[::-1][other])
     True
     """
-    keys = list(zip(_keys(X), _keys(Y), strict=True))
+    keys = list(zip(row_keys(X), row_keys(Y), strict=True))
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
-def _keys(X: Any) -> list[Any]:
+def row_keys(X: Any) -> list[Any]:
     """Something for each row that is equal where inputs are, and can be sorted."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ovk._types import Array
 from ovk.batch.ridge.landmarks import LandmarkRidge, PairLandmarks
@@ -19,6 +19,8 @@ from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
 from ovk.solvers.conjugate_gradient import conjugate_gradient
+from ovk.solvers.posterior import inner_blocks
+from ovk.targets import ridge_and_scales
 
 #: Unknowns up to which a system with missing outputs is factored densely.
 DENSE_LIMIT = 4000
@@ -42,11 +44,9 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
 
     def _scaled(self, alpha: float | Array) -> tuple[Array, float, Array]:
         """T~ = S T S, the ridge and the diagonal of S, as for exact ridge regression."""
-        T = self.operator.dense()
-        if isinstance(alpha, float):
-            return T, alpha, np.ones(self.d)
-        scales = 1.0 / np.sqrt(alpha)
-        return T * np.outer(scales, scales), 1.0, scales
+        ridge, own = ridge_and_scales(alpha)
+        scales = np.ones(self.d) if own is None else own
+        return self.operator.dense() * np.outer(scales, scales), ridge, scales
 
     def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
         T, ridge, scales = self._scaled(alpha)
@@ -56,49 +56,30 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         else:
             U, b, info = self._with_holes(T, ridge, B, intercept)
         # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
-        C = self.features.coefficients(U @ _pseudo_inverse(T)) * scales
+        least = 64 * len(T) * np.finfo(float).eps
+        C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales
         return C, b / scales if b is not None else None, info
 
-    def _systems(self, T: Array, ridge: float, intercept: bool) -> list[tuple[slice, float, CholeskyFactor | None]]:
-        decomposition, m = spectrum(T, "operator"), self.m
-        size = m + 1 if intercept else m
-        found: list[tuple[slice, float, CholeskyFactor | None]] = []
+    def _systems(self, T: Array, ridge: float, intercept: bool) -> Iterator[tuple[Array, Array, CholeskyFactor]]:
+        """For each distinct eigenvalue t of T: its eigenvectors, D = diag(sqrt t, and 1 for the intercept) and the
+        factor of D S D + ridge I, in which the intercept has no ridge."""
+        decomposition, m, S = spectrum(T, "operator"), self.m, self.sums.common.symmetric()
         for t, group in zip(decomposition.distinct, decomposition.groups, strict=True):
-            # Without coupling to the inputs (t = 0) only the intercept is left.
-            inner = size - m if t == 0 else size
-            found.append((group, float(t), None if inner == 0 else self._factor(float(t), ridge, size)))
-        return found
-
-    def _factor(self, t: float, ridge: float, size: int) -> CholeskyFactor:
-        m, S = self.m, self.sums.common.symmetric()
-
-        def make() -> Array:
-            A = np.array(S[:size, :size])
-            if t == 0:
-                A[:m, :] = A[:, :m] = 0.0
-                A[np.arange(m), np.arange(m)] = 1.0
-            else:
-                A[np.arange(m), np.arange(m)] += ridge / t
-            return A
-
-        return cholesky_factor(make, 0.0)
+            # Where t is 0 only the intercept is left, and any ridge will do.
+            D, added = np.full(m + 1, np.sqrt(t)), np.full(m + 1, ridge if t > 0 else 1.0)
+            D[m], added[m] = 1.0, 0.0
+            D, added = (D, added) if intercept else (D[:m], added[:m])
+            if D.any():
+                factor = cholesky_factor(partial(_scaled_sums, S[: len(D), : len(D)], D, added), 0.0)
+                yield decomposition.vectors[:, group], D[:, None], factor
 
     def _complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
-        V = spectrum(T, "operator").vectors
-        m, d = self.m, len(T)
-        size = m + 1 if intercept else m
-        rotated = B[:size] @ V
-        U = np.zeros((size, d))
+        m = self.m
+        U = np.zeros((m + intercept, len(T)))
         jitter, condition = 0.0, 1.0
-        for group, t, factor in self._systems(T, ridge, intercept):
-            if factor is None:
-                continue
-            right = rotated[:, group].copy()
-            if t == 0:
-                right[:m] = 0.0
-            U[:, group] = factor.solve(right)
+        for V, D, factor in self._systems(T, ridge, intercept):
+            U += (D * factor.solve(D * (B[: len(D)] @ V))) @ V.T
             jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
-        U = U @ V.T
         info = SolverInfo("Landmarks", condition=condition, jitter=jitter)
         return U[:m], U[m] if intercept else None, info
 
@@ -114,7 +95,7 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         return np.block([[A, side], [side.T, np.diag(sums[:, m, m])]])
 
     def _with_holes(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
-        F = _factor_of(T)
+        F = spectrum(T, "operator").root()
         m, s = self.m, F.shape[1]
         if s == 0 and not intercept:
             return np.zeros((m, len(F))), None, SolverInfo("Landmarks")
@@ -155,15 +136,8 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             return np.concatenate([top, x[m * s :] / counts]) if intercept else top
 
         found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
-        if found.residual > TOLERANCE:
-            warnings.warn(
-                f"landmarks with missing outputs: conjugate gradient stopped after {found.iterations} iterations at a "
-                f"relative residual of {found.residual:.1e} instead of {TOLERANCE:.0e}: raise alpha or use fewer "
-                "landmarks",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
+        info.warn_above(TOLERANCE, "raise alpha or use fewer landmarks")
         return found.X, info
 
     def beyond(self, X: Any) -> Array:
@@ -175,19 +149,12 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
         T, ridge, scales = self._scaled(alpha)
         phi, m = self._transform(X), self.m
         if self.sums.own_S is None:
-            V = spectrum(T, "operator").vectors
             inside = np.zeros((len(phi), *T.shape))
-            for group, t, factor in self._systems(T, ridge, intercept):
-                if factor is None:
-                    continue
-                rows = phi if intercept else phi[:, :m]
-                if t == 0:
-                    rows = np.where(np.arange(rows.shape[1]) < m, 0.0, rows)
-                white = factor.whiten(rows.T)
-                part = V[:, group]
-                inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (part @ part.T)
+            for V, D, factor in self._systems(T, ridge, intercept):
+                white = factor.whiten(D * phi[:, : len(D)].T)
+                inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (V @ V.T)
         else:
-            F = _factor_of(T)
+            F = spectrum(T, "operator").root()
             s = F.shape[1]
             if m * s + (len(F) if intercept else 0) > DENSE_LIMIT:
                 raise ValueError(
@@ -198,9 +165,13 @@ class SeparableLandmarks(LandmarkRidge, kind="separable"):
             rows = np.einsum("ni,qa->nqia", phi[:, :m], F).reshape(len(phi), len(F), m * s)
             if intercept:
                 rows = np.concatenate([rows, np.broadcast_to(np.eye(len(F)), (len(phi), len(F), len(F)))], axis=2)
-            white = factor.whiten(rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(phi), len(F))
-            inside = np.einsum("knp,knq->npq", white, white, optimize=True)
+            inside = inner_blocks(factor.whiten(rows.reshape(-1, rows.shape[2]).T), len(phi), len(F))
         return np.asarray(ridge * inside / np.outer(scales, scales))
+
+
+def _scaled_sums(S: Array, D: Array, added: Array) -> Array:
+    """D S D with numbers added to its diagonal."""
+    return S * np.outer(D, D) + np.diag(added)
 
 
 def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge:
@@ -211,17 +182,3 @@ def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge
         return SeparableLandmarks(features, OutputSums.zeros(len(features.L) + 1, d), separable.operator)
     pairs = OperatorNystromMap.from_points(kernel, points)
     return PairLandmarks(pairs, OutputSums.zeros(len(pairs.L) + 1, d))
-
-
-def _factor_of(T: Array) -> Array:
-    """F with T = F F', as many columns as the rank."""
-    decomposition = spectrum(T, "operator")
-    used = decomposition.values > 0
-    return decomposition.vectors[:, used] * np.sqrt(decomposition.values[used])
-
-
-def _pseudo_inverse(T: Array) -> Array:
-    decomposition = spectrum(T, "operator")
-    values = decomposition.values
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-    return np.asarray((decomposition.vectors * inverse) @ decomposition.vectors.T)

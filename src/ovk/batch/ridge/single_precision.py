@@ -12,13 +12,11 @@ factor in double precision does. There are three iterations or so while the ridg
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_solve, lapack
-from sklearn.exceptions import ConvergenceWarning
 
 from ovk._singular import SingularSystem
 from ovk._types import Array
@@ -29,7 +27,7 @@ from ovk.operators.base import spectrum
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import SolverInfo
 from ovk.solvers.conjugate_gradient import conjugate_gradients
-from ovk.targets import Targets
+from ovk.targets import Targets, ridge_and_scales
 
 #: Relative residual at which the iteration stops, and iterations after which it gives up.
 TOLERANCE, MOST_ITERATIONS = 1e-12, 500
@@ -61,8 +59,8 @@ def single_precision_ridge(
     separable = _separable(kernel, targets, alpha)
     n, d = targets.Y.shape
     roots = np.ones(n) if targets.weight is None else np.sqrt(targets.weight)
-    scales = np.ones(d) if isinstance(alpha, float) else 1.0 / np.sqrt(alpha)
-    ridge = alpha if isinstance(alpha, float) else 1.0
+    ridge, own = ridge_and_scales(alpha)
+    scales = np.ones(d) if own is None else own
     found = spectrum(separable.operator.dense() * np.outer(scales, scales), "operator")
     V = np.asarray(found.vectors)
     rotated = (targets.Y * roots[:, None] * scales) @ V
@@ -70,7 +68,7 @@ def single_precision_ridge(
     iterations, residual, jitter = 0, 0.0, 0.0
     for t, columns in zip(found.distinct, found.groups, strict=True):
         right = np.column_stack([rotated[:, columns], roots]) if intercept else rotated[:, columns]
-        system = _System(separable.scalar, X, roots, float(t), ridge)
+        system = SinglePrecisionSystem(separable.scalar, X, roots, float(t), ridge)
         end = conjugate_gradients(system.apply, right, system.precondition, None, TOLERANCE, MOST_ITERATIONS)
         if intercept:
             Z, z = end.X[:, :-1], end.X[:, -1]
@@ -80,14 +78,8 @@ def single_precision_ridge(
             C[:, columns] = end.X
         iterations, residual = max(iterations, end.iterations), max(residual, end.residual)
         jitter = max(jitter, system.jitter)
-    if residual > TOLERANCE:
-        warnings.warn(
-            f"single precision stopped after {iterations} iterations at a relative residual of {residual:.1e} instead "
-            f"of {TOLERANCE:.0e}: raise alpha, or give dtype='float64'",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
     info = SolverInfo("SinglePrecision", iterations=iterations, jitter=jitter, residual=residual)
+    info.warn_above(TOLERANCE, "raise alpha, or give dtype='float64'")
     return (C @ V.T) * scales * roots[:, None], (b @ V.T) / scales if intercept else None, info
 
 
@@ -104,8 +96,13 @@ def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -
     return separable
 
 
-class _System:
+class SinglePrecisionSystem:
     """A = t R G R + ridge I: products in double precision, and a factor in single precision.
+
+    Parameters
+    ----------
+    kernel, X : of the gram G
+    roots : (n,) the diagonal of R
 
     Attributes
     ----------
@@ -157,5 +154,4 @@ class _System:
         size = np.abs(B).max(axis=0)
         size[size == 0] = 1.0
         small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
-        result: Array = np.asarray(small, dtype=np.float64) * (size / self._unit)
-        return result
+        return np.asarray(small * (size / self._unit), dtype=np.float64)

@@ -29,6 +29,7 @@ from ovk.targets import (
     missing_labels,
     refuse_masked,
     refuse_missing_labels,
+    share_of_right_labels,
 )
 
 #: Significant bits of a decision, about 12 digits.
@@ -114,7 +115,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         task : (n,) integers, optional
             Long form: row i is one observation, of task task_i, with label y_i.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             X = self._check_inputs(X, reset=True)
             targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, self._output_dim())
             X, targets = self._informative(X, targets)
@@ -181,18 +182,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
         """Share of right labels, over all that were observed."""
-        labels = np.asarray(y)
-        found = np.asarray(self.predict(X, task))
-        if labels.shape != found.shape and labels.size == found.size:
-            labels = labels.reshape(found.shape)
-        if labels.shape != found.shape:
-            raise ValueError(f"y must have the shape of the prediction, {found.shape}, got {labels.shape}")
-        seen = np.ones(found.shape, dtype=bool)
-        if labels.dtype.kind == "f":
-            seen = ~np.isnan(labels)
-        weight = np.ones(len(found)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        weights = seen * weight.reshape(-1, *[1] * (found.ndim - 1))
-        return float((weights * (found == labels)).sum() / weights.sum())
+        return share_of_right_labels(self.predict(X, task), y, sample_weight)
 
 
 class MultiTaskSVR(ObservedScore, SupportVectorMachine):
@@ -202,18 +192,9 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
 
     Parameters
     ----------
-    kernel : operator-valued kernel, or scalar kernel for tasks treated apart; default ``Gaussian() * Identity()``
-    C : float > 0
-        Largest weight of one observation; with sample weights, C times the weight.
+    kernel, C, bias, tol, max_iter : as in `MultiTaskSVC`
     epsilon : float >= 0
         Errors up to this size cost nothing.
-    bias : "none", "shared" or "task"
-        As in `MultiTaskSVC`.
-    tol : float > 0
-        The search stops when the duality gap is below this part of the objective (for a shared bias: libsvm's own
-        rule).
-    max_iter : int
-        Block steps.
 
     Attributes
     ----------
@@ -248,7 +229,7 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
-        with self._all_or_nothing():
+        with self._all_or_nothing(X, y):
             epsilon = positive(self.epsilon, "epsilon", zero=True)
             X, targets = self._check(X, y, sample_weight, task)
             self._learn(X, targets, epsilon)
@@ -335,5 +316,4 @@ def _one_against_the_rest(
 def _rounded(values: Array) -> Array:
     """Values to BITS significant bits: what is beyond is the rounding error of sums over the support vectors."""
     fraction, exponent = np.frexp(values)
-    result: Array = np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS)
-    return result
+    return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))

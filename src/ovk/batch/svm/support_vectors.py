@@ -21,7 +21,7 @@ from ovk.expansion import Expansion
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers.dual_coordinate import BoxDual, DualInfo, dual_coordinate
 from ovk.solvers.task_bias import dual_with_biases
-from ovk.targets import ObservedPairs, Targets, check_tasks
+from ovk.targets import Targets, check_tasks
 
 BIASES = ("none", "shared", "task")
 #: Groups of pairs between their bounds up to which spans are computed.
@@ -45,7 +45,7 @@ class SupportVectorMachine(KernelEstimator, saved=False):
         self.max_iter = max_iter
 
     def _learn(self, X: Any, targets: Targets, epsilon: float | None) -> tuple[BoxDual, Array, Array]:
-        """Solve the dual: for the hinge loss when `epsilon` is None, else for the epsilon-insensitive loss.
+        """Solve the dual, for the hinge loss when `epsilon` is None, else for the epsilon-insensitive one, and keep f.
 
         Returns the dual, its solution and the values of f at the pairs, with biases.
         """
@@ -76,20 +76,6 @@ class SupportVectorMachine(KernelEstimator, saved=False):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._store(kernel, X, targets, observed, b, biases, info)
-        values = gram.matmat(b[:, None])[:, 0]
-        return dual, b, values if biases is None else values + biases[task]
-
-    def _store(
-        self,
-        kernel: OperatorKernel,
-        X: Any,
-        targets: Targets,
-        observed: ObservedPairs,
-        b: Array,
-        biases: Array | None,
-        info: DualInfo,
-    ) -> None:
         support = np.unique(observed.points[b != 0])
         if takes_gram(kernel) or len(support) == 0:
             # Columns of a kernel matrix keep their places; a function that is zero still needs a point to stand on.
@@ -103,6 +89,8 @@ class SupportVectorMachine(KernelEstimator, saved=False):
         self.dual_gap_, self.objective_, self.n_iter_ = info.gap, info.primal, info.iterations
         self.n_outputs_ = targets.d
         self.single_output_ = targets.single
+        values = gram.matmat(b[:, None])[:, 0]
+        return dual, b, values if biases is None else values + biases[task]
 
     @property
     def expansion_(self) -> Expansion:
@@ -165,5 +153,4 @@ def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | No
         spans[free] = 1.0 / np.diagonal(cho_solve(factor, np.eye(len(free))))
         cross = dual.matrix(first[free], first[rest])
         spans[rest] -= np.einsum("ij,ij->j", cross, cho_solve(factor, cross))
-    result: Array = values - (total * np.maximum(spans, 0.0))[of_pair]
-    return result
+    return values - (total * np.maximum(spans, 0.0))[of_pair]

@@ -308,8 +308,7 @@ class _Rows:
         known = ~np.isnan(best).all(axis=0)
         middle = np.zeros(len(known))
         middle[known] = np.nanmedian(best[:, known], axis=0)
-        result: Array = np.maximum(MEDIANS * middle, np.sqrt(self.variance))
-        return result
+        return np.maximum(MEDIANS * middle, np.sqrt(self.variance))
 
     def _robust(self, R: Array, threshold: Array) -> Array:
         errors: Array = mean_loss(R, threshold, self.weight) / self.variance
@@ -321,14 +320,12 @@ def pooled(errors: Array, n: int) -> Array:
     """Errors (alphas, d) of outputs with n rows, drawn to those of all outputs as by `COMMON_ROWS` more rows."""
     known = np.isfinite(errors).all(axis=0)
     common = errors[:, known].mean(axis=1, keepdims=True) if known.any() else 0.0
-    result: Array = (n * errors + COMMON_ROWS * common) / (n + COMMON_ROWS)
-    return result
+    return (n * errors + COMMON_ROWS * common) / (n + COMMON_ROWS)
 
 
 def best_alphas(errors: Array) -> Indices:
     """(d,) the numbers of the best alphas, from errors (alphas, d); of equal ones the largest."""
-    result: Indices = len(errors) - 1 - errors[::-1].argmin(axis=0)
-    return result
+    return np.asarray(len(errors) - 1 - errors[::-1].argmin(axis=0))
 
 
 def few_alphas(errors: Array, most: int) -> Array:
@@ -339,8 +336,7 @@ def few_alphas(errors: Array, most: int) -> Array:
     if len(useful) > most:
         chosen = min(combinations(useful, most), key=lambda some: float(errors[list(some)].min(axis=0).sum()))
         own = np.array(chosen)[best_alphas(errors[list(chosen)])]
-    result: Array = ALPHAS[own]
-    return result
+    return ALPHAS[own]
 
 
 def averaged(candidates: Sequence[Candidate], n: int) -> tuple[str, tuple[ScalarKernel, ...], dict[str, float]] | None:

@@ -39,8 +39,7 @@ def correlation(Y: Array) -> Array:
     values, V = np.linalg.eigh(C)
     C = (V * np.maximum(values, 1e-6)) @ V.T
     roots = np.sqrt(np.diagonal(C))
-    result: Array = C / np.outer(roots, roots)
-    return result
+    return np.asarray(C / np.outer(roots, roots))
 
 
 def coupled(

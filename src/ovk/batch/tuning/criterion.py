@@ -129,7 +129,7 @@ class TuningCriterion:
         for G, T in matrices:
             A += G[np.ix_(points, points)] * T[np.ix_(outputs, outputs)]
         value, omega, by_noise = self._dense(A, noise)
-        grams, operators, _ = split_among_terms(omega, matrices, points, outputs, self.n, self.d)
+        grams, operators = split_among_terms(omega, matrices, points, outputs, self.n, self.d)
         return Criterion(value, grams, operators, by_noise)
 
     def _unstructured(self, kernel: OperatorKernel, noise: Array) -> tuple[float, dict[str, Array], Array]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ovk._types import Array
 from ovk.ovkernels import OperatorKernel, Term
@@ -49,8 +48,9 @@ def named_terms(kernel: OperatorKernel) -> list[Term] | None:
 def parameters(kernel: OperatorKernel, X: Any) -> list[Parameter]:
     """The parameters that can be tuned."""
     found: list[Parameter] = []
+    values = kernel.get_params()
     for name in gradient_names(kernel, X):
-        value = np.asarray(_get(kernel, name), dtype=np.float64)
+        value = np.asarray(values[name], dtype=np.float64)
         last = name.split("__")[-1]
         if last in GIVEN or (last not in ANY_SIGN | INTERVALS and not (value > 0).all()):
             continue
@@ -77,19 +77,19 @@ def gradient_names(kernel: OperatorKernel, X: Any) -> list[str]:
 
 def read(kernel: OperatorKernel, tuned: list[Parameter]) -> Array:
     """Values of the parameters as one vector."""
-    values = [np.asarray(_get(kernel, one.name), dtype=np.float64).ravel() for one in tuned]
+    params = kernel.get_params()
+    values = [np.asarray(params[one.name], dtype=np.float64).ravel() for one in tuned]
     parts = [np.log(value) if one.logarithm else value for one, value in zip(tuned, values, strict=True)]
     return np.concatenate([*parts, np.empty(0)])
 
 
 def write(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> OperatorKernel:
     """A copy of the kernel with these values."""
-    copy: OperatorKernel = clone(kernel)
+    changed: dict[str, Any] = {}
     for one, part in zip(tuned, _parts(tuned, vector), strict=True):
         value = (np.exp(part) if one.logarithm else part).reshape(one.shape)
-        owner, last = _owner(copy, one.name)
-        setattr(owner, last, value if one.shape else float(value))
-    return copy
+        changed[one.name] = value if one.shape else float(value)
+    return kernel.replace(**changed)
 
 
 def chain(tuned: list[Parameter], vector: Array, slopes: dict[str, Array]) -> Array:
@@ -109,36 +109,17 @@ def _parts(tuned: list[Parameter], vector: Array) -> list[Array]:
 def bounds(kernel: OperatorKernel, tuned: list[Parameter], vector: Array) -> list[tuple[float | None, float | None]]:
     """Lower and upper bound of each number of the vector, None where there is none."""
     limits: list[tuple[float | None, float | None]] = []
+    params = kernel.get_params()
     for one, part in zip(tuned, _parts(tuned, vector), strict=True):
-        last = one.name.split("__")[-1]
-        owner, _ = _owner(kernel, one.name)
+        owner, _, last = one.name.rpartition("__")
         for value in part:
             if one.logarithm:
                 down, up = np.log(FAR.get(last, FAR[""]))
                 limits.append((float(value) + down, float(value) + up))
             elif last in ("within", "between"):
                 # Each on its side of the middle, so that what is shared between clusters stays below what is within.
-                middle = 0.5 * (float(owner.within) + float(owner.between))
+                middle = 0.5 * sum(float(params[f"{owner}__{side}"]) for side in ("within", "between"))
                 limits.append((middle, 1.0 - 1e-6) if last == "within" else (0.0, middle))
             else:
                 limits.append((0.0, 1.0 - 1e-6) if last in INTERVALS else (None, None))
     return limits
-
-
-def _step(owner: Any, part: str) -> Any:
-    found = re.fullmatch(r"(\w+?)(?:\[(\d+)\])?", part)
-    assert found is not None
-    inner = getattr(owner, found[1])
-    return inner[int(found[2])] if found[2] else inner
-
-
-def _owner(kernel: Any, name: str) -> tuple[Any, str]:
-    *way, last = name.split("__")
-    for part in way:
-        kernel = _step(kernel, part)
-    return kernel, last
-
-
-def _get(kernel: Any, name: str) -> Any:
-    owner, last = _owner(kernel, name)
-    return getattr(owner, last)

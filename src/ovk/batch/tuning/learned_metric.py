@@ -34,8 +34,7 @@ def halves(order: Indices, groups: Indices | None, *, time_order: bool = False) 
     # Groups in the order in which their first rows come.
     first = np.unique(unit[order], return_index=True)[1]
     place = np.argsort(np.argsort(first))
-    result: Indices = place[unit] % 2
-    return result
+    return place[unit] % 2
 
 
 def metric_kernels(X: Array, Y: Array, ridge: float) -> dict[str, ScalarKernel]:

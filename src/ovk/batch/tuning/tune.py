@@ -135,7 +135,7 @@ def tune(
         if value not in allowed:
             raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
     fitted: OVKRidge = clone(model)
-    with fitted._all_or_nothing():
+    with fitted._all_or_nothing(X, Y):
         inputs, targets = fitted._check(X, Y, None, task)
         suits = TuningCriterion(inputs, targets, criterion, leave_out, centred=fitted.fit_intercept)
         kernel = fitted._resolved(inputs, targets.d)
@@ -177,8 +177,7 @@ def left_out_errors(model: OVKRidge) -> Array:
     """(d,) mean squared left-out residuals of a fitted model; 0 for an output without observations."""
     squares = model.left_out_residuals().reshape(-1, model.n_outputs_) ** 2
     seen = ~np.isnan(squares)
-    result: Array = np.where(seen, squares, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    return result
+    return np.asarray(np.where(seen, squares, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
 
 
 class Search:

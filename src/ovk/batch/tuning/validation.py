@@ -21,6 +21,7 @@ from ovk._types import Array, Indices
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
+from ovk.targets import members_of_groups
 
 #: Parts of a series in time: the first only to learn from, each other predicted from those before it.
 PARTS = 6
@@ -96,7 +97,7 @@ class EachGroup(Validation):
 
     def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
         result = np.full((len(alphas), *Y.shape), np.nan)
-        members = [np.flatnonzero(self._groups == group) for group in np.unique(self._groups)]
+        members = members_of_groups(self._groups)
         if len(members) < 2:
             return result
         pairs = eigenpairs(G)
@@ -147,5 +148,4 @@ def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
     mass = seen * (1.0 if weight is None else weight[:, None])
     total = np.where(seen, loss, 0.0) * mass
     counts = mass.sum(axis=-2)
-    result: Array = total.sum(axis=-2) / np.where(counts > 0, counts, 1.0)
-    return result
+    return np.asarray(total.sum(axis=-2) / np.where(counts > 0, counts, 1.0))

@@ -39,10 +39,10 @@ class ACITracker(Tracker, kind="adaptive"):
             return inf
         return -1.0 if self.level >= 1 else self.scores.quantile(1.0 - self.level)
 
-    def update(self, score: float) -> None:
+    def update(self, score: float, missed: bool | None = None) -> None:
         if isnan(score):
             return
-        missed = 1.0 if score > self.radius() else 0.0
+        missed = score > self.radius() if missed is None else missed
         self.level += self.rate * (self.miss - missed)
         self.scores.add(score)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf, nan
 from typing import Any, Self
 
 import numpy as np
 
+from ovk._named_outputs import unnamed
 from ovk._params import Parameters, check_int, in_interval
 from ovk._state import State
 from ovk._transactions import Transactional, reads
@@ -65,8 +66,11 @@ class Tracker(State, ABC):
         """For the next score: infinite while too little is known, below 0 for a region that holds nothing."""
 
     @abstractmethod
-    def update(self, score: float) -> None:
-        """Learn from the score; nan for a row without one, which moves the clock alone."""
+    def update(self, score: float, missed: bool | None = None) -> None:
+        """Learn from the score; nan for a row without one, which moves the clock alone.
+
+        `missed` tells whether it exceeded the radius that was given for it, where that was not the present one.
+        """
 
     def radii_then_update(self, scores: Array) -> Array:
         """(n,) the radius for each of the scores (n,), from those before it; all of them are learned."""
@@ -122,21 +126,13 @@ class Conformal(Transactional, Parameters, ABC):
             return work._learn(F, Y)
 
     def _learn(self, F: Any, Y: Any) -> Regions:
-        F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
-        if F.shape != Y.shape or F.ndim not in (1, 2):
-            raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
-        if F.ndim == 1:
-            F, Y = F[:, None], Y[:, None]
-        n, d = F.shape
-        # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
-        seen = np.isfinite(Y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            R = np.where(np.isnan(F), np.inf, Y - F)
+        F, Y, R = _residuals(F, Y)
+        (n, d), seen = F.shape, ~np.isnan(R)
         score = self._started(d)
         scatter = None
         if score is None:
             # The score of an output is |r|, whatever came before: all rows at once.
-            scores = np.where(seen, np.abs(R), np.nan)
+            scores = np.abs(R)
             columns = zip(self.trackers_, scores.T, strict=True)
             radius = np.column_stack([tracker.radii_then_update(column) for tracker, column in columns])
             half = np.maximum(radius, 0.0)
@@ -149,13 +145,52 @@ class Conformal(Transactional, Parameters, ABC):
                 half[t] = score.half_widths(float(radius[t, 0]))
                 if scatter is not None:
                     scatter[t] = score.scatter()
-                scores[t] = score.score(R[t], seen[t])
-                tracker.update(float(scores[t, 0]) if score.ready(seen[t]) else nan)
-                score.learn(R[t], seen[t])
+                scores[t] = _learn_joint(tracker, score, R[t], seen[t])
         covered = np.where(np.isnan(scores), np.nan, (scores <= radius).astype(np.float64))
         half = np.where(np.isnan(F), np.nan, half)
         with np.errstate(over="ignore"):
             return Regions(F, F - half, F + half, radius, covered, scatter)
+
+    def learn(self, regions: Regions, Y: Any) -> Regions:
+        """Learn how far off predictions were, from outputs that came after others had been predicted.
+
+        What is scored is the region that was given. So `regions` and `learn` in turn are `regions_then_learn`, and with
+        other rows in between they are the same with labels that come late, in any order.
+
+        Parameters
+        ----------
+        regions : what `regions` returned for these rows, when they were predicted
+        Y : (n, d) or (n,) their outputs, nan where missing
+
+        Returns
+        -------
+        The regions, with `covered`
+        """
+        with self._transaction() as work:
+            return work._learn_late(regions, Y)
+
+    def _learn_late(self, regions: Regions, Y: Any) -> Regions:
+        found, R = self.with_outcomes(regions, Y)
+        seen, missed = ~np.isnan(R), found.covered == 0
+        score = self._started(R.shape[1])
+        for t in range(len(R)):
+            if score is None:
+                for q, tracker in enumerate(self.trackers_):
+                    tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]))
+            else:
+                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]))
+        return found
+
+    def with_outcomes(self, regions: Regions, Y: Any) -> tuple[Regions, Array]:
+        """The regions with what they covered of the outputs Y, and the residuals (n, d), nan where Y is missing."""
+        F = unnamed(regions.predictions)
+        _, Y, R = _residuals(F, np.reshape(unnamed(Y), F.shape))
+        if self.region == "each":
+            covered = np.where(np.isnan(R), np.nan, np.abs(R) <= regions.radius)
+        else:
+            # A region that holds nothing does not hold its prediction either.
+            covered = regions.contains(Y) * (regions.radius >= 0)
+        return replace(regions, covered=covered), R
 
     @reads
     def regions(self, F: Any) -> Regions:
@@ -163,13 +198,10 @@ class Conformal(Transactional, Parameters, ABC):
         F = np.asarray(F, dtype=np.float64)
         F = F.reshape(len(F), -1)
         n, d = F.shape
-        if hasattr(self, "trackers_"):
-            score = self._started(d)
-            radius = np.array([tracker.radius() for tracker in self.trackers_])
-            half = np.maximum(radius, 0.0) if score is None else score.half_widths(float(radius[0]))
-            scatter = None if score is None else score.scatter()
-        else:
-            radius, half, scatter = np.full(d if self.region == "each" else 1, np.inf), np.full(d, np.inf), None
+        score = self._started(d)
+        radius = np.array([tracker.radius() for tracker in self.trackers_])
+        half = np.maximum(radius, 0.0) if score is None else score.half_widths(float(radius[0]))
+        scatter = None if score is None else score.scatter()
         half = np.where(np.isnan(F), np.nan, half)
         unknown = np.full((n, len(radius)), np.nan)
         shapes = None if scatter is None else np.broadcast_to(scatter, (n, d, d)).copy()
@@ -195,3 +227,24 @@ class Conformal(Transactional, Parameters, ABC):
         for name in ("score_", "trackers_"):
             self.__dict__.pop(name, None)
         return self
+
+
+def _residuals(F: Any, Y: Any) -> tuple[Array, Array, Array]:
+    """Predictions, outputs and residuals (n, d), nan where an output is missing."""
+    F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
+    if F.shape != Y.shape or F.ndim not in (1, 2):
+        raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
+    if F.ndim == 1:
+        F, Y = F[:, None], Y[:, None]
+    # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
+    with np.errstate(over="ignore", invalid="ignore"):
+        R = np.where(np.isnan(F), np.inf, Y - F)
+    return F, Y, np.where(np.isfinite(Y), R, np.nan)
+
+
+def _learn_joint(tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None) -> float:
+    """The score of the residuals (d,) of a row, which the tracker and the moments behind the score learn."""
+    found = score.score(r, seen)
+    tracker.update(found if score.ready(seen) else nan, missed)
+    score.learn(r, seen)
+    return found

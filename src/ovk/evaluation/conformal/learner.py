@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from ovk._named_outputs import NamedOutputs, unnamed
 from ovk._params import Parameters
@@ -15,16 +17,19 @@ from ovk.evaluation.conformal.aci import ACI
 from ovk.evaluation.conformal.base import Conformal
 from ovk.evaluation.learners import as_learner
 from ovk.intervals.regions import Regions
+from ovk.online.add_features import add_features
 
 
 class WithIntervals(Transactional, Parameters):
     """An online learner and a method for intervals, going through the stream together.
 
-    For a model in service; to evaluate one, ``progressive(model, X, Y, intervals=...)`` does the same and counts.
+    For a model in service; to evaluate one, ``progressive(model, X, Y, intervals=...)`` does the same and counts. Where
+    labels come late, ``DelayedLabels(WithIntervals(model))`` scores the regions that were given.
 
     Parameters
     ----------
-    learner : online learner of ovk, or estimator with `partial_fit` and `predict`; a copy is trained
+    learner : online learner of ovk, or estimator with `partial_fit` and `predict`
+        A copy of it learns, and goes on from what it knows.
     intervals : ACI, ConformalPID, StronglyAdaptive, or the coverage, which means ``ACI(coverage)``
 
     Attributes
@@ -34,58 +39,92 @@ class WithIntervals(Transactional, Parameters):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import OLOK
-    >>> from ovk.evaluation import ACI, WithIntervals
+    >>> from ovk import AutoStream, WithIntervals
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(500, 1))
-    >>> model = WithIntervals(OLOK(), ACI(0.9)).partial_fit(X, X[:, 0] + 0.1 * rng.standard_normal(500))
+    >>> model = WithIntervals(AutoStream(), 0.9).partial_fit(X, X[:, 0] + 0.1 * rng.standard_normal(500))
     >>> regions = model.predict_regions(np.array([[0.5]]))
     >>> bool(regions.lower[0, 0] < 0.5 < regions.upper[0, 0])
     True
     """
 
+    learner_: Any
     intervals_: Conformal
 
     def __init__(self, learner: Any, intervals: Any = 0.9) -> None:
         self.learner = learner
         self.intervals = intervals
 
-    def predict_then_learn(self, X: Any, y: Any) -> Array:
+    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Predictions of the rows, in the shape of y, each made from the rows before it."""
-        predictions = self.regions_then_learn(X, y).predictions
+        predictions = self.regions_then_learn(X, y, sample_weight).predictions
         return predictions.reshape(np.shape(y)) if isinstance(predictions, np.ndarray) else predictions
 
-    def regions_then_learn(self, X: Any, y: Any) -> Regions:
-        """The region of each row, made before its output is looked at; then learn the rows."""
+    def regions_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Regions:
+        """The region of each row, made before its output is looked at; then learn the rows.
+
+        `sample_weight` (n,) multiplies the losses, for a learner that takes weights; regions count rows alike.
+        """
         with self._transaction() as work:
-            if not hasattr(work, "learner_"):
-                work.learner_, work.intervals_ = clone(self.learner), clone(as_intervals(self.intervals))
-            Y = np.asarray(unnamed(y), dtype=np.float64)
-            # Learners of ovk take frames and learn their names; others are given arrays.
-            y = y if isinstance(work.learner_, NamedOutputs) else Y
-            F = np.asarray(as_learner(work.learner_).predict_then_learn(X, y), dtype=np.float64)
+            F, Y = work._learn_rows(X, y, sample_weight)
             return _named(work.intervals_.regions_then_learn(F, Y), work.learner_, X)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def learn_late(self, X: Any, y: Any, regions: Regions | None, scored: Any, sample_weight: Any = None) -> None:
+        """Learn rows whose outputs came after other rows had been predicted.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the rows, learned in this order
+        regions : those of the `scored` rows, as they were given when these were predicted
+        scored : which of the rows had a region, in the order of the regions
+        """
+        with self._transaction() as work:
+            _, Y = work._learn_rows(X, y, sample_weight)
+            if regions is not None and len(regions):
+                work.intervals_.learn(regions, Y[scored])
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""
-        self.regions_then_learn(X, y)
+        self.regions_then_learn(X, y, sample_weight)
         return self
 
     @reads
     def predict(self, X: Any) -> Any:
         """Predictions, without learning."""
-        return self._fitted().predict(X)
+        self._begin()
+        try:
+            return self.learner_.predict(X)
+        except NotFittedError:
+            raise NotFittedError(
+                "WithIntervals has not learned anything yet: call predict_then_learn or partial_fit first"
+            ) from None
 
     @reads
     def predict_regions(self, X: Any) -> Regions:
         """A region around each prediction as things are now, without learning."""
-        learner = self._fitted()
-        return _named(self.intervals_.regions(np.asarray(learner.predict(X), dtype=np.float64)), learner, X)
+        F = np.asarray(self.predict(X), dtype=np.float64)
+        self._begin()
+        return _named(self.intervals_.regions(F), self.learner_, X)
 
-    def _fitted(self) -> Any:
+    def _begin(self) -> None:
         if not hasattr(self, "learner_"):
-            raise ValueError("WithIntervals has not learned anything yet: call predict_then_learn or partial_fit first")
-        return self.learner_
+            self.learner_, self.intervals_ = copy.deepcopy(self.learner), clone(as_intervals(self.intervals))
+
+    def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array]:
+        """Predictions and outputs of the rows, which the learner learns."""
+        self._begin()
+        Y = np.asarray(unnamed(y), dtype=np.float64)
+        # Learners of ovk take frames and learn their names; others are given arrays.
+        y = y if isinstance(self.learner_, NamedOutputs) else Y
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        F = as_learner(self.learner_).predict_then_learn(X, y, **options)
+        return np.asarray(F, dtype=np.float64), Y
+
+
+@add_features.register
+def _(model: WithIntervals, count: int) -> None:
+    with model._transaction() as work:
+        add_features(work.learner_, count)
 
 
 def _named(regions: Regions, learner: Any, X: Any) -> Regions:

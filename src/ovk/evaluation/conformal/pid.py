@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf, isfinite, isnan, log, pi, tan
+from typing import Any
 
 from ovk._params import check_int, positive
 from ovk._state import State
 from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
+from ovk.intervals.regions import Regions
 
 #: Scores before there is a radius.
 FIRST = 10
@@ -97,11 +99,11 @@ class PIDTracker(Tracker, kind="PID"):
             return inf if angle > 0 else -inf
         return self.gain * self.largest * tan(angle)
 
-    def update(self, score: float) -> None:
+    def update(self, score: float, missed: bool | None = None) -> None:
         if isnan(score):
             self._remember(score)
             return
-        radius = self.radius()
+        missed = score > self.radius() if missed is None else missed
         if self.t < FIRST:
             self._remember(score)
             self.t += 1
@@ -111,7 +113,7 @@ class PIDTracker(Tracker, kind="PID"):
                 start = start if isfinite(start) else self.scores.largest()
                 self.q = start if self.seasons is None else 0.0
             return
-        error = (1.0 if score > radius else 0.0) - self.miss
+        error = missed - self.miss
         self.excess += error
         self._remember(score)
         self.q += self.rate * self.scores.largest() * error
@@ -168,6 +170,14 @@ class ConformalPID(Conformal):
     saturation: float = 1.0
     window: int = 100
     season: int | None = None
+
+    def _learn_late(self, regions: Regions, Y: Any) -> Regions:
+        if self.season is not None:
+            raise ValueError(
+                f"season must be None where labels come late, got {self.season}: the next score to come is not that of "
+                "the next row"
+            )
+        return super()._learn_late(regions, Y)
 
     def _tracker(self, miss: float) -> Tracker:
         return PIDTracker(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ovk._state import State
 from ovk._types import Array, Times
 from ovk.evaluation.conformal.base import Conformal
+from ovk.evaluation.late import LabelQueue
 from ovk.evaluation.running import RunningSum
 from ovk.intervals.regions import Regions, concatenate
 
@@ -81,20 +82,24 @@ class IntervalRecord(State):
     method : what makes the regions
     sums : counts of regions of observed outputs, of those that held them, of finite intervals, and their widths
     keep : whether to keep every region; they are not saved
+    queue : regions and outputs of the rows whose labels have not come yet, None where they come at once
     """
 
     method: Conformal
     sums: list[RunningSum]
     keep: bool = False
+    queue: LabelQueue[tuple[Regions, Array]] | None = field(default=None, init=False)
     _kept: list[Regions] = field(default_factory=list, init=False)
 
     _state_classes = {"sums": RunningSum}
 
     @classmethod
-    def start(cls, method: Conformal, d: int, *, keep: bool) -> IntervalRecord:
-        """A record of no rows yet, for d outputs."""
+    def start(cls, method: Conformal, d: int, *, keep: bool, waiting: int | Times = 0) -> IntervalRecord:
+        """A record of no rows yet, for d outputs, whose labels come late as in `LabelQueue`."""
         k = d if method.region == "each" else 1
-        return cls(method, [RunningSum.empty(width) for width in (k, k, d, d)], keep)
+        record = cls(method, [RunningSum.empty(width) for width in (k, k, d, d)], keep)
+        record.queue = None if isinstance(waiting, int) and waiting == 0 else LabelQueue(waiting)
+        return record
 
     @property
     def k(self) -> int:
@@ -102,8 +107,11 @@ class IntervalRecord(State):
         return len(self.sums[0].total)
 
     def update(self, F: Array, Y: Array, marks: Times) -> None:
-        """Make regions for the rows, count how often they hold the outputs, and learn from them."""
-        regions = self.method.regions_then_learn(F, Y)
+        """Make regions for the rows, count how often they hold the outputs, and learn from them.
+
+        Rows without a prediction have none.
+        """
+        regions = self.method.regions_then_learn(F, Y) if self.queue is None else self._regions_late(self.queue, F, Y)
         seen, finite = ~np.isnan(regions.covered), np.isfinite(regions.width)
         # Only rows whose outputs were observed count, here as there.
         finite &= np.isfinite(Y).any(axis=1, keepdims=True) if self.k == 1 else np.isfinite(Y)
@@ -113,13 +121,16 @@ class IntervalRecord(State):
         if self.keep:
             self._kept.append(regions)
 
-    def skip(self, F: Array) -> None:
-        """Rows of a warm-up: there are no regions."""
-        if self.keep:
-            (n, d), nothing = F.shape, np.full_like(F, np.nan)
-            one = np.full((n, self.k), np.nan)
-            shape = np.full((n, d, d), np.nan) if self.method.region == "ellipsoid" else None
-            self._kept.append(Regions(nothing, nothing, nothing, one, one, shape))
+    def _regions_late(self, queue: LabelQueue[tuple[Regions, Array]], F: Array, Y: Array) -> Regions:
+        """The region of each row, from the outputs that have come by then."""
+        made = []
+        for t in range(len(F)):
+            row = slice(t, t + 1)
+            for regions, y in queue.come():
+                self.method.learn(regions, y)
+            made.append(self.method.regions(F[row]))
+            queue.add((made[-1], Y[row]))
+        return self.method.with_outcomes(concatenate(made), Y)[0]
 
     def result(self, rows: npt.NDArray[np.int64], last: bool = False) -> IntervalResult:
         """What was found at the checkpoints `rows`; `last`: the present row is one more."""

@@ -45,7 +45,7 @@ class RollingTracker(Tracker, kind="rolling"):
     def radius(self) -> float:
         return self.current
 
-    def update(self, score: float) -> None:
+    def update(self, score: float, missed: bool | None = None) -> None:
         self.radii_then_update(np.array([score]))
 
     def radii_then_update(self, scores: Array) -> Array:

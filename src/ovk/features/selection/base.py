@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from ovk._params import Parameters
 from ovk._state import State
-from ovk._types import Array
+from ovk._types import Array, Mask
 
 
 class BlockKernels(NamedTuple):
@@ -32,8 +34,13 @@ class BlockSelection(ABC):
     """A selection at work on one block of inputs."""
 
     @abstractmethod
+    def wanted(self, start: int) -> Mask:
+        """Which of the rows from `start` on are to join, as things stand."""
+
     def next_candidate(self, start: int) -> int | None:
-        """The first row from `start` on that is to join, as things stand; None when there is none."""
+        """The first row from `start` on that is to join; None when there is none."""
+        found = np.flatnonzero(self.wanted(start))
+        return start + int(found[0]) if len(found) else None
 
     @abstractmethod
     def accept(self, j: int, independent: bool) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
+from ovk.features.selection.uniform import UniformState
 
 
 class Given(Selection):
@@ -64,15 +65,7 @@ class GivenState(SelectionState, kind="given"):
     """Lets no row join."""
 
     def on_block(self, block: BlockKernels) -> BlockSelection:
-        return _GivenBlock()
+        return UniformState(1.0, 0).on_block(block)
 
     def is_complete(self) -> bool:
         return True
-
-
-class _GivenBlock(BlockSelection):
-    def next_candidate(self, start: int) -> int | None:
-        return None
-
-    def accept(self, j: int, independent: bool) -> bool:
-        return False

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from ovk._params import check_int
-from ovk._types import Array
+from ovk._types import Array, Mask
 from ovk.features.selection.base import BlockKernels, BlockSelection, Selection, SelectionState
 
 
@@ -65,13 +63,10 @@ class UniformState(SelectionState, kind="uniform"):
 
 class _UniformBlock(BlockSelection):
     def __init__(self, state: UniformState, draws: Array) -> None:
-        self.state, self.wanted = state, draws < state.rate
+        self.state, self.drawn = state, draws < state.rate
 
-    def next_candidate(self, start: int) -> int | None:
-        if self.state.left == 0:
-            return None
-        found = np.flatnonzero(self.wanted[start:])
-        return start + int(found[0]) if len(found) else None
+    def wanted(self, start: int) -> Mask:
+        return self.drawn[start:] if self.state.left != 0 else self.drawn[:0]
 
     def accept(self, j: int, independent: bool) -> bool:
         if independent and self.state.left is not None:

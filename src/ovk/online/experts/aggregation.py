@@ -44,6 +44,8 @@ from ovk._types import Array, Mask
 GROWTH = 2.0
 #: Squares of larger regrets could overflow: such a row is left out.
 LARGEST = 1e140
+#: What is never divided by less.
+TINY = float(np.finfo(float).tiny)
 
 
 class Aggregation(Transactional, Parameters, ABC, saved=False):
@@ -108,34 +110,37 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
             raise NotFittedError(f"{type(self).__name__} has no weights yet: call start or predict_then_learn first")
         return mixture(self.weights_, self._checked(F))
 
-    def predict_then_learn(self, F: Any, Y: Any) -> Array:
+    def predict_then_learn(self, F: Any, Y: Any, sample_weight: Any = None) -> Array:
         """Mix the predictions of each row before learning from its outputs.
 
         Parameters
         ----------
         F : (n, k, d) predictions of the experts, nan where one abstains
         Y : (n, d) outputs, nan where one was not observed
+        sample_weight : (n,) >= 0, optional
+            What the loss of each row is multiplied by, and so its regrets. A row of weight 0 is not learned, and no sum
+            ages at it.
 
         Returns
         -------
         (n, d) predictions of the mixture; 0 where all experts abstain
         """
         F, Y = self._checked(F), np.asarray(Y, dtype=float)
+        F = np.where(np.isinf(F), np.nan, F)
         if Y.shape != (F.shape[0], F.shape[2]):
             raise ValueError(f"Y must have shape {(F.shape[0], F.shape[2])} for F of shape {F.shape}, got {Y.shape}")
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if weights is not None and (weights.shape != Y.shape[:1] or not (weights >= 0.0).all()):
+            raise ValueError(f"sample_weight must hold {len(Y)} numbers >= 0, one for each row: found others")
         Z = np.empty(Y.shape)
         with self._transaction() as work, np.errstate(over="ignore", invalid="ignore"):
             if "weights_" not in vars(work):
                 work.start(*F.shape[1:])
-            complete = np.isfinite(F).all(axis=(1, 2)) & np.isfinite(Y).all(axis=1)
             for i, (f, y) in enumerate(zip(F, Y, strict=True)):
-                if complete[i]:
-                    Z[i] = z = np.einsum("kd,kd->d", work.weights_, f)
-                    work.update(2.0 * (z - y) * (z - f))
-                else:
-                    Z[i] = z = mixture(work.weights_, f[None])[0]
-                    known = np.isfinite(y) & np.isfinite(f)
-                    work.update(np.where(known, 2.0 * (z - y) * (z - f), np.nan))
+                Z[i] = z = mixture(work.weights_, f)
+                weight = 1.0 if weights is None else float(weights[i])
+                if weight > 0.0:
+                    work.update((2.0 * weight * (z - y)) * (z - f))
         return Z
 
     def _checked(self, F: Any) -> Array:
@@ -148,22 +153,24 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
         checked: Array = F
         return checked
 
-    def _scale(self, regrets: Array, discount: float) -> tuple[Array, Array]:
+    def _scale(self, regrets: Array, discount: float) -> tuple[Array, Any]:
         """Add a row to `regret_` and scale it to the size of those before.
 
         Returns
         -------
-        (k, d) scaled regrets, 0 where unknown, and (d,) factors by which the sums of each output age
+        (k, d) scaled regrets, 0 where unknown, and the factors by which the sums of each output age: (d,) or a number
         """
-        with np.errstate(invalid="ignore"):
-            regrets = np.where((np.abs(regrets) > LARGEST).any(axis=0), np.nan, regrets)
-        known = np.isfinite(regrets)
-        regrets = np.where(known, regrets, 0.0)
-        # An output without a label at this row does not age.
-        age = np.where(known.any(axis=0), discount, 1.0)
-        largest, size = np.abs(regrets).max(axis=0), self.size_
-        over = largest > size
-        factor = np.where(over, size / np.where(over, largest, 1.0), 1.0)
+        age: Any = discount
+        largest, size = np.maximum.reduce(np.abs(regrets)), self.size_
+        if not (largest <= LARGEST).all():
+            with np.errstate(invalid="ignore"):
+                regrets = np.where((np.abs(regrets) > LARGEST).any(axis=0), np.nan, regrets)
+            known = np.isfinite(regrets)
+            regrets = np.where(known, regrets, 0.0)
+            # An output without a label at this row does not age.
+            age = np.where(known.any(axis=0), discount, 1.0)
+            largest = np.maximum.reduce(np.abs(regrets))
+        factor = size / np.maximum(np.maximum(largest, size), TINY)
         self.regret_ = age * self.regret_ + regrets
         self.cut_ = age * self.cut_ + (1.0 - factor) * largest
         reached = np.where(size > 0.0, np.minimum(largest, GROWTH * size), largest)
@@ -226,15 +233,18 @@ class MLPoly(Aggregation):
         before = self.size_**2 + self.squares_
         r, age = self._scale(regrets, self.discount)
         squares = r * r
-        # The potential sum_k max(R_k, 0)^2 / (b^2 + V_k) grows by no more than this; before any regret it is 0 / 0.
-        rise = np.divide(squares, before, out=np.zeros_like(squares), where=before > 0.0)
-        self.potential_ = age * self.potential_ + rise.sum(axis=0) / age
+        # The potential sum_k max(R_k, 0)^2 / (b^2 + V_k) grows by no more than this. Before any regret b and V_k are 0,
+        # and so is what is left of r.
+        rise = np.add.reduce(squares / np.maximum(before, TINY))
+        self.potential_ = age * self.potential_ + rise / age
         self.sum_ = age * self.sum_ + r
         self.squares_ = age * self.squares_ + squares
-        positive = np.maximum(self.sum_, 0.0) / np.maximum(self.size_**2 + self.squares_, np.finfo(float).tiny)
-        total = positive.sum(axis=0)
-        empty = total <= 0.0
-        self.weights_ = np.where(empty, 1.0 / len(positive), positive / np.where(empty, 1.0, total))
+        positive = np.maximum(self.sum_, 0.0) / np.maximum(self.size_**2 + self.squares_, TINY)
+        total = np.add.reduce(positive)
+        if not (total > 0.0).all():
+            positive = np.where(total > 0.0, positive, 1.0)
+            total = np.add.reduce(positive)
+        self.weights_ = positive / total
 
     def regret_bound(self) -> Array:
         bound: Array = self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
@@ -311,15 +321,15 @@ class BOA(Aggregation):
 
 
 def mixture(weights: Array, F: Array) -> Array:
-    """(n, d) mixtures of (n, k, d) predictions with (k, d) weights, shared among those that are not nan."""
-    awake = np.isfinite(F)
-    if awake.all():
-        plain: Array = np.einsum("kd,nkd->nd", weights, F)
+    """(..., d) mixtures of (..., k, d) predictions with (k, d) weights, shared among those that are not nan."""
+    plain: Array = np.add.reduce(weights * F, axis=-2)
+    if np.isfinite(plain).all():
         return plain
+    awake = np.isfinite(F)
     shares = np.where(awake, weights, 0.0)
-    total = shares.sum(axis=1, keepdims=True)
+    total = shares.sum(axis=-2, keepdims=True)
     # If the weights of those who do not abstain are all 0, these count alike.
-    alike = awake / np.maximum(awake.sum(axis=1, keepdims=True), 1)
+    alike = awake / np.maximum(awake.sum(axis=-2, keepdims=True), 1)
     shares = np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), alike)
-    mixed: Array = np.einsum("nkd,nkd->nd", shares, np.where(awake, F, 0.0))
+    mixed: Array = np.add.reduce(shares * np.where(awake, F, 0.0), axis=-2)
     return mixed

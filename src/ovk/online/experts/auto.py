@@ -15,8 +15,11 @@ from ovk._types import Array, Labels, Mask
 from ovk.online.experts.engine import StageMixture
 from ovk.online.shared.code_classifier import checked_labels
 from ovk.online.shared.learner import StreamRegressor
-from ovk.online.shared.rows import Rows, checked_rows
+from ovk.online.shared.rows import Rows, checked_rows, checked_weights
 from ovk.targets import check_inputs
+
+#: Where intervals are to be had.
+CURE = "for intervals use WithIntervals(AutoStream(), 0.9).partial_fit(X, y).predict_regions(X)"
 
 
 class StageLearner(Transactional, Parameters, saved=False):
@@ -67,6 +70,11 @@ class AutoStream(StageLearner, StreamRegressor):
     regrets. Values of X that are nan or infinite are missing, and so are such labels. A wild label teaches no more than
     an ordinary one.
 
+    The weight of a row multiplies its loss in every expert, in the comparison of candidates and in the regrets. In
+    experts that never forget a whole number w counts like w repetitions; those that forget age by one row, whatever
+    its weight. Units, points of the dictionary and limits on residuals count rows alike. A row of weight 0 is predicted
+    and is then gone: it is not counted for a stage or a window, and does not become the last label.
+
     Parameters
     ----------
     lag : whether the last label may be used as an input
@@ -92,19 +100,27 @@ class AutoStream(StageLearner, StreamRegressor):
 
     n_outputs_: int
 
+    @property
+    def predict_interval(self) -> Any:
+        """There is none, and an error says where intervals are to be had."""
+        raise AttributeError(f"{type(self).__name__} has no predict_interval; {CURE}")
+
     @reads
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, return_std: bool = False) -> Array:
         """Predict without learning, as if each row came next.
 
         Parameters
         ----------
         X : (n, p); a value that is nan or infinite is missing
+        return_std : refused: the experts have no standard deviation; `WithIntervals` gives intervals
 
         Returns
         -------
         (n, d), or (n,) if y was one-dimensional
         """
         check_is_fitted(self)
+        if return_std:
+            raise ValueError(f"return_std must be False: {type(self).__name__} has no standard deviations; {CURE}")
         admitted = self._gate is not None and self._gate.admits(self, X)
         Z = self.mixture_.predict(X if admitted else self._new_inputs(X))
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
@@ -116,8 +132,11 @@ class AutoStream(StageLearner, StreamRegressor):
         self.n_outputs_, self.single_output_ = rows.Y.shape[1], rows.single
         self.mixture_ = StageMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
 
+    def _weighted(self, rows: Rows, sample_weight: Any) -> Rows:
+        return rows._replace(weights=checked_weights(sample_weight, rows.X))
+
     def _learn(self, rows: Rows) -> Array:
-        return self.mixture_.predict_and_update(rows.X, rows.Y)
+        return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights)
 
     def _row_plan(self) -> tuple[int, Any] | None:
         return self.n_outputs_, None
@@ -133,7 +152,7 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
 
     Works like `AutoStream` on the indicators of the classes, with logistic regressions among the experts and a logistic
     regression on the experts' logits on top. Classes may appear at any time. Values of X that are nan or infinite are
-    missing.
+    missing. Weights of rows count as in `AutoStream`; a class appears with its first row of weight above 0.
 
     Parameters
     ----------
@@ -163,33 +182,38 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         """Forget everything and learn the rows in their order, once; the classes are those of y."""
         with self._transaction() as work:
             work.__dict__.pop("mixture_", None)
-            X, labels, known = work._checked(X, y, first=True)
-            work._learn(X, labels, known, unique_labels(labels[known]))
+            work._check_then_learn(X, y, whole=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on learning from further rows; `classes` may name the classes in the first call.
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from further rows; parameters as in `predict_then_learn`."""
+        self.predict_proba_then_learn(X, y, classes, sample_weight)
+        return self
 
-        A label that is None or nan is missing: its row is not learned.
+    def predict_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Labels:
+        """Predict the label of each row before learning from it; the very first row has no other label to guess.
+
+        Parameters
+        ----------
+        X : (n, p); a value that is nan or infinite is missing
+        y : (n,) labels; one that is None or nan is missing, and its row is not learned
+        classes : the classes that are known in the first call, optional
+        sample_weight : (n,) >= 0, optional
+            What the loss of each row is multiplied by; a row of weight 0 is predicted and leaves no trace
+
+        Returns
+        -------
+        (n,) labels
         """
-        self.predict_proba_then_learn(X, y, classes)
-        return self
-
-    def predict_then_learn(self, X: Any, y: Any, classes: Any = None) -> Labels:
-        """(n,) labels, each predicted before its row is learned; the very first row has no other label to guess."""
         with self._transaction() as work:
-            P = work.predict_proba_then_learn(X, y, classes)
+            P = work.predict_proba_then_learn(X, y, classes, sample_weight)
             guesses: Labels = work.classes_[P.argmax(axis=1)]
             return guesses
 
-    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None) -> Array:
+    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Array:
         """(n, k) probabilities of the classes known after these rows, each made before its row is learned."""
-        first = "mixture_" not in vars(self)
         with self._transaction() as work:
-            X, labels, known = work._checked(X, y, first=first, classes=classes)
-            if not first:
-                return work._learn(X, labels, known, None)
-            return work._learn(X, labels, known, labels[known][:1] if classes is None else unique_labels(classes))
+            return work._check_then_learn(X, y, classes, sample_weight)
 
     @reads
     def predict_proba(self, X: Any) -> Array:
@@ -204,39 +228,47 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         labels: Labels = self.classes_[winners]
         return labels
 
-    def _checked(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Array, Labels, Mask]:
+    def _check_then_learn(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, whole: bool = False
+    ) -> Array:
+        """Probabilities of all rows, each made before its row is learned; `whole`: y names the classes."""
         self._check_parameters()
+        first = "mixture_" not in vars(self)
         X = check_inputs(self, X, reset=first, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=int(first))
         labels, known = checked_labels(y, len(X))
-        if first and classes is None and not known.any():
-            raise ValueError("y holds no label in the first call: name the classes, or begin with a row that has one")
-        return X, labels, known
+        weights = None if sample_weight is None else checked_weights(sample_weight, X)
+        counts = known if weights is None else known & (weights > 0.0)
+        if first:
+            if classes is None and not counts.any():
+                raise ValueError(
+                    "y holds no label in the first call: name the classes, or begin with a row that has one"
+                )
+            given = labels[counts] if classes is None else classes
+            self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
+            self.mixture_ = StageMixture(X.shape[1], _code_length(len(self.classes_)), classes=True, lag=self.lag)
+        return self._learn(X, labels, known, counts, weights)
 
-    def _learn(self, X: Array, y: Labels, known: Mask, classes: Labels | None) -> Array:
-        if classes is not None:
-            self.classes_ = classes
-            self.mixture_ = StageMixture(X.shape[1], _code_length(len(classes)), classes=True, lag=self.lag)
+    def _learn(self, X: Array, y: Labels, known: Mask, counts: Mask, weights: Array | None) -> Array:
         parts, start = [], 0
         while start < len(X):
-            new = known[start:] & ~np.isin(y[start:], self.classes_)
+            new = counts[start:] & ~np.isin(y[start:], self.classes_)
             stop = start + int(new.argmax()) if new.any() else len(y)
-            Z = self.mixture_.predict_and_update(X[start:stop], self._codes(y[start:stop], known[start:stop]))
-            parts.append(self._probabilities(Z))
+            parts.append(self._probabilities(self._update(X, y, known, weights, slice(start, stop))))
             if stop < len(y):
                 # The row that brings a new class is predicted without it.
                 parts.append(self._probabilities(self.mixture_.predict(X[stop : stop + 1])))
                 self._add_class(y[stop])
-                own = slice(stop, stop + 1)
-                self.mixture_.predict_and_update(X[own], self._codes(y[own], known[own]))
+                self._update(X, y, known, weights, slice(stop, stop + 1))
             start = stop + 1
         k = len(self.classes_)
         return np.vstack([np.empty((0, k)), *(np.pad(P, ((0, 0), (0, k - P.shape[1]))) for P in parts)])
 
-    def _codes(self, y: Labels, known: Mask) -> Array:
-        """(n, 1) indicator of the second of up to two classes, else (n, k) indicators; nan where not known."""
-        two = len(self.classes_) <= 2
-        codes = (y != self.classes_[0])[:, None] if two else y[:, None] == self.classes_
-        return np.where(known[:, None], codes, np.nan)
+    def _update(self, X: Array, y: Labels, known: Mask, weights: Array | None, rows: slice) -> Array:
+        """Learn some rows by their codes: the indicator of the second of up to two classes, else all k indicators."""
+        some = y[rows, None]
+        codes = some != self.classes_[:1] if len(self.classes_) <= 2 else some == self.classes_
+        Y = np.where(known[rows, None], codes, np.nan)
+        return self.mixture_.predict_and_update(X[rows], Y, None if weights is None else weights[rows])
 
     def _probabilities(self, Z: Array) -> Array:
         if len(self.classes_) == 1:

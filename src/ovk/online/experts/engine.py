@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ovk._state import State
@@ -62,14 +64,28 @@ class StageMixture(State):
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
 
-    def predict_and_update(self, X: Array, Y: Array) -> Array:
-        """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned."""
+    def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
+        """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
+
+        `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0 is predicted
+        and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one before it.
+        """
+        if weights is None or (weights > 0.0).all():
+            return self._learn(X, Y, weights)
+        learned = weights > 0.0
+        Z, edges = np.empty(Y.shape), [0, *(np.flatnonzero(learned[1:] != learned[:-1]) + 1).tolist(), len(Y)]
+        for start, stop in pairwise(edges):
+            rows = slice(start, stop)
+            Z[rows] = self._learn(X[rows], Y[rows], weights[rows]) if learned[start] else self.predict(X[rows])
+        return Z
+
+    def _learn(self, X: Array, Y: Array, weights: Array | None) -> Array:
         Z, start = np.empty(Y.shape), 0
         while start < len(X):
             counted = self.count - self.since
             until = next((stage for stage in STAGES if stage > counted), np.inf) - counted
             rows = slice(start, int(min(start + CHUNK, start + until, len(X))))
-            Z[rows] = self._append(X[rows], Y[rows])
+            Z[rows] = self._append(X[rows], Y[rows], None if weights is None else weights[rows])
             start = rows.stop
             if self.count - self.since in STAGES:
                 self._start_stage()
@@ -78,7 +94,7 @@ class StageMixture(State):
     def predict(self, X: Array) -> Array:
         """(n, d) predictions if each row were the next; nothing changes."""
         n = len(X)
-        F = self._slots(np.tile(self.total / np.maximum(self.seen, 1.0), (n, 1)), np.tile(self.last, (n, 1)))
+        F = self._slots(np.tile(_mean(self.total, self.seen), (n, 1)), np.tile(self.last, (n, 1)))
         last = self._shown(F[:, 1])
         if self.stage is not None:
             F[:, 2:-1] = self.stage.predict(X, last)
@@ -105,12 +121,12 @@ class StageMixture(State):
 
     def recode(self, M: Array, constant: Array) -> StageMixture:
         """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
-        X, last, Y = self.recent.collect()
+        X, last, Y, weights = self.recent.collect()
         new = StageMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
         new.count, new.since, new.last = self.count, self.since, self.last @ M + constant
         new.seen, new.total = np.full(M.shape[1], self.seen[0]), self.total @ M + self.seen[0] * constant
         new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
-        new.recent.append(X, last @ M + constant, Y @ M + constant)
+        new.recent.append(X, last @ M + constant, Y @ M + constant, weights)
         if self.stage is not None:
             new._start_stage()
         return new
@@ -121,9 +137,9 @@ class StageMixture(State):
         Nothing is known of the units of these inputs yet, so stages are counted anew.
         """
         new = self._fork()
-        X, last, Y = self.recent.collect()
+        X, last, Y, weights = self.recent.collect()
         new.recent = RecentRows(KEPT, X.shape[1] + count, Y.shape[1])
-        new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y)
+        new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
         if self.stage is not None:
             new.since = self.count
             new._start_stage()
@@ -131,49 +147,60 @@ class StageMixture(State):
             new.previous = None
         return new
 
-    def _append(self, X: Array, Y: Array) -> Array:
+    def _append(self, X: Array, Y: Array, weights: Array | None) -> Array:
         """Rows up to the next stage at most."""
         Y = self._tame(Y)
         known = np.isfinite(Y)
-        filled = _fill_forward(np.vstack([self.last, Y]))
-        totals = np.cumsum(np.vstack([self.total, np.where(known, Y, 0.0)]), axis=0)
-        counts = np.cumsum(np.vstack([self.seen, known]), axis=0)
-        low = np.minimum.accumulate(np.vstack([self.low, np.where(known, Y, np.inf)]), axis=0)
-        high = np.maximum.accumulate(np.vstack([self.high, np.where(known, Y, -np.inf)]), axis=0)
-        F = self._slots(totals[:-1] / np.maximum(counts[:-1], 1.0), filled[:-1])
+        every = bool(known.all())
+        counted = known if weights is None else weights[:, None] * known
+        summed = Y if every else np.where(known, Y, 0.0)
+        totals = _with_first(self.total, summed if weights is None else weights[:, None] * summed)
+        counts, filled = _with_first(self.seen, counted), _with_first(self.last, Y)
+        low = _with_first(self.low, Y if every else np.where(known, Y, np.inf))
+        high = _with_first(self.high, Y if every else np.where(known, Y, -np.inf))
+        np.add.accumulate(totals, out=totals)
+        np.add.accumulate(counts, out=counts)
+        np.minimum.accumulate(low, out=low)
+        np.maximum.accumulate(high, out=high)
+        if not every:
+            filled = _fill_forward(filled)
+        F = self._slots(_mean(totals[:-1], counts[:-1]), filled[:-1])
         last = self._shown(filled[:-1])
         if self.stage is not None:
-            F[:, 2:-1] = self.stage.predict_and_update(X, last, Y)
+            F[:, 2:-1] = self.stage.predict_and_update(X, last, Y, weights)
         if self.previous is not None:
-            F[:, -1:] = self.previous.predict_and_update(X, last, Y)
+            F[:, -1:] = self.previous.predict_and_update(X, last, Y, weights)
         F = self._clip(F, low[:-1, None], high[:-1, None])
         if self.stage is not None and not self.classes:
-            Z, kept = self._mix_with_limits(F, Y, self.stage.labels.scale)
+            Z, kept = self._mix_with_limits(F, Y, weights, self.stage.labels.scale)
         else:
-            Z, kept = self.regrets.predict_then_learn(F, Y), Y
+            Z, kept = self.regrets.predict_then_learn(F, Y, weights), Y
         if self.stacking is not None:
-            Z = self.stacking.predict_and_update(F, Z, Y)
+            Z = self.stacking.predict_and_update(F, Z, Y, weights)
         self.total, self.seen, self.last, self.low, self.high = totals[-1], counts[-1], filled[-1], low[-1], high[-1]
         self.count += len(X)
-        self.recent.append(X, last, kept)
+        self.recent.append(X, last, kept, weights)
         return Z
 
-    def _mix_with_limits(self, F: Array, Y: Array, scale: Array) -> tuple[Array, Array]:
+    def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
         """Mixtures of the experts, and labels whose residuals stay within their limits.
 
         The experts are weighed by these labels, and the next stage is chosen and begun with them.
         """
         Z, kept = np.empty(Y.shape), np.empty(Y.shape)
         for i, (f, y) in enumerate(zip(F, Y, strict=True)):
-            Z[i] = z = mixture(self.regrets.weights_, f[None])[0]
+            Z[i] = z = mixture(self.regrets.weights_, f)
             residual = (y - z) / scale
-            kept[i] = label = z + scale * np.clip(residual, -self.reach, self.reach)
-            self.regrets.update(2.0 * ((z - label) / scale) * ((z - f) / scale))
-            self.reach = next_limit(self.reach, np.nan_to_num(residual), RESIDUALS)
+            moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
+            kept[i] = z + scale * moved
+            # 2 (z - label) (z - f) in units of the labels.
+            factor = -2.0 if weights is None else -2.0 * weights[i]
+            self.regrets.update((factor * moved / scale) * (z - f))
+            self.reach = next_limit(self.reach, np.where(np.isnan(residual), 0.0, residual), RESIDUALS)
         return Z, kept
 
     def _start_stage(self) -> None:
-        X, last, Y = self.recent.collect()
+        X, last, Y, weights = self.recent.collect()
         choice = None
         if self.stage is not None:
             # An output without labels until then had no units of its own.
@@ -185,7 +212,7 @@ class StageMixture(State):
             self.recent.replace_labels(Y)
             # The regrets so far are in other units, and a wild label may be among them.
             self.regrets.start(*self.regrets.weights_.shape)
-        self.stage = StageExperts(X, last, Y, classes=self.classes, previous=choice)
+        self.stage = StageExperts(X, last, Y, weights, classes=self.classes, previous=choice)
         self.reach = np.minimum(self.reach, np.min([ridge.reach for ridge in self.stage.ridges], axis=0))
 
     def _tame(self, Y: Array) -> Array:
@@ -220,10 +247,11 @@ class StageMixture(State):
 
     def _clip(self, F: Array, low: Array, high: Array) -> Array:
         if self.classes:
-            return np.clip(F, 0.0, 1.0)
+            return np.minimum(np.maximum(F, 0.0), 1.0)
         seen = low <= high
         margin = MARGIN * np.where(seen, high, 0.0) - MARGIN * np.where(seen, low, 0.0)
-        return np.clip(F, np.where(seen, low - margin, -np.inf), np.where(seen, high + margin, np.inf))
+        F = np.maximum(F, np.where(seen, low - margin, -np.inf))
+        return np.minimum(F, np.where(seen, high + margin, np.inf))
 
 
 def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
@@ -233,9 +261,20 @@ def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
     return np.where(seen, low - reach, -np.inf), np.where(seen, high + reach, np.inf)
 
 
+def _with_first(first: Array, rows: Array) -> Array:
+    """(n + 1, d) a row and those after it."""
+    both = np.empty((len(rows) + 1, len(first)))
+    both[0], both[1:] = first, rows
+    return both
+
+
+def _mean(total: Array, count: Array) -> Array:
+    """Sums over their numbers; 0 where there is nothing yet."""
+    mean: Array = total / np.where(count > 0.0, count, 1.0)
+    return mean
+
+
 def _fill_forward(Y: Array) -> Array:
     """Missing labels are those before them."""
-    if np.isfinite(Y).all():
-        return Y
     rows = np.where(np.isfinite(Y), np.arange(len(Y))[:, None], 0)
     return np.take_along_axis(Y, np.maximum.accumulate(rows, axis=0), axis=0)

@@ -4,9 +4,13 @@ Each output (the indicator of a class) has weights w. With p = 1 / (1 + exp(-w'x
 the ridge plus the discounted sum of h x x' is kept, and a row changes
 
     P <- (P - h P x x'P / (1 + h x'P x)) / g,        w <- w + P x (y - p).
+
+A row of weight v has v h in place of h and v (y - p) in place of y - p.
 """
 
 from __future__ import annotations
+
+from math import exp
 
 import numpy as np
 
@@ -40,34 +44,39 @@ class OnlineLogistic(State):
         """(n, d) probabilities of (n, m) rows."""
         return sigmoid(X @ self.weights)
 
-    def predict_and_update(self, X: Array, Y: Array) -> Array:
-        """(n, d) probabilities, each before its own (d,) labels are learned; a label that is nan is not learned."""
+    def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
+        """(n, d) probabilities, each before its own (d,) labels are learned; a label that is nan is not learned.
+
+        `weights` are (n,) numbers above 0 that the losses of the rows are multiplied by.
+        """
         Z = np.empty(Y.shape)
         most = X.shape[1] / self.alpha
+        losses = [1.0] * len(X) if weights is None else weights.tolist()
         # Copies, as forks share these arrays.
         self.weights, self.inverse = self.weights.copy(), self.inverse.copy()
         for j in range(Y.shape[1]):
             w, P = self.weights[:, j].copy(), self.inverse[j]
-            for i, (x, y) in enumerate(zip(X, Y[:, j].tolist(), strict=True)):
-                logit = min(max(float(w @ x), -LARGEST), LARGEST)
-                p = 1.0 / (1.0 + np.exp(-logit))
+            for i, (x, y, v) in enumerate(zip(X, Y[:, j].tolist(), losses, strict=True)):
+                p = 1.0 / (1.0 + exp(-min(max(float(w.dot(x)), -LARGEST), LARGEST)))
                 Z[i, j] = p
                 if y != y:
                     continue
-                Px = P @ x
-                h = p * (1.0 - p)
-                shrunk = 1.0 + h * float(x @ Px)
-                P = P - (h / shrunk) * np.multiply.outer(Px, Px)
-                w = w + ((y - p) / shrunk) * Px
+                Px = P.dot(x)
+                h = v * p * (1.0 - p)
+                shrunk = 1.0 + h * float(x.dot(Px))
+                P = P - np.multiply.outer((h / shrunk) * Px, Px)
+                w = w + (v * (y - p) / shrunk) * Px
                 # Without rows that say something, forgetting would let P grow without bound.
                 if self.discount < 1.0 and P.trace() < most:
                     P = P / self.discount
             self.weights[:, j], self.inverse[j] = w, P
         return Z
 
-    def replay(self, X: Array, Y: Array) -> None:
-        """Fit all rows at once, with the discount of each; what was learned before is forgotten."""
+    def replay(self, X: Array, Y: Array, weights: Array | None = None) -> None:
+        """Fit all rows at once, with the discount and weight of each; what was learned before is forgotten."""
         ages = self.discount ** np.arange(len(X) - 1.0, -1.0, -1.0)
+        if weights is not None:
+            ages *= weights
         start = self.weights
         self.weights, self.inverse = start.copy(), self.inverse.copy()
         ridge = self.alpha * np.eye(X.shape[1])

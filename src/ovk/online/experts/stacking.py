@@ -40,13 +40,14 @@ class LogisticStacking(State):
         stacked = [model.predict(logits[..., j])[:, 0] for j, model in enumerate(self.stacked)]
         return self.vote.predict(np.stack([mixed, np.stack(stacked, axis=1)], axis=1))
 
-    def predict_and_update(self, F: Array, mixed: Array, Y: Array) -> Array:
+    def predict_and_update(self, F: Array, mixed: Array, Y: Array, weights: Array | None = None) -> Array:
         """(n, d) probabilities, each made before its own labels are learned; nan is a missing label."""
         logits = _logits(F, mixed)
         stacked = [
-            model.predict_and_update(logits[..., j], Y[:, j : j + 1])[:, 0] for j, model in enumerate(self.stacked)
+            model.predict_and_update(logits[..., j], Y[:, j : j + 1], weights)[:, 0]
+            for j, model in enumerate(self.stacked)
         ]
-        return self.vote.predict_then_learn(np.stack([mixed, np.stack(stacked, axis=1)], axis=1), Y)
+        return self.vote.predict_then_learn(np.stack([mixed, np.stack(stacked, axis=1)], axis=1), Y, weights)
 
 
 def _logits(F: Array, mixed: Array) -> Array:

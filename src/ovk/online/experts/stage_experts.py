@@ -7,6 +7,8 @@ are nested: the first m of them belong to the first m points.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dpotrf, dtrtri
@@ -14,8 +16,8 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from ovk._state import State
 from ovk._types import Array
 from ovk.online.experts.logistic import OnlineLogistic
-from ovk.online.experts.stages import Choice, choose, linear_weight
-from ovk.online.second_order.decaying import DecayingRidge
+from ovk.online.experts.stages import Choice, choose, gaussian, linear_weight
+from ovk.online.second_order.decaying import DecayingRidge, append_row
 from ovk.online.shared.units import DEVIATIONS, StreamUnits
 
 #: Points of the dictionary at most.
@@ -63,6 +65,7 @@ class StageExperts(State):
     Parameters
     ----------
     X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept
+    weights : (n,) what the losses of the rows are multiplied by, above 0. Units and points count rows alike
     classes : whether the labels are indicators of classes, 0 or 1
     previous : choice of the stage before
     """
@@ -76,13 +79,22 @@ class StageExperts(State):
         "logistic": OnlineLogistic,
     }
 
-    def __init__(self, X: Array, last: Array, Y: Array, *, classes: bool, previous: Choice | None = None) -> None:
+    def __init__(
+        self,
+        X: Array,
+        last: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        classes: bool,
+        previous: Choice | None = None,
+    ) -> None:
         p, d = X.shape[1], Y.shape[1]
         self.inputs, self.labels, self.classes = StreamUnits.from_rows(X), StreamUnits.from_rows(Y), classes
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         if previous is not None and len(previous.metric) != p + previous.lag * d:
             previous = None
-        self.choice = choose(x, lags, y, classes=classes, previous=previous)
+        self.choice = choose(x, lags, y, weights, classes=classes, previous=previous)
         sample = np.random.default_rng(len(X)).permutation(len(X))[:POINTS]
         self.points = self.choice.select(x[sample], lags[sample])
         gram = np.asfortranarray(self.choice.kernel(self.points, self.points))
@@ -108,7 +120,10 @@ class StageExperts(State):
                 self.logistic.append(OnlineLogistic(np.zeros((end, d)), LOGISTIC_ALPHA, discount=discount_for(window)))
         R = self._columns(x, lags)
         for (start, stop), expert in zip(self.spans, self._experts(), strict=True):
-            expert.replay(R[:, start:stop], y)
+            expert.replay(R[:, start:stop], y, weights)
+
+    #: The points in the units of the kernel, with their squared lengths; None until they are needed.
+    _scaled_points: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -118,8 +133,7 @@ class StageExperts(State):
 
     def only_kernel(self) -> StageExperts:
         """The kernel expert that never forgets, alone, with the first points of the dictionary."""
-        copy = object.__new__(StageExperts)
-        vars(copy).update(vars(self))
+        copy = self._with(_scaled_points=None)
         start, stop = self.spans[KERNEL]
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]
@@ -131,14 +145,20 @@ class StageExperts(State):
         )
         return copy
 
-    def predict_and_update(self, X: Array, last: Array, Y: Array) -> Array:
+    def predict_and_update(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> Array:
         """(n, k, d) predictions of the experts, each made before the row is learned."""
         R, y = self._columns(self.inputs.inputs(X), self.labels.inputs(last)), self._targets(Y)
-        F = [
-            expert.predict_and_update(R[:, start:stop], y)
-            for (start, stop), expert in zip(self.spans, self._experts(), strict=True)
-        ]
-        return self._predictions(np.stack(F, axis=1))
+        F, ridges = np.empty((len(R), len(self), y.shape[1])), len(self.ridges)
+        if len(R) == 1 and not np.isnan(y).any():
+            rows = [R[0, start:stop] for start, stop in self.spans[:ridges]]
+            F[0, :ridges] = append_row(self.ridges, rows, y[0], 1.0 if weights is None else sqrt(weights[0]))
+            done = ridges
+        else:
+            done = 0
+        for k, expert in enumerate(self._experts()[done:], done):
+            start, stop = self.spans[k]
+            F[:, k] = expert.predict_and_update(R[:, start:stop], y, weights)
+        return self._predictions(F)
 
     def predict(self, X: Array, last: Array) -> Array:
         """(n, k, d) predictions of the experts."""
@@ -165,7 +185,9 @@ class StageExperts(State):
         scale = np.sqrt(linear_weight(p + d))
         R = np.empty((n, d + 1 + p + len(self.points)))
         R[:, :d], R[:, d], R[:, d + 1 : d + 1 + p] = scale * lags, 1.0, scale * x
-        K = self.choice.kernel(self.choice.select(x, lags), self.points)
+        if self._scaled_points is None:
+            self._scaled_points = self.choice.scaled(self.points)
+        K = gaussian(*self.choice.scaled(self.choice.select(x, lags)), *self._scaled_points)
         if n == 1:
             R[0, d + 1 + p :] = dtrmv(self.whitening, K[0], lower=1)
         else:

@@ -6,13 +6,13 @@ predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
+from scipy.spatial.distance import pdist
 
 from ovk._state import State
 from ovk._types import Array
@@ -31,6 +31,8 @@ METRIC_ROWS = (300, 600, 1200)
 METRIC_STEPS = 5
 #: A metric must lower the score by this share.
 GAIN = 0.02
+#: Kernel values are at least exp(-FAR), which is nothing beside 1: exponentials that underflow are slow.
+FAR = 100.0
 
 
 @dataclass
@@ -55,92 +57,150 @@ class Choice(State):
         """Inputs of the kernel."""
         return np.hstack([X, last]) if self.lag else X
 
+    def scaled(self, U: Array) -> tuple[Array, Array]:
+        """Inputs in units in which the Gaussian is exp(-|u - v|^2), and their squared lengths."""
+        U = U * (self.metric / (np.sqrt(2.0) * self.width))
+        return U, np.einsum("ij,ij->i", U, U)
+
     def kernel(self, U: Array, V: Array) -> Array:
         """(n, m) Gaussian of inputs."""
-        factor = self.metric / (np.sqrt(2.0) * self.width)
-        U, V = U * factor, V * factor
-        D = np.einsum("ij,ij->i", U, U)[:, None] + np.einsum("ij,ij->i", V, V) - 2.0 * U @ V.T
-        values: Array = np.exp(-np.maximum(D, 0.0, out=D), out=D)
-        return values
+        return gaussian(*self.scaled(U), *self.scaled(V))
 
 
-def choose(X: Array, last: Array, Y: Array, *, classes: bool, previous: Choice | None = None) -> Choice:
+def gaussian(U: Array, lengths: Array, V: Array, others: Array) -> Array:
+    """(n, m) values exp(-|u - v|^2) for rows with these squared lengths."""
+    D = U @ V.T
+    D *= -2.0
+    D += lengths[:, None]
+    D += others
+    return _exponentials(D, -1.0)
+
+
+def _exponentials(D: Array, factor: float) -> Array:
+    """exp(factor D), for a negative factor, in place of the squared distances D."""
+    D *= factor
+    np.minimum(D, 0.0, out=D)
+    np.maximum(D, -FAR, out=D)
+    values: Array = np.exp(D, out=D)
+    return values
+
+
+def choose(
+    X: Array, last: Array, Y: Array, weights: Array | None = None, *, classes: bool, previous: Choice | None = None
+) -> Choice:
     """The best candidate for the last rows.
 
     Parameters
     ----------
     X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units; classes are 0 and 1
+    weights : (n,) what the losses of the rows are multiplied by, above 0
     previous : choice of the last stage, whose metric is a candidate
     """
-    recent = slice(max(0, len(X) - COMPARED), None)
-    x, lags, y = X[recent], last[recent], np.nan_to_num(Y[recent])
-    linear = {lag: _linear(np.hstack([x, lags]) if lag else x, X.shape[1] + Y.shape[1]) for lag in (False, True)}
-
-    def compare(choice: Choice) -> float:
-        u = choice.select(x, lags)
-        return score(choice.kernel(u, u) + linear[choice.lag], y, choice.alpha, classes=classes)
-
-    linear_alpha = min(ALPHAS[::2], key=lambda alpha: score(linear[True], y, alpha, classes=classes))
-    medians = {lag: _median_distance(np.hstack([x, lags]) if lag else x) for lag in (False, True)}
-    starts = [
-        Choice(lag, width * medians[lag], np.ones(x.shape[1] + lag * lags.shape[1]), 0.1, linear_alpha)
-        for lag, width in product((False, True), WIDTHS)
-    ]
+    compared = _Compared(X, last, Y, weights, classes=classes)
+    linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
+    starts = []
+    for lag in (False, True):
+        U = compared.inputs[lag]
+        median, metric = _median_distance(U), np.ones(U.shape[1])
+        starts += [Choice(lag, width * median, metric, 0.1, linear_alpha) for width in WIDTHS]
     if previous is not None:
         starts.append(replace(previous, linear_alpha=linear_alpha))
-    best = min(starts, key=compare)
-    best = min((replace(best, alpha=alpha) for alpha in ALPHAS), key=compare)
-    best = min((replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0)), key=compare)
+    _, best = compared.best(starts)
+    _, best = compared.best(replace(best, alpha=alpha) for alpha in ALPHAS)
+    least, best = compared.best(replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0))
     if len(X) >= 200:
-        found = _with_metric(best, X, last, Y, compare)
-        if compare(found) < (1.0 - GAIN) * compare(best):
-            best = found
+        found, other = _with_metric(best, X, last, Y, weights, compared)
+        if found < (1.0 - GAIN) * least:
+            best = other
     return best
 
 
-def score(K: Array, Y: Array, alpha: float, *, classes: bool) -> float:
-    """Mean of the squared progressive residuals over the second half of the rows."""
-    A = np.array(K, order="F")
-    A.flat[:: len(A) + 1] += alpha
-    C, info = dpotrf(A, lower=1, overwrite_a=1)
+class _Compared:
+    """Scores of candidates on the last rows.
+
+    Candidates that come one after the other share distances, if their metric is the same, and kernel values, if their
+    width is too.
+    """
+
+    def __init__(self, X: Array, last: Array, Y: Array, weights: Array | None, *, classes: bool) -> None:
+        recent = slice(max(0, len(X) - COMPARED), None)
+        x, lags = X[recent], last[recent]
+        self.inputs = {False: x, True: np.hstack([x, lags])}
+        self._linear = {lag: _linear(U, X.shape[1] + Y.shape[1]) for lag, U in self.inputs.items()}
+        self._y, self._classes = np.nan_to_num(Y[recent]), classes
+        self._weights = None if weights is None else weights[recent]
+        self._metric: Array | None = None
+        self._width = np.nan
+
+    def linear_score(self, alpha: float) -> float:
+        """Of the linear term alone, with the last label."""
+        return score(self._linear[True], self._y, alpha, self._weights, classes=self._classes)
+
+    def score(self, choice: Choice) -> float:
+        """Of the kernel with the linear term."""
+        if choice.metric is not self._metric:
+            U = self.inputs[choice.lag] * choice.metric
+            lengths = np.einsum("ij,ij->i", U, U)
+            self._distances = lengths[:, None] + lengths - 2.0 * U @ U.T
+            self._metric, self._width = choice.metric, np.nan
+        if choice.width != self._width:
+            self._K = _exponentials(self._distances.copy(), -0.5 / choice.width**2)
+            self._K += self._linear[choice.lag]
+            self._width = choice.width
+        return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
+
+    def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
+        """The least score, and the first candidate that has it."""
+        return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
+
+
+def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, classes: bool) -> float:
+    """Mean of the squared progressive residuals over the second half of the rows, with their weights.
+
+    A row of weight v has alpha / v on the diagonal, which its own residual does not depend on.
+    """
+    A = K.T.copy(order="F")  # the same matrix, in the order of LAPACK
+    A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
+    C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
     if info:
         return float("inf")
     e = np.diag(C)[:, None] * dtrsm(1.0, C, Y, lower=1)
     if classes:
         e = Y - np.clip(Y - e, 0.0, 1.0)
-    return float(np.mean(np.minimum(e[len(e) // 2 :] ** 2, LARGEST**2)))
+    half = slice(len(e) // 2, None)
+    losses = np.mean(np.minimum(e[half] ** 2, LARGEST**2), axis=1)
+    return float(np.average(losses, weights=None if weights is None else weights[half]))
 
 
-def _with_metric(choice: Choice, X: Array, last: Array, Y: Array, compare: Callable[[Choice], float]) -> Choice:
-    """The metric from gradients of fits of rows that `compare` does not count, and the best width with it."""
+def _with_metric(
+    choice: Choice, X: Array, last: Array, Y: Array, weights: Array | None, compared: _Compared
+) -> tuple[float, Choice]:
+    """The metric from gradients of fits of rows whose errors do not count, and the best width with it; its score."""
     # The metric is learned on rows before the second half of the compared ones, which judges it: on few rows, in case
     # that the stream has changed, or on more.
     stop = len(X) - min(len(X), COMPARED) // 2
-    best, least = choice, float("inf")
+    found = []
     for number in METRIC_ROWS:
         rows, tried = slice(max(0, stop - number), stop), choice
         U, y = choice.select(X[rows], last[rows]), np.nan_to_num(Y[rows])
-        L = _linear(U, X.shape[1] + Y.shape[1])
+        some = None if weights is None else weights[rows]
+        L, size = _linear(U, X.shape[1] + Y.shape[1]), _median_distance(U * choice.metric)
         for _ in range(METRIC_STEPS):
-            metric = _gradient_metric(tried, U, y, L)
-            scaled = _median_distance(U * metric) / _median_distance(U * tried.metric)
-            widths = (width * scaled * tried.width for width in (0.7, 1.0, 1.4))
-            scores = {
-                candidate.width: (compare(candidate), candidate)
-                for candidate in (replace(tried, metric=metric, width=width) for width in widths)
-            }
-            now, tried = min(scores.values(), key=lambda pair: pair[0])
-            if now < least:
-                best, least = tried, now
-    return best
+            metric, before = _gradient_metric(tried, U, y, some, L), size
+            size = _median_distance(U * metric)
+            widths = (width * size / before * tried.width for width in (0.7, 1.0, 1.4))
+            found.append(compared.best(replace(tried, metric=metric, width=width) for width in widths))
+            tried = found[-1][1]
+    return min(found, key=lambda pair: pair[0])
 
 
-def _gradient_metric(choice: Choice, U: Array, Y: Array, linear: Array) -> Array:
+def _gradient_metric(choice: Choice, U: Array, Y: Array, weights: Array | None, linear: Array) -> Array:
     """Root mean squared gradient of the fit along each input; the largest is 1."""
     K = choice.kernel(U, U)
-    A = np.asfortranarray(K + linear)
-    A.flat[:: len(A) + 1] += max(choice.alpha, 1e-3)
-    C, info = dpotrf(A, lower=1, overwrite_a=1)
+    A = (K + linear).T
+    alpha = max(choice.alpha, 1e-3)
+    A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
+    C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
     if info:
         return choice.metric
     coefficients = dtrsm(1.0, C, dtrsm(1.0, C, Y, lower=1), lower=1, trans_a=1)
@@ -148,8 +208,8 @@ def _gradient_metric(choice: Choice, U: Array, Y: Array, linear: Array) -> Array
     factor = (choice.metric / choice.width) ** 2
     for c in coefficients.T:
         # d/du_j sum_i c_i k(u, u_i) = sum_i c_i k(u, u_i) (u_ij - u_j) factor_j, and the linear part.
-        gradient = ((K * c) @ U - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
-        total += np.mean(gradient**2, axis=0)
+        gradient = (K @ (c[:, None] * U) - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
+        total += np.average(gradient**2, axis=0, weights=weights)
     metric = np.sqrt(total)
     return np.maximum(metric / metric.max(), 1e-3) if metric.max() > 0.0 else choice.metric
 
@@ -164,7 +224,6 @@ def _linear(U: Array, inputs: int) -> Array:
 
 
 def _median_distance(U: Array) -> float:
-    some = U[:: max(1, len(U) // 200)]
-    D = np.sqrt(np.maximum(((some[:, None] - some) ** 2).sum(axis=2), 0.0))
+    D = pdist(U[:: max(1, len(U) // 200)])
     positive = D[D > 0.0]
     return float(np.median(positive)) if len(positive) else 1.0

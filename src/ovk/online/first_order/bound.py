@@ -23,7 +23,7 @@ import numpy as np
 from ovk.losses import Squared, as_loss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.olok import OLOK
-from ovk.online.first_order.truncation import PaperWindow, as_truncation
+from ovk.online.first_order.truncation import PaperWindow
 from ovk.schedules import InverseSqrt, as_schedule
 
 
@@ -95,7 +95,7 @@ def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
     U = max(U, float(model.initial_norm_))
     if not isinstance(schedule, InverseSqrt) or schedule.start != 1 or model.average or model.discount != 1:
         return ErrorBound(None, U, "the theorem is about eta_t = eta / sqrt(t) from t = 1, without average or discount")
-    truncation = as_truncation(model.truncation)
+    truncation = model._truncation()
     if truncation is not None and not isinstance(truncation, PaperWindow):
         return ErrorBound(None, U, "the theorem is about no truncation, or the paper's window (PaperWindow)")
     if truncation is not None and model.initial_norm_ > 0:

@@ -53,7 +53,7 @@ class OLOKClassifier(CodedClassifier):
         alpha: float = 1e-3,
         schedule: Any = None,
         loss: Any = None,
-        truncation: Any = None,
+        truncation: Any = "auto",
         *,
         average: bool = False,
         discount: float = 1.0,

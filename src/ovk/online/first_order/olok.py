@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._diverged import refuse_overflow
-from ovk._params import check_int, in_interval, positive
 from ovk._threads import one_blas_thread
 from ovk._transactions import reads
 from ovk._types import Array, Mask, Times
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
-from ovk.losses import Loss, SimplexHinge, as_loss
-from ovk.losses.margin import MarginLoss
+from ovk.losses import as_loss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.blocks import Block, BlockInputs
-from ovk.online.first_order.certificate import Errors, droppable, leaving, propagate
-from ovk.online.first_order.start import FirstOrderStart
-from ovk.online.first_order.steps import Progress, Steps, refuse_runaway, take_steps
-from ovk.online.first_order.truncation import ByAge, Tolerance, TruncationWarning, as_truncation
-from ovk.online.shared.learner import learns_width
+from ovk.online.first_order.checks import FirstOrderChecks
+from ovk.online.first_order.steps import Progress, refuse_runaway, take_steps
 from ovk.online.shared.row_buffer import SupportPoints
-from ovk.online.shared.rows import Rows, checked_rows
-from ovk.schedules import DistanceOverGradients, as_schedule
+from ovk.online.shared.rows import Rows
+from ovk.schedules import as_schedule
 from ovk.targets import check_inputs
 
 
-class OLOK(FirstOrderStart):
+class OLOK(FirstOrderChecks):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
     Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to
@@ -47,9 +41,11 @@ class OLOK(FirstOrderStart):
         raises `Diverged` where that is too much for them. By default 1 / sqrt(t), divided by |K(x_t, x_t)| where that
         is above 1; "auto" adapts to inputs and outputs.
     loss : name or loss of `ovk.losses`
-    truncation : None, int, or truncation of `ovk.online`
+    truncation : "auto", None, int, or truncation of `ovk.online`
         Which old support points are dropped: None keeps all, a number keeps that many and holds the step size once the
-        window is full (`Window`), `Tolerance` drops what does not matter.
+        window is full (`Window`), `Tolerance` drops what does not matter. "auto" keeps the last 4096 if the width of
+        the kernel is to be learned (and there is no `init`), so that ``OLOK()`` learns for ever in bounded memory, else
+        all, the algorithm of the paper.
     average : bool
         Predict with the mean of all iterates instead of the last one.
     discount : float in (0, 1]
@@ -117,7 +113,7 @@ class OLOK(FirstOrderStart):
         alpha: float = 1e-3,
         schedule: Any = None,
         loss: Any = "squared",
-        truncation: Any = None,
+        truncation: Any = "auto",
         *,
         average: bool = False,
         discount: float = 1.0,
@@ -198,90 +194,6 @@ class OLOK(FirstOrderStart):
             return float(np.sqrt(self.progress_.norm2))
         return Expansion(self.kernel_, self.support_.X, self.support_.A[:, 0]).norm()
 
-    @reads
-    def memory_needed(self, n_rows: int) -> int:
-        """Bytes that the support points will take after `n_rows` rows if none is dropped."""
-        check_is_fitted(self, "support_")
-        numbers: int = self.support_.X.shape[1] + self.support_.A.shape[1] * self.support_.A.shape[2] + 1
-        return 8 * n_rows * numbers
-
-    # Checks -----------------------------------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        alpha = positive(self.alpha, "alpha", zero=True)
-        if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
-            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
-        check_int(self.max_support, "max_support")
-        if self.fit_intercept and self.average:
-            raise ValueError(
-                "fit_intercept=True goes with the last iterate, not with average=True: center the outputs, or add a "
-                "constant kernel"
-            )
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
-        schedule = as_schedule(self.schedule)
-        if isinstance(schedule, DistanceOverGradients):
-            schedule.step(0.0, 1.0, 1.0)
-        if self._warm_up_rows() and self.init is not None:
-            raise ValueError("warm_up must be 0 with init, which is a function in the units of the user")
-        truncation = as_truncation(self.truncation)
-        if isinstance(truncation, ByAge):
-            truncation.size(np.array([1]), self._first_rate(), alpha)
-        elif isinstance(truncation, Tolerance):
-            truncation.allowed()
-            if self.fit_intercept:
-                raise ValueError(
-                    "truncation=Tolerance() cannot go with fit_intercept=True: no bound is known for a constant that "
-                    "does not decay; use a window, or center the outputs"
-                )
-            if self.average:
-                raise ValueError(
-                    "truncation=Tolerance() cannot go with average=True: in a mean of all iterates no point loses its "
-                    "weight; use a window, or the last iterate (average=False)"
-                )
-
-    def _refuse_weights(self) -> None:
-        loss = as_loss(self.loss)
-        if loss.unsupervised or isinstance(loss, ThresholdLoss):
-            raise ValueError(
-                f"sample_weight cannot go with loss={loss!r}, whose threshold counts rows: use another loss"
-            )
-
-    def _default_warm_up(self) -> int:
-        return super()._default_warm_up() if self.init is None and learns_width(self.kernel) else 0
-
-    def _scales_outputs(self) -> bool:
-        loss = as_loss(self.loss)
-        return not loss.unsupervised and not isinstance(loss, (MarginLoss, SimplexHinge))
-
-    def _check_rates(self, n: int) -> None:
-        """Refuse steps that would turn f around."""
-        schedule, alpha = as_schedule(self.schedule), float(self.alpha)
-        if isinstance(schedule, DistanceOverGradients) or n == 0:
-            return
-        rates = schedule.rate(self._clock(np.arange(self.t_ + 1, self.t_ + n + 1)))
-        if rates.max() * alpha >= 1:
-            first = int(np.argmax(rates * alpha >= 1))
-            rate = float(rates[first])
-            raise ValueError(
-                f"eta_t * alpha must stay below 1, but at t = {self.t_ + 1 + first} it is {rate:g} * {alpha:g} = "
-                f"{rate * alpha:g}: lower alpha or the schedule's eta, or start the schedule later (start=)"
-            )
-
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        loss = as_loss(self.loss)
-        rows = checked_rows(
-            self,
-            X,
-            y,
-            outputs=None if first else self.support_.A.shape[2],
-            on_invalid=self.on_invalid,
-            whole=whole,
-            unsupervised=loss.unsupervised,
-        )
-        loss.check(rows.Y)
-        return rows
-
     # Learning ---------------------------------------------------------------------------------------------------------
 
     def _learn(self, rows: Rows) -> Array:
@@ -301,16 +213,6 @@ class OLOK(FirstOrderStart):
                 Z[some] = self._learn_block(rows.X[some], rows.Y[some], weights)
                 start = stop
         return Z
-
-    def _check_memory(self, n: int) -> None:
-        most = check_int(self.max_support, "max_support")
-        if as_truncation(self.truncation) is None and len(self.support_) + n > most:
-            need = self.memory_needed(len(self.support_) + n)
-            raise ValueError(
-                f"without truncation these {n} rows make {len(self.support_) + n} support points "
-                f"({need / 1e6:.0f} MB, and as many kernel values for each further row), more than "
-                f"max_support={most}: give truncation=Tolerance() or a window, or raise max_support"
-            )
 
     def _learn_block(self, X: Array, Y: Array, weights: Array | None) -> Array:
         loss = as_loss(self.loss)
@@ -354,44 +256,6 @@ class OLOK(FirstOrderStart):
         before = (times - learned)[:, None]
         return np.where(before > 0, steps.block.sums[0] / np.maximum(before, 1), steps.block.z)
 
-    def _certify(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
-        """Bring the bound on the cost of truncation up to date."""
-        dropped = np.zeros(len(times) + 1)
-        if edge is not None:
-            logs = np.concatenate([[0.0], np.cumsum(np.log(steps.rho))])
-            time = self.support_.time[: np.searchsorted(self.support_.time, edge[-1], side="right")]
-            old = self.support_.A[: len(time), 0]
-            dropped = leaving(
-                edge,
-                np.concatenate([time, times]),
-                np.concatenate([np.linalg.norm(old, axis=1), np.linalg.norm(steps.block.a, axis=1)]),
-                np.concatenate([np.zeros(len(old)), logs[1:]]),
-                logs,
-                kappa,
-            )
-        self.progress_.contraction *= float(np.prod(steps.rho))
-        before = Errors(self.truncation_error_, self.progress_.threshold_error)
-        if any(before) or dropped.any():
-            self._bound(int(times[-1]), before, propagate(before, loss, steps, kappa, dropped))
-
-    def _bound(self, t: int, before: Errors, after: Errors) -> None:
-        if self.fit_intercept:
-            # The intercept does not decay, and nothing is known that keeps its distance small.
-            self.truncation_error_ = np.inf
-            return
-        self.truncation_error_, self.progress_.threshold_error = after
-        truncation = self.truncation
-        if isinstance(truncation, Tolerance) and before.f <= truncation.tol < self.truncation_error_:
-            warnings.warn(
-                f"after {t} steps the bound on the cost of dropping support points is "
-                f"{self.truncation_error_:.2g}, above truncation=Tolerance({truncation.tol:g}): predictions came too "
-                "near a kink of the loss, or steps are too large for the kernel. Dropping goes on and "
-                "`truncation_error_` stays valid; a smooth loss (huber, squared), a smaller tol or a larger alpha "
-                "keep it lower",
-                TruncationWarning,
-                stacklevel=2,
-            )
-
     def _absorb(self, X: Array, block: Block, times: Times, learned: Mask, edge: Times | None) -> None:
         """Take the block's new points into the support, and drop what is too old or too light."""
         new, old = [block.end], self.support_.A
@@ -410,50 +274,6 @@ class OLOK(FirstOrderStart):
             # What this cost was counted at the row where it happened.
             self.support_.drop(int(np.searchsorted(self.support_.time, edge[-1], side="right")))
         self._truncate()
-
-    def _truncate(self) -> None:
-        truncation = as_truncation(self.truncation)
-        support, kappa = self.support_, self.kappa2_**0.5
-        if truncation is None or self._rows % self.block_size_:
-            return
-        if isinstance(truncation, Tolerance):
-            smooth = as_loss(self.loss).smoothness is not None
-            allowed = truncation.allowed(self.truncation_error_, self.progress_.contraction, smooth=smooth)
-            self._drop(droppable(support.A[:, 0], kappa, allowed))
-            self.progress_.contraction = 1.0
-        if len(support) > self.max_support:
-            self._drop(len(support) - int(self.max_support))
-
-    def _drop(self, count: int) -> None:
-        if count > 0:
-            norms = np.linalg.norm(self.support_.A[:count, 0], axis=1)
-            self.truncation_error_ += self.kappa2_**0.5 * float(norms.sum())
-            self.support_.drop(count)
-
-    def _first_rate(self) -> float:
-        schedule = as_schedule(self.schedule)
-        if isinstance(schedule, DistanceOverGradients):
-            return 1.0
-        bound = self.kernel_.norm_bound() if schedule.scaled and hasattr(self, "kernel_") else None
-        return float(schedule.rate(np.array([1]))[0]) / max(bound or 1.0, 1.0)
-
-    def _clock(self, times: Times) -> Times:
-        """At which steps the schedule is read: a window can hold the step size."""
-        truncation = as_truncation(self.truncation)
-        return times if truncation is None else truncation.clock(times)
-
-    def _window(self, times: Times) -> tuple[Times | None, Array | None]:
-        """The newest step that is dropped before the first row and after each row, (b + 1,), or None; and which rows
-        of the block each row sees, None for all before it."""
-        truncation = as_truncation(self.truncation)
-        if not isinstance(truncation, ByAge):
-            return None, None
-        last = np.concatenate([[self.t_], times])
-        sizes = truncation.size(np.maximum(last, 1), self._first_rate(), float(self.alpha))
-        edge = np.maximum.accumulate(last - sizes)
-        if edge[-1] < times[0]:
-            return edge, None
-        return edge, np.tri(len(times), k=-1) * (times[None, :] > edge[:-1, None])
 
     def _base(self, X: Array, edge: Times | None) -> list[Array]:
         """Predictions of the old support, a (b, d) array for each set of coefficients."""

@@ -10,34 +10,65 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from math import sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from ovk._types import Array
+from ovk.kernels.stationary import Stationary
 from ovk.losses import Loss, as_loss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.certificate import Errors, propagate_row
 from ovk.online.first_order.steps import FACTOR, Progress
-from ovk.online.first_order.truncation import ByAge, Truncation, Window, as_truncation
+from ovk.online.first_order.truncation import ByAge, Truncation, Window
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows
+from ovk.operators import OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.schedules import DistanceOverGradients, Schedule, as_schedule
 
+#: Step sizes that are read from the schedule at once.
+AHEAD = 64
 
-class RowPlan(NamedTuple):
-    """Loss, step sizes and truncation of a learner, from its parameters."""
 
-    loss: Loss
-    schedule: Schedule
-    truncation: Truncation | None
+class RowPlan:
+    """What single rows need of the parameters of a learner.
+
+    Attributes
+    ----------
+    loss, schedule, truncation : the objects that the parameters stand for
+    bounded : whether gradients of the loss are bounded
+    operator : T of a kernel k T with k(x, x) = 1; None for other kernels
+    """
+
+    def __init__(
+        self, loss: Loss, schedule: Schedule, truncation: Truncation | None, kernel: OperatorKernel, outputs: int
+    ) -> None:
+        self.loss, self.schedule, self.truncation, self._kernel = loss, schedule, truncation, kernel
+        self.bounded = loss.lipschitz(outputs) is not None
+        unit = isinstance(kernel, Separable) and isinstance(kernel.scalar, Stationary)
+        self.operator: OutputOperator | None = kernel.operator if unit else None
+        self._rates: tuple[int, list[float]] = (0, [])
+
+    def rate(self, t: int) -> float:
+        """The step size of the schedule at step t."""
+        first, rates = self._rates
+        if not first <= t < first + len(rates):
+            first, rates = self._rates = t, self.schedule.rate(np.arange(t, t + AHEAD)).tolist()
+        return rates[t - first]
+
+    def energy(self, X: Array, a: Array) -> float:
+        """<a, K(x, x) a> for a row X, (1, p)."""
+        Ka = self._kernel.product(X, X, a[None]) if self.operator is None else self.operator.apply(a[None])
+        return float(Ka[0].dot(a))
 
 
 class SingleRows(StreamRegressor, saved=False):
     """A first-order learner that takes single rows one by one."""
 
+    kernel: Any
+    init: Any
     alpha: float
     discount: float
     average: bool
@@ -57,6 +88,10 @@ class SingleRows(StreamRegressor, saved=False):
     truncation_error_: float
 
     @abstractmethod
+    def _truncation(self) -> Truncation | None:
+        """Which points are dropped; None keeps all."""
+
+    @abstractmethod
     def _check_memory(self, n: int) -> None:
         """Refuse rows for which there is no room."""
 
@@ -73,13 +108,14 @@ class SingleRows(StreamRegressor, saved=False):
         """Take over the bounds after step t."""
 
     def _row_plan(self) -> tuple[int, RowPlan] | None:
-        plan = RowPlan(as_loss(self.loss), as_schedule(self.schedule), as_truncation(self.truncation))
+        d = self.support_.A.shape[2]
+        plan = RowPlan(as_loss(self.loss), as_schedule(self.schedule), self._truncation(), self.kernel_, d)
         adaptive = isinstance(plan.schedule, DistanceOverGradients)
         aged = isinstance(plan.truncation, ByAge) and not isinstance(plan.truncation, Window)
         learned_too = self.average or plan.loss.unsupervised or isinstance(plan.loss, ThresholdLoss)
         if adaptive or aged or learned_too or self.kernel_.norm_bound() is None:
             return None
-        return self.support_.A.shape[2], plan
+        return d, plan
 
     def _row_prediction(self, X: Array) -> Array:
         """f(x) + b, (d,), in the units of the learner."""
@@ -89,7 +125,8 @@ class SingleRows(StreamRegressor, saved=False):
 
     def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
         assert self._gate is not None
-        loss, schedule, truncation = self._gate.plan
+        plan: RowPlan = self._gate.plan
+        loss, truncation = plan.loss, plan.truncation
         loss.check(y[None])
         X, y = self._row_in_units(X, y)
         progress, t = self.progress_, self.t_ + 1
@@ -97,8 +134,8 @@ class SingleRows(StreamRegressor, saved=False):
         if truncation is None and len(self.support_) >= self.max_support:
             self._check_memory(1)
         clock = min(t, int(window.s)) if window is not None and window.hold_steps else t
-        alpha, eta = float(self.alpha), float(schedule.rate(np.array([clock]))[0])
-        if schedule.scaled:
+        alpha, eta = float(self.alpha), plan.rate(clock)
+        if plan.schedule.scaled:
             eta /= max(self.kappa2_, 1.0)
         if eta * alpha >= 1.0:
             self._check_rates(1)
@@ -108,21 +145,21 @@ class SingleRows(StreamRegressor, saved=False):
         f = z if progress.bias is None else z - progress.bias
         value, gradient = loss.of_row(y, z)
         a = -eta * gradient
-        energy = _energy(self.kernel_, X, a)
-        norm2 = rho * rho * progress.norm2 + 2.0 * rho * float(a @ f) + energy
+        norm2 = rho * rho * progress.norm2 + 2.0 * rho * float(a.dot(f)) + plan.energy(X, a)
         reach, most = progress.reach, np.inf
-        if loss.lipschitz(len(y)) is None:
+        if not plan.bounded:
             reach += 2.0 * eta * loss.of_row(y, np.zeros(len(y)))[0]
             most = FACTOR**2 * reach
         if not norm2 <= most:
             # The block engine says what is wrong.
             return self._after_row_in_block(X, y)
 
-        kappa, dropped, leaving, times = self.kappa2_**0.5, 0.0, 0, self.support_.time
+        kappa, dropped, leaving = self.kappa2_**0.5, 0.0, 0
         if window is not None:
+            _, A, times = self.support_.arrays
             while leaving < len(times) and times[leaving] <= t - window.s:
-                old = self.support_.A[leaving, 0]
-                dropped += kappa * rho * sqrt(float(old @ old))
+                old = A[leaving, 0]
+                dropped += kappa * rho * sqrt(float(old.dot(old)))
                 leaving += 1
 
         before = Errors(self.truncation_error_, progress.threshold_error)
@@ -150,10 +187,3 @@ class SingleRows(StreamRegressor, saved=False):
         with self._transaction() as work:
             Z = work._learn(Rows(X, y[None], np.array([True]), self.single_output_))
         return work, self._outputs_of_user(Z[0])
-
-
-def _energy(kernel: OperatorKernel, X: Array, a: Array) -> float:
-    """<a, K(x, x) a> for a row X, (1, p)."""
-    if isinstance(kernel, Separable):
-        return float(kernel.scalar.diag(X)[0]) * float(kernel.operator.apply(a[None])[0] @ a)
-    return float(kernel.product(X, X, a[None])[0] @ a)

@@ -14,7 +14,7 @@ from ovk.losses import as_loss
 from ovk.losses.thresholds import ThresholdLoss
 from ovk.online.first_order.single_rows import SingleRows
 from ovk.online.first_order.steps import Progress
-from ovk.online.first_order.truncation import Window, as_truncation
+from ovk.online.first_order.truncation import Window
 from ovk.online.shared.row_buffer import SupportPoints
 from ovk.online.shared.rows import Rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
@@ -26,8 +26,6 @@ BLOCK, BLOCK_NUMBERS, SMALLEST = 384, 1 << 22, 64
 class FirstOrderStart(SingleRows, saved=False):
     """A first-order learner that makes its state from its parameters and the first rows."""
 
-    kernel: Any
-    init: Any
     fit_intercept: bool
     initial_norm_: float
 
@@ -43,7 +41,7 @@ class FirstOrderStart(SingleRows, saved=False):
         self._rows = 0
         bound = self.kernel_.norm_bound()
         self.kappa2_ = 0.0 if bound is None else bound
-        truncation = as_truncation(self.truncation)
+        truncation = self._truncation()
         self.block_size_ = max(SMALLEST, min(BLOCK, int(truncation.s))) if isinstance(truncation, Window) else BLOCK
         if self.kernel_.gram(X[:1]).terms() is None:
             self.block_size_ = min(self.block_size_, max(16, int(BLOCK_NUMBERS**0.5) // d))

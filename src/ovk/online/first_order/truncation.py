@@ -17,6 +17,8 @@ from ovk._types import Times
 
 #: Share of a tolerance that may be spent on dropping when the loss has kinks.
 KINK_SHARE = 0.01
+#: Points that ``truncation="auto"`` keeps where it keeps a window.
+LAST = 4096
 
 
 class TruncationWarning(UserWarning):
@@ -179,4 +181,6 @@ def as_truncation(truncation: Any) -> Truncation | None:
         return truncation
     if isinstance(truncation, (int, np.integer)) and not isinstance(truncation, bool):
         return Window(check_int(truncation, "truncation"))
-    raise ValueError(f"truncation must be None, a number of points or a truncation of ovk.online, got {truncation!r}")
+    raise ValueError(
+        f"truncation must be 'auto', None, a number of points or a truncation of ovk.online, got {truncation!r}"
+    )

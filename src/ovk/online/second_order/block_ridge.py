@@ -166,7 +166,7 @@ class GroupBlock(State):
     def after_row(self, phi: Array, y: Array) -> tuple[Self, Array, float]:
         """The block with one more row, of the features that it started with; ridge prediction (k,) and leverage."""
         u = self.factor.whiten_row(phi)
-        triangle, ridge, h = self.triangle.after_row(self.U @ u, float(u @ u), u @ self.z, y)
+        triangle, ridge, h = self.triangle.after_row(self.U.dot(u), float(u.dot(u)), u.dot(self.z), y)
         n, room = len(self.U), self._room
         if room is None or n == len(room):
             room = np.empty((max(self.triangle.panel, n + 1), len(u)))
@@ -177,7 +177,7 @@ class GroupBlock(State):
     def predict_row(self, phi: Array) -> tuple[Array, float]:
         """Ridge prediction (k,) and leverage of a row; nothing is learned."""
         u = self.factor.whiten_row(phi)
-        _, ridge, h = self.triangle.predict_row(self.U @ u, float(u @ u), u @ self.z)
+        _, ridge, h = self.triangle.predict_row(self.U.dot(u), float(u.dot(u)), u.dot(self.z))
         return ridge, h
 
 

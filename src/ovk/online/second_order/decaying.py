@@ -12,15 +12,18 @@ the block S <- g^b S + sum_l g^(b-1-l) phi_l phi_l', B likewise, and the next bl
 This differs little from a ridge that never decays, and lets rows scaled by s_l = g^(-(l+1)/2) obey the identities of a
 block without forgetting: with A = S + c I = L L', w = A^-1 B, U = L^-1 (s Phi)' and I + U'U = C C',
 
-    e = C^-1 (s Y - s Phi w),    ridge_i = (s Phi w + tril(C, -1) e)_i / s_i,    1 + h_i = C_ii^2.
+    e = C^-1 (s Y - s Phi w),    phi_i' w_i = (s Phi w + tril(C, -1) e)_i / s_i.
 
-The forecaster of Azoury, Vovk and Warmuth is ridge_i / (1 + h_i). C and e grow row by row, so the predictions do not
-depend on the portions in which the rows of a block arrive.
+C and e grow row by row, so the predictions do not depend on the portions in which the rows of a block arrive. A row of
+weight v adds v phi phi' and v phi y' to the sums: s_i has the factor v_i^(1/2), which its own prediction does not
+depend on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm, dtrsv
@@ -52,7 +55,6 @@ class DecayingRidge(State):
     discount : in (0, 1]; 1 never forgets
     block : number of rows in a block, which matters for the predictions if `discount` is below 1; None means
         `block_length(discount)`
-    shrink : whether to predict by the forecaster of Azoury, Vovk and Warmuth instead of the plain ridge
     limit : a label that is further than this from its prediction is moved to this distance
     robust : the same for a distance that follows the residuals: about `robust` times the largest one of late, as
         `ovk.online.shared.residual_limits` says, from the second block on or after `replay`. The labels should be
@@ -60,8 +62,8 @@ class DecayingRidge(State):
     """
 
     _saved_state = (
-        *("alpha", "discount", "block", "shrink", "limit", "robust", "reach"),
-        *("S", "B", "count", "rows", "errors", "factor", "whitened"),
+        *("alpha", "discount", "block", "limit", "robust", "reach"),
+        *("S", "B", "count", "rows", "errors", "factor", "whitened", "roots"),
     )
 
     def __init__(
@@ -72,11 +74,10 @@ class DecayingRidge(State):
         *,
         discount: float = 1.0,
         block: int | None = None,
-        shrink: bool = False,
         limit: float = np.inf,
         robust: float = np.inf,
     ) -> None:
-        self.alpha, self.discount, self.shrink, self.limit = float(alpha), float(discount), shrink, float(limit)
+        self.alpha, self.discount, self.limit = float(alpha), float(discount), float(limit)
         self.robust, self.reach = float(robust), np.full(outputs, np.inf)
         self.block = block_length(discount) if block is None else int(block)
         self.S, self.B = np.zeros((features, features), order="F"), np.zeros((features, outputs))
@@ -85,42 +86,45 @@ class DecayingRidge(State):
     _root: Array | None = None
     _weights: Array
 
+    def _fork(self) -> Self:
+        # Its arrays are replaced, or written to behind the rows that others count.
+        return self._with()
+
     def predict(self, Phi: Array) -> Array:
         """(n, d) predictions of (n, m) rows, each as if it came next; the state does not change."""
         w, done = self._solved(), self.count
         Z: Array = Phi @ w
-        if done or self.shrink:
-            s = self.discount ** (-(done + 1) / 2)
-            U = self._whiten(s * Phi)
-            W = np.zeros((0, len(U)))
-            if done:
-                W = dtrsm(1.0, self.factor[:done, :done], self.whitened[:done] @ U.T, lower=1)
-            Z = Z + (W.T @ self.errors[:done]) / s
-            if self.shrink:
-                Z /= (1.0 + np.einsum("ij,ij->i", U, U) - np.einsum("ij,ij->j", W, W))[:, None]
+        if done:
+            W = dtrsm(1.0, self.factor[:done, :done], self.whitened[:done] @ self._whiten(Phi).T, lower=1)
+            Z += W.T @ self.errors[:done]
         return Z
 
-    def predict_and_update(self, Phi: Array, Y: Array) -> Array:
-        """(n, d) predictions of (n, m) rows, each made before its own (d,) labels are learned."""
+    def predict_and_update(self, Phi: Array, Y: Array, weights: Array | None = None) -> Array:
+        """(n, d) predictions of (n, m) rows, each made before its own (d,) labels are learned.
+
+        `weights` are (n,) numbers above 0 that the losses of the rows are multiplied by.
+        """
         Z = np.empty(Y.shape)
+        roots = None if weights is None else np.sqrt(weights)
         start = 0
         while start < len(Phi):
             rows = slice(start, start + self.block - self.count)
-            Z[rows] = self._append(Phi[rows], Y[rows])
+            Z[rows] = self._append(Phi[rows], Y[rows], None if roots is None else roots[rows])
             start = rows.stop
             if self.count == self.block:
                 self.end_block()
         return Z
 
-    def replay(self, Phi: Array, Y: Array) -> None:
+    def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
         """Learn rows without predicting them: the sums with each row's discount, if no label is missing."""
         self.end_block()
         if np.isnan(Y).any():
             # A missing label takes its prediction, which only the rows before it can give.
-            self.predict_and_update(Phi, Y)
+            self.predict_and_update(Phi, Y, weights)
             self.end_block()
             return
-        weights = self.discount ** np.arange(len(Phi) - 1.0, -1.0, -1.0)[:, None]
+        ages = self.discount ** np.arange(len(Phi) - 1.0, -1.0, -1.0)
+        weights = (ages if weights is None else ages * weights)[:, None]
         R = np.sqrt(weights) * Phi
         self.S = np.asfortranarray(self.discount ** len(Phi) * self.S + R.T @ R)
         self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
@@ -133,12 +137,13 @@ class DecayingRidge(State):
         n, g = self.count, self.discount
         if n:
             s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
-            # The labels as they were learned: missing ones replaced, wild ones moved.
+            # The labels as they were learned, missing ones replaced, wild ones moved, times the roots of the weights.
             Y = (self.rows[:n] @ self._solved()) + (self.factor[:n, :n] @ self.errors[:n]) / s
             if self.robust < np.inf and np.isinf(self.reach).any():
                 # The first rows of a learner that knows nothing have large residuals.
                 half = slice(n // 2, n)
-                found = first_limit(np.diag(self.factor)[half, None] * self.errors[half] / s[half], self.robust)
+                own = s[half] if self.roots is None else s[half] * self.roots[half, None]
+                found = first_limit(np.diag(self.factor)[half, None] * self.errors[half] / own, self.robust)
                 self.reach = np.where(np.isinf(self.reach), found, self.reach)
             R = g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * self.rows[:n]
             self.S = np.asfortranarray(g**n * self.S + R.T @ R) if g < 1.0 else self.S + R.T @ R
@@ -154,7 +159,6 @@ class DecayingRidge(State):
             self.alpha,
             discount=self.discount,
             block=self.block,
-            shrink=self.shrink,
             limit=self.limit,
             robust=self.robust,
         )
@@ -173,6 +177,8 @@ class DecayingRidge(State):
         self.count = 0
         self.rows, self.whitened = np.zeros((self.block, m)), np.zeros((self.block, m))
         self.factor, self.errors = np.zeros((self.block, self.block), order="F"), np.zeros((self.block, d))
+        #: Roots of the weights of the rows in the block; None where all are 1.
+        self.roots: Array | None = None
         self._root = None
 
     def _solved(self) -> Array:
@@ -195,38 +201,19 @@ class DecayingRidge(State):
         U: Array = dtrsv(self._root, R[0], lower=1)[None] if one else dtrsm(1.0, self._root, R.T, lower=1).T
         return U
 
-    def _append_row(self, phi: Array, y: Array) -> Array:
-        """Predict and learn a single row without gaps, (m,) and (d,): the steps of `_append` in numbers."""
-        w, done = self._solved(), self.count
-        assert self._root is not None
-        s = self.discount ** (-(done + 1) / 2)
-        r = phi * s if s != 1.0 else phi
-        u = dtrsv(self._root, r, lower=1)
-        z, pivot = r @ w, 1.0 + float(u @ u)
-        if done:
-            cross = dtrsv(self.factor[:done, :done], self.whitened[:done] @ u, lower=1)
-            pivot -= float(cross @ cross)
-            z += cross @ self.errors[:done]
-            self.factor[done, :done] = cross
-        c = sqrt(pivot)
-        residual = y - z / s
-        limit = np.minimum(self.limit, self.reach)
-        moved = np.minimum(np.maximum(residual, -limit), limit)
-        if self.robust < np.inf:
-            self.reach = next_limit(self.reach, residual, self.robust)
-        self.rows[done], self.whitened[done], self.factor[done, done], self.errors[done] = phi, u, c, s * moved / c
-        self.count += 1
-        forecast: Array = z / (s * pivot) if self.shrink else z / s
-        return forecast
-
-    def _append(self, Phi: Array, Y: Array) -> Array:
+    def _append(self, Phi: Array, Y: Array, roots: Array | None) -> Array:
         """Predict and learn rows that belong to the present block."""
         if len(Phi) == 1 and not np.isnan(Y).any():
-            return self._append_row(Phi[0], Y[0])[None]
+            return append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
         w, done, n = self._solved(), self.count, len(Phi)
         rows, old = slice(done, done + n), slice(0, done)
         s = self.discount ** (-(np.arange(done, done + n) + 1.0) / 2)[:, None]
+        if roots is not None:
+            self._keep_roots(roots)
+            Phi = Phi * roots[:, None]
         R = Phi * s if self.discount < 1.0 else Phi
+        if roots is not None:
+            s *= roots[:, None]
         U = self._whiten(R)
         G = U @ U.T
         G.flat[:: n + 1] += 1.0
@@ -243,7 +230,41 @@ class DecayingRidge(State):
         self.rows[rows], self.whitened[rows], self.factor[rows, rows], self.errors[rows] = Phi, U, C, e
         self.count += n
         Z /= s
-        return Z / np.diag(C)[:, None] ** 2 if self.shrink else Z
+        return Z
+
+    def _keep_roots(self, roots: Array) -> None:
+        kept = np.ones(self.block) if self.roots is None else self.roots.copy()
+        kept[self.count : self.count + len(roots)] = roots
+        self.roots = kept
+
+    def _next_row(self, phi: Array, root: float) -> _NextRow:
+        """What `_append` works out of a row before its label is known."""
+        w, done = self._solved(), self.count
+        assert self._root is not None
+        s = self.discount ** (-(done + 1) / 2)
+        phi = phi if root == 1.0 else phi * root
+        r = phi if s == 1.0 else phi * s
+        u = dtrsv(self._root, r, lower=1)
+        z, pivot = r.dot(w), 1.0 + float(u.dot(u))
+        cross = None
+        if done:
+            cross = dtrsv(self.factor[:done, :done], self.whitened[:done].dot(u), lower=1)
+            pivot -= float(cross.dot(cross))
+            z += cross.dot(self.errors[:done])
+        s *= root
+        z /= s
+        return _NextRow(phi, u, cross, sqrt(pivot), s, z)
+
+    def _append_next(self, row: _NextRow, residual: Array, reach: Array) -> None:
+        """Learn the row by its (d,) residual, which stays within its limit; `reach` is that of the row after it."""
+        done = self.count
+        if row.cross is not None:
+            self.factor[done, :done] = row.cross
+        self.rows[done], self.whitened[done], self.factor[done, done] = row.phi, row.u, row.pivot
+        self.errors[done] = residual * (row.s / row.pivot)
+        self.reach, self.count = reach, done + 1
+        if self.count == self.block:
+            self.end_block()
 
     def _solve_forward(self, C: Array, Y: Array, base: Array, s: Array) -> Array:
         """e = C^-1 (s Y - base), with residuals within the limits and 0 for labels that are missing."""
@@ -263,3 +284,39 @@ class DecayingRidge(State):
             if self.robust < np.inf:
                 self.reach = next_limit(self.reach, residual, self.robust)
         return e
+
+
+class _NextRow(NamedTuple):
+    """A row of one ridge: its features, L^-1 r, its row of C without and with the diagonal, s and the prediction."""
+
+    phi: Array
+    u: Array
+    cross: Array | None
+    pivot: float
+    s: float
+    z: Array
+
+
+def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float = 1.0) -> Array:
+    """(k, d) predictions of one row by ridges that have the same limits, which then learn it.
+
+    Parameters
+    ----------
+    rows : (m,) features of the row for each ridge
+    y : (d,) labels without gaps
+    root : root of the row's weight
+    """
+    found = [ridge._next_row(phi, root) for ridge, phi in zip(ridges, rows, strict=True)]
+    one = ridges[0]
+    Z = np.array([row.z for row in found])
+    reach = np.array([ridge.reach for ridge in ridges])
+    residuals = y - Z
+    limit = np.minimum(one.limit, reach)
+    moved = np.minimum(np.maximum(residuals, -limit), limit)
+    if one.robust < np.inf:
+        reach = next_limit(reach, residuals, one.robust)
+    for ridge, row, residual, after in zip(ridges, found, moved, reach, strict=True):
+        if root != 1.0:
+            ridge._keep_roots(np.array([root]))
+        ridge._append_next(row, residual, after)
+    return Z

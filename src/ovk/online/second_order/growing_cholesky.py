@@ -207,8 +207,8 @@ class GrowingCholesky(State):
             return cross, base, own / f
         w = self.forward(cross[:, None])[:, 0] if len(self.panels) > 1 else forward_row(self.panels[0], cross)
         for i, e in enumerate(self.E):
-            base = base + w[i * self.panel : i * self.panel + len(e)] @ e
-        rest = own - float(w @ w)
+            base = base + w[i * self.panel : i * self.panel + len(e)].dot(e)
+        rest = own - float(w.dot(w))
         # As in `shifted_cholesky`: no pivot is below f but by rounding.
         return w, base, rest / f if rest > -0.5 * f else 0.0
 

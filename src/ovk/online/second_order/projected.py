@@ -304,7 +304,7 @@ class ProjectedLearner(SecondOrder, saved=False):
             ridges_=[ridge],
             _left=self._left - 1,
             t_=self.t_ + 1,
-            cumulative_loss_=self.cumulative_loss_ + float(error @ error),
+            cumulative_loss_=self.cumulative_loss_ + float(error.dot(error)),
         )
         if learned._left == 0:
             learned.ridges_ = forked(learned.ridges_)

@@ -88,7 +88,8 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         number = self._number_of_row(X, y) if plain and self._gate is not None else None
         learned = None if number is None else self._after_row(X, number)
         if learned is not None:
-            found = self._decoded(learned[1])
+            winner = learned[1]
+            found: Labels = self.classes_[winner : winner + 1].copy()
             self.__dict__ = learned[0].__dict__
             return found
         with self._transaction() as work:
@@ -135,17 +136,20 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         number: int | None = self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
         return number
 
-    def _after_row(self, X: Array, number: int) -> tuple[Self, Array] | None:
-        """This classifier after one more row, and the scores of the row; None where more than the counts changes."""
+    def _after_row(self, X: Array, number: int) -> tuple[Self, int] | None:
+        """This classifier after one more row, and the class that it predicts; None where more than the counts changes.
+
+        The learner of a classifier is its own: its parameters do not change, and its gate need not ask again.
+        """
         assert self._gate is not None
         learner, counts, code = self.learner_, self.counts_, self._gate.plan[1][number]
-        seen = 0 if counts is None else int(counts.right.sum())
-        if counts is None or (seen + 1) & seen == 0 or learner._gate is None or not learner._gate.admits(learner, X):
+        seen = 0 if counts is None else int(np.add.reduce(counts.right))
+        if counts is None or (seen + 1) & seen == 0 or learner._gate is None:
             return None
         learned, z = learner._after_row(X, code)
-        scores = self._scores(z[None])
-        both = two_sided(scores)[0] if scores.ndim == 1 else scores[0]
-        return self._with(learner_=learned, counts_=counts.after_row(both.tolist(), number)), scores
+        scores = [-z.item(), z.item()] if len(self.classes_) == 2 else self._scores(z[None])[0].tolist()
+        # Of equal scores the first one wins, of two classes too.
+        return self._with(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
 
     def _start(self, classes: Labels) -> None:
         self.classes_, self.learner_ = classes, self._learner(len(classes))

@@ -62,7 +62,12 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def _refuse_weights(self) -> None:
         """Raise an error where the loss of a row cannot have a weight."""
-        raise ValueError(f"{type(self).__name__} cannot take sample_weight: OLOK, KAWV and PKAWV can")
+        raise ValueError(f"{type(self).__name__} cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
+
+    def _weighted(self, rows: Rows, sample_weight: Any) -> Rows:
+        """The rows with the weights that a user gives; a row of weight 0 has no labels."""
+        self._refuse_weights()
+        return rows.with_weights(sample_weight)
 
     def _default_warm_up(self) -> int:
         """Rows of the warm-up where `warm_up` is None."""
@@ -117,8 +122,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
                 work._check_names(y)
             rows = work._checked(X, y, first=first)
             if sample_weight is not None:
-                work._refuse_weights()
-                rows = rows.with_weights(sample_weight)
+                rows = work._weighted(rows, sample_weight)
             if first:
                 work._learn_names(y, rows.Y.shape[1])
             if first and not rows.valid.any():

@@ -62,6 +62,9 @@ def _number(value: Any, name: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"feature {name!r} must be a number, got {value!r}: encode it first (river.preprocessing.OneHotEncoder)"
-        ) from None
+        cure = (
+            "write a missing value as nan for AutoStream, or impute it first (river.preprocessing.StatImputer)"
+            if value is None
+            else "encode it first (river.preprocessing.OneHotEncoder)"
+        )
+        raise ValueError(f"feature {name!r} must be a number, got {value!r}: {cure}") from None

@@ -136,7 +136,7 @@ class SupportPoints(RowBuffer):
         X is (1, p) and a is (d,); a row whose coefficient is 0 does not join.
         """
         other, n = self._with(), len(self)
-        joins = bool(a.any())
+        joins = any(a.tolist())
         other._make_room(1)
         first, (inputs, old, times) = other._first, other._space
         fresh = old

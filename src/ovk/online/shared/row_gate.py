@@ -14,6 +14,9 @@ import numpy as np
 
 from ovk._params import parameter_names
 
+#: The type of numbers that arrays share; a row with an equal one of its own goes the general way.
+FLOAT = np.dtype(np.float64)
+
 
 class RowGate:
     """Opened after the general checks have passed, for a learner that takes single rows.
@@ -34,7 +37,7 @@ class RowGate:
 
     def admits(self, model: Any, X: Any) -> bool:
         """Whether X is one row of finite numbers, and the parameters are those that were checked."""
-        if type(X) is not np.ndarray or X.shape != self._inputs or X.dtype != np.float64:
+        if type(X) is not np.ndarray or X.shape != self._inputs or X.dtype is not FLOAT:
             return False
         known = model.__dict__
         for name, value in self._parameters:
@@ -46,7 +49,7 @@ class RowGate:
 
     def admits_pair(self, model: Any, X: Any, y: Any) -> bool:
         """The same for X with its y."""
-        if type(y) is not np.ndarray or y.shape != self._outputs or y.dtype != np.float64:
+        if type(y) is not np.ndarray or y.shape != self._outputs or y.dtype is not FLOAT:
             return False
         flat = y.reshape(-1)
         return isfinite(flat.dot(flat)) and self.admits(model, X)

@@ -36,12 +36,18 @@ class Rows(NamedTuple):
 
     def with_weights(self, sample_weight: Any) -> Rows:
         """The rows with the weights that a user gives, (n,); a row of weight 0 has no labels."""
-        weight = check_targets(self.Y, len(self.X), sample_weight, None, self.X, part=True).weight
-        assert weight is not None
+        weight = checked_weights(sample_weight, self.X)
         counts = weight > 0.0
         return self._replace(
             Y=np.where(counts[:, None], self.Y, np.nan), weights=np.where(counts, weight, 1.0) if len(weight) else None
         )
+
+
+def checked_weights(sample_weight: Any, X: Array) -> Array:
+    """(n,) weights >= 0 of the rows of X."""
+    weight = check_targets(np.zeros(len(X)), len(X), sample_weight, None, X, part=True).weight
+    assert weight is not None
+    return weight
 
 
 def checked_rows(

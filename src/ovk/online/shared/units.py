@@ -54,8 +54,10 @@ class StreamUnits(State):
 
     def inputs(self, X: Array) -> Array:
         """Standardised rows within `DEVIATIONS`; a missing value is the mean."""
-        Z = np.clip((X - self.centre) / self.scale, -DEVIATIONS, DEVIATIONS)
-        return np.nan_to_num(Z, copy=False)
+        Z: Array = (X - self.centre) / self.scale
+        np.minimum(np.maximum(Z, -DEVIATIONS, out=Z), DEVIATIONS, out=Z)
+        Z[np.isnan(Z)] = 0.0
+        return Z
 
     def outputs(self, Y: Array) -> Array:
         """Standardised labels, nan where missing."""

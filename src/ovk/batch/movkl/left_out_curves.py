@@ -14,6 +14,7 @@ from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
 from ovk.solvers.select import DENSE_LIMIT
+from ovk.targets import members_of_groups
 
 
 def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, folds: Indices | None = None) -> Array:
@@ -42,7 +43,7 @@ def _in_common_eigenvectors(rotated: Rotated, Y: Array, u: Array | None, alpha: 
     With an intercept A^-1 loses z z' / u'z, z = A^-1 u.
     """
     parts = rotated.split(Y)
-    sets = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
+    sets = members_of_groups(folds)
     for q, part in enumerate(parts):
         if rotated.vanishes(q):
             inverse = np.eye(len(Y)) / alpha

@@ -1,0 +1,91 @@
+"""Errors of learners in service, beside those that are computed from all rows at once."""
+
+import numpy as np
+import pytest
+
+from ovk.serving.scores import POINTS, SHOWN, STEP, WINDOW, Outcome, Scores
+
+
+def outcomes(n, seed):
+    """(n, 2) predictions, half widths and outcomes, some of which are unknown."""
+    rng = np.random.default_rng(seed)
+    F, Y = rng.standard_normal((2, n, 2))
+    half = rng.uniform(0.5, 2.0, (n, 2))
+    Y[rng.uniform(size=Y.shape) < 0.2] = np.nan
+    half[:10] = np.inf
+    return Outcome(F, half, Y)
+
+
+def after(parts, names=("one",), labels=False):
+    scores = Scores.start(list(names), ["a", "b"], labels)
+    for part in parts:
+        scores = scores.updated(part, 0)
+    return scores.up_to_date()
+
+
+def pieces(whole, sizes):
+    ends = np.cumsum(sizes)
+    return [Outcome(*(A[end - size : end] for A in whole)) for end, size in zip(ends, sizes, strict=True)]
+
+
+def test_errors_and_coverage_are_those_of_the_last_rows():
+    whole = outcomes(1500, seed=0)
+    scores = after([[piece] for piece in pieces(whole, [1, 99, 400, 600, 400])])
+    F, half, Y = (A[-WINDOW:] for A in whole)
+    np.testing.assert_allclose(scores.error("one"), np.sqrt(np.nanmean((F - Y) ** 2, axis=0)))
+    np.testing.assert_allclose(scores.error("one", 50), np.sqrt(np.nanmean((F - Y)[-50:] ** 2, axis=0)))
+    inside = np.where(np.isfinite(Y), np.abs(F - Y) <= half, np.nan)
+    np.testing.assert_allclose(scores.coverage(), np.nanmean(inside, axis=0))
+    means = np.array([[np.nanmean(whole.Y[:t, q]) for q in (0, 1)] for t in range(500, 1500)])
+    np.testing.assert_allclose(scores.error("running mean"), np.sqrt(np.nanmean((means - Y) ** 2, axis=0)))
+    np.testing.assert_array_equal(scores.last, np.stack(whole, axis=1)[-SHOWN:])
+
+
+def test_rows_one_by_one_and_at_once_give_the_same():
+    whole = outcomes(700, seed=3)
+    singly, states = Scores.start(["one"], ["a", "b"], False), []
+    for piece in pieces(whole, [1] * 700):
+        states.append(singly)
+        singly = singly.updated([piece], 0)
+        assert len(singly.fresh) < STEP
+    at_once = after([[whole]])
+    for name in at_once.names:
+        np.testing.assert_allclose(singly.up_to_date().error(name), at_once.error(name))
+    np.testing.assert_array_equal(singly.up_to_date().last, at_once.last)
+    np.testing.assert_array_equal(singly.reached, range(STEP, 701, STEP))
+    # Who looked in between has changed nothing.
+    assert states[690].up_to_date().up_to_date().rows == 690
+    np.testing.assert_allclose(states[690].up_to_date().error("one"), after([pieces(whole, [690])]).error("one"))
+
+
+def test_nothing_is_known_before_the_first_row():
+    scores = after([])
+    assert np.isnan(scores.error("one")).all()
+    assert np.isnan(scores.coverage()).all()
+    assert not scores.hints("one")
+
+
+def test_a_learner_that_could_not_learn_has_no_error_for_these_rows():
+    first, second = pieces(outcomes(80, seed=1), [40, 40])
+    scores = after([[first, first], [second, None]], names=["one", "two"])
+    np.testing.assert_array_equal(scores.error("two"), after([[first]]).error("one"))
+    assert (scores.error("one") != scores.error("two")).all()
+
+
+def test_labels_are_right_or_wrong():
+    F, Y = np.array([[0.0], [1.0], [2.0], [1.0]]), np.array([[0.0], [2.0], [np.nan], [1.0]])
+    scores = Scores.start(["one"], ["label"], True).updated([Outcome(F, np.full(F.shape, np.nan), Y)], 0)
+    scores = scores.up_to_date()
+    assert scores.error("one") == pytest.approx([1 / 3])
+
+
+def test_the_curve_stays_within_its_points_and_keeps_the_last():
+    whole = outcomes(12_000, seed=2)
+    scores = Scores.start(["one"], ["a", "b"], False)
+    for piece in pieces(whole, [STEP] * 600):
+        before, scores = scores, scores.updated([piece], 0)
+        assert len(scores.curve) == len(scores.reached) < POINTS
+        if scores.reached != before.reached:
+            np.testing.assert_array_equal(scores.curve[-1, 0], scores.error("one"))
+    assert scores.step == 4 * STEP
+    assert set(np.diff(scores.reached)) == {scores.step}
