@@ -38,7 +38,7 @@ for name, model in (("sensors apart", apart), ("learned operator", learned), ("t
     print(f"{name:18} mean squared error {np.mean((model.predict(X) - truth) ** 2):.3f}")
 
 # %%
-# T as a matrix and as a graph: solid lines join sensors that go together, dashed ones those that go against each other.
+# T as a matrix and as a graph: solid lines join sensors that go together, dashed ones those with opposite signs.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 OutputStructureDisplay.from_estimator(learned, names=names, ax=left)

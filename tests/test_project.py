@@ -111,6 +111,13 @@ def test_a_name_that_ovk_does_not_have_is_an_attribute_error():
     assert set(ovk.__all__) <= set(dir(ovk))
 
 
+@pytest.mark.parametrize("name", ["PredictionDisplay", "report"])
+def test_plots_are_looked_for_in_the_wrong_place(name):
+    with pytest.raises(ImportError, match=f"from ovk.plotting import {name}"):
+        exec(f"from ovk import {name}")
+    assert hasattr(importlib.import_module("ovk.plotting"), name)
+
+
 @pytest.mark.parametrize("number", range(len(README)))
 def test_every_block_of_the_readme_runs_in_a_new_process(number):
     """Names load their packages: nothing may depend on what was imported before."""

@@ -8,6 +8,12 @@ from typing import Any
 
 import numpy as np
 
+#: What to do about a cell that is no number among many that are.
+DIRTY = (
+    "write nan for values that were not observed, and strip percent signs and thousands separators; "
+    "ovk.streams.read_table does that for a file"
+)
+
 
 @contextmanager
 def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
@@ -77,10 +83,11 @@ def _first_bad_cell(values: Any) -> tuple[Any, int, Any, str] | None:
         cells = np.asarray(column)
         if cells.dtype.kind in "biuf":
             continue
-        for row, cell in enumerate(cells.tolist() if cells.dtype.kind not in "Mm" else cells):
+        every = cells.tolist() if cells.dtype.kind not in "Mm" else list(cells)
+        for row, cell in enumerate(every):
             cure = _cure(cell)
             if cure is not None:
-                return name, row, cell, cure
+                return name, row, cell, DIRTY if isinstance(cell, str) and _mostly_numbers(every) else cure
     return None
 
 
@@ -97,6 +104,22 @@ def _cure(cell: Any) -> str | None:
     except ValueError:
         return "encode the column as numbers, as with scikit-learn's OneHotEncoder, or leave it out"
     return None
+
+
+def _mostly_numbers(cells: list[Any]) -> bool:
+    """Whether more than half of the cells are numbers, written with percent signs or thousands separators perhaps.
+
+    >>> _mostly_numbers(["71.6%", "1,200", "n/a"]), _mostly_numbers(["1", "red", "blue"])
+    (True, False)
+    """
+    count = 0
+    for cell in cells:
+        try:
+            float(str(cell).strip().removesuffix("%").replace(",", ""))
+            count += 1
+        except ValueError:
+            continue
+    return 2 * count > len(cells)
 
 
 def _short(cell: Any) -> str:

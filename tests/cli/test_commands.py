@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import ovk as package
 from household import series
@@ -40,11 +41,13 @@ def test_shell_completion(ovk):
 
 def test_fit_then_predict(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 200, missing=0.0), tmp_path / "m.ovk"
-    code, out, _ = ovk(
+    code, out, err = ovk(
         "fit", path, "--targets", "a,b", "--lags", "1", "--features", "x,word", "--save", model, "--json"
     )
     assert code == 0
+    assert err == ""
     found = json.loads(out)
+    assert found["left_out_rows"] == "the last fifth of the rows"
     assert all(mine < mean for mine, mean in zip(found["left_out_mse"], found["left_out_mse_of_mean"], strict=True))
     code, out, _ = ovk("predict", model, path, "--level", 0.8)
     rows = list(csv.DictReader(out.splitlines()))
@@ -61,6 +64,53 @@ def test_fit_then_predict(ovk, tmp_path):
     assert first["a"]["low"] < first["a"]["prediction"] < first["a"]["high"]
 
 
+def test_what_fit_tells(ovk, tmp_path, monkeypatch):
+    monkeypatch.setattr("ovk.sessions.batch.LONG", 100)
+    path, model, page = tmp_path / "t.csv", tmp_path / "m.ovk", tmp_path / "r.html"
+    lines = [f"{'ERR' if i in (7, 9) else i % 7},{'' if i % 2 else i % 7},{i % 7 + 1}" for i in range(100)]
+    path.write_text("x,half,whole\n" + "\n".join(lines), encoding="utf-8")
+    asked = ("fit", path, "--targets", "half,whole", "--save", model, "--report", page, "--warn-bad", 0.5)
+    code, out, err = ovk(*asked)
+    assert (code, err) == (0, "comparing kernels on 100 rows...\n")
+    assert "2 of 100 rows had unreadable cells (row 1 is the first row of data):" in out
+    assert "  'ERR' in column 'x' is treated as missing: 2 rows (8, 10)\n" in out
+    assert "share of the values observed: half 50%\n" in out
+    assert "left out of a first fit: every fifth row" in out
+    assert re.search(r"^chosen: .*kernel.*, outputs (not )?coupled.*, alpha ", out, re.MULTILINE)
+    assert "array(" not in out
+    assert f"report: {page}\n" in out
+    shown = page.read_text(encoding="utf-8")
+    for words in (f"What was learned from {path}", "every fifth row", "2 rows had unreadable cells", "50.0%"):
+        assert words in shown
+    assert ovk(*asked[:-3], tmp_path / "no" / "r.html")[0] == 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_columns_that_are_kept(ovk, tmp_path, ending):
+    path, model, found = tmp_path / "t.csv", tmp_path / "m.ovk", tmp_path / f"p.{ending}"
+    names = ["=cmd", "-1", 'a "b"', *(f"n{i}" for i in range(57))]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["id", "x", "y"], *([name, i % 7, i % 7] for i, name in enumerate(names))])
+    assert ovk("fit", path, "--targets", "y", "--features", "x", "--save", model)[0] == 0
+    asked = ["predict", model, path, "--keep", "id", "--out", found, *(["--json"] if ending == "jsonl" else [])]
+    assert ovk(*asked)[0] == 0
+    if ending == "csv":
+        rows = list(csv.DictReader(found.read_text(encoding="utf-8").splitlines()))
+        assert list(rows[0]) == ["id", "row", "y", "y low", "y high", "y outcome"]
+        # A spreadsheet must not run the first one.
+        assert [row["id"] for row in rows] == ["'=cmd", *names[1:]]
+    elif ending == "jsonl":
+        rows = [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
+        assert [row["id"] for row in rows] == names
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        assert parquet.read_table(found)["id"].to_pylist() == names
+    code, _, err = ovk("predict", model, path, "--keep", "idd")
+    assert (code, "did you mean 'id'?" in err) == (3, True)
+    code, _, err = ovk("predict", model, path, "--keep", "y")
+    assert (code, "a column of that name already" in err) == (2, True)
+
+
 def test_a_stream_predicts_rows_it_has_not_learned(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 400), tmp_path / "m.ovk"
     assert ovk("stream", path, "--targets", "a", "--features", "x,word", "--save", model, "--warm-up", 100)[0] == 0
@@ -70,7 +120,7 @@ def test_a_stream_predicts_rows_it_has_not_learned(ovk, tmp_path):
     code, out, err = ovk("predict", model, new)
     assert code == 0
     assert [row["row"] for row in csv.DictReader(out.splitlines())] == ["1", "2", "3"]
-    assert "1 rows could not be read, or only in part" in err
+    assert "1 row had unreadable cells" in err
     assert model.read_bytes() == before
     code, _, err = ovk("predict", model, path, "--level", 2)
     assert code == 2
@@ -132,7 +182,7 @@ def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monke
         code, out, _ = ovk(*arguments)
         assert code == 0, line
         assert "below that of 'last value'" in out or arguments[0] == "forecast"
-    for name in ("report.html", "stations.html", "forecast.png", "model.ovk"):
+    for name in ("model.html", "stations.html", "forecast.png", "model.ovk"):
         assert (tmp_path / name).stat().st_size > 1000
 
 

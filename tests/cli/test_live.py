@@ -122,7 +122,7 @@ def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
         "stream", "-", "--targets", "a,b", "--features", "x", "--warm-up", 50, "--predictions", "-"
     ) as live:
         live.say("\n".join(lines[:52]) + "\n")
-        assert live.hear().startswith("row,a,b")
+        assert live.hear().startswith("row,a,a low")
         assert live.hear().startswith("51,")
         for k in (52, 53):
             live.say(lines[k] + "\n")

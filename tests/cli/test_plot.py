@@ -65,3 +65,27 @@ def test_what_cannot_be_drawn(ovk, learned, tmp_path):
     assert "there is no picture of OLOK" in err
     assert ovk("plot", learned, "--out", tmp_path / "p.docx")[0] == 2
     assert ovk("plot", tmp_path / "nothing.ovk")[0] == 4
+
+
+def test_the_page_of_a_stream_with_dates(ovk, tmp_path):
+    """A column of dates is one row of the data; the model's file is not called the table."""
+    path, model, page = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk", tmp_path / "p.html"
+    asked = ["--targets", "a,b", "--time", "Date,Time", "--warm-up", 100, "--save", model]
+    assert ovk("stream", path, *asked)[0] == 0
+    assert ovk("plot", model, "--out", page)[0] == 0
+    text = page.read_text(encoding="utf-8")
+    assert "What m.ovk has learned" in text
+    assert "300 rows were read" in text
+    assert "sin 1 of day" not in text
+    assert "<td>Date and Time</td><td>date</td>" in text
+    assert "outcomes inside 90% intervals" in text
+
+
+def test_the_page_of_a_table_of_classes(ovk, tmp_path):
+    path, page = tmp_path / "t.csv", tmp_path / "p.html"
+    path.write_text("x,y\n" + "".join(f"{i % 9},{'low' if i % 9 < 5 else 'high'}\n" for i in range(90)))
+    asked = ["--targets", "y", "--classify", "--save", tmp_path / "m.ovk", "--report", page]
+    assert ovk("fit", path, *asked, "--kernel", "gaussian")[0] == 0
+    text = page.read_text(encoding="utf-8")
+    assert "balanced accuracy" in text
+    assert "recall" in text

@@ -188,7 +188,7 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     first = contents(parts)
     code, out, _ = ovk("stream", new, "--continue-with", model, "--predictions", parts)
     assert code == 0
-    assert "400 rows read after 500 of earlier files in" in out
+    assert "400 rows read after 500 of earlier files; learning took" in out
     session, undivided = load_session(model), load_session(whole)
     assert (session.offset, session.earlier, session.evaluator.n_rows) == (400, 500, 900)
     assert (session.result().mse == undivided.result().mse).all()
@@ -206,7 +206,7 @@ def test_a_model_continues_with_another_file(ovk, tmp_path):
     before = model.read_bytes()
     code, out, _ = ovk("stream", new, "--continue-with", model)
     assert code == 0
-    assert "0 of them in" in out
+    assert "0 of them; learning took" in out
     assert model.read_bytes() == before
     with new.open("a", encoding="utf-8") as file:
         file.write(lines[-1])
@@ -257,9 +257,9 @@ def test_parts_as_parquet_are_those_of_an_undisturbed_run(ovk, tmp_path):
         )
         assert code == 0
     table = parquet.read_table(tmp_path / "whole" / "part-000000.parquet")
-    header, first, *_ = (tmp_path / "text" / "part-000000.csv").read_text(encoding="utf-8").splitlines()
+    header, *_, last = (tmp_path / "text" / "part-000000.csv").read_text(encoding="utf-8").splitlines()
     assert table.column_names == header.split(",")
-    assert [f"{value:.9g}" for value in list(table.slice(0, 1).to_pylist()[0].values())[2:4]] == first.split(",")[2:4]
+    assert [f"{value:.7g}" for value in list(table.to_pylist()[-1].values())[2:5]] == last.split(",")[2:5]
     growing = tmp_path / "growing.csv"
     again = ["--resume", tmp_path / "m.ovk", "--predictions", tmp_path / "parts", "--parquet"]
     # Parts are cut every 200 rows, blocks every 50: the third part is unfinished, and its numbers have the same bits.

@@ -93,8 +93,8 @@ def test_faulty_rows_are_counted(ovk, tmp_path):
     path.write_text("\n".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, *ASK)
     assert code == 0
-    assert "2 of 600 rows could not be read" in out
-    assert "row 300: 2 fields where the first line names 6" in out
+    assert "2 of 600 rows had unreadable cells" in out
+    assert "2 fields where the first line names 6: row 300" in out
 
 
 def test_more_rows_later(ovk, tmp_path):
@@ -106,11 +106,11 @@ def test_more_rows_later(ovk, tmp_path):
     path.write_text("".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "900 rows read, 200 of them in" in out
+    assert "900 rows read, 200 of them; learning took" in out
     assert load(model).evaluator.n_rows == 900
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "0 of them in" in out
+    assert "0 of them; learning took" in out
 
 
 def test_resuming_what_does_not_fit(ovk, tmp_path):

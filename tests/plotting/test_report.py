@@ -13,6 +13,9 @@ import pytest
 from ovk import OLOK, progressive
 from ovk.evaluation import Recent
 from ovk.plotting import report
+from ovk.plotting.display import date_axis, pyplot
+
+plt = pyplot()
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
@@ -85,6 +88,7 @@ def test_everything_is_in_it_and_nothing_outside(page):
 def test_results_that_kept_little(tmp_path):
     text = report(result(300, 1), tmp_path / "r.html").read_text(encoding="utf-8")
     assert "There is one output." in text
+    assert "model (OLOK)" in text
     X = np.linspace(0, 1, 50)[:, None]
     plain = progressive(OLOK(), X, X, keep="none", baselines=[])
     assert Page(report(plain, tmp_path / "p.html").read_text(encoding="utf-8")).ids[:2] == ["summary", "errors"]
@@ -146,7 +150,8 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     """The browser itself measures the elements; the script is in a copy of the page, without its policy."""
     script = (
         "<script>addEventListener('load',()=>{const w=document.documentElement;document.title=JSON.stringify({"
-        "inner:innerWidth,scroll:w.scrollWidth,images:[...document.images].filter(i=>i.naturalWidth>0).length,"
+        "inner:innerWidth,scroll:w.scrollWidth,"
+        "cut:[...document.querySelectorAll('.wide')].filter(e=>e.scrollWidth>e.clientWidth).length,images:[...document.images].filter(i=>i.naturalWidth>0).length,"
         "headings:[...document.querySelectorAll('h2')].map(h=>h.textContent)})})</script>"
     )
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
@@ -159,5 +164,39 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     dom = subprocess.run(command, capture_output=True, text=True, timeout=600).stdout
     found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&amp;", "&"))
     assert found["scroll"] <= found["inner"]
+    assert found["cut"] == 0, "tables fit without scrolling"
     assert found["images"] == 13
     assert "Which outputs go together" in found["headings"]
+
+
+def test_dates_below_an_axis_are_those_of_its_ticks():
+    """A week at the end of April is not in May, and a night is of two days."""
+    for first, step, count, common in (
+        ("2024-04-24T15", "h", 150, "2024"),
+        ("2023-11-20T00", "D", 90, "2023 to 2024"),
+        ("2024-04-25T12", "m", 1440, "25 Apr 2024 to 26 Apr 2024"),
+    ):
+        _, ax = plt.subplots()
+        ax.plot(np.datetime64(first) + np.arange(count).astype(f"timedelta64[{step}]"), np.arange(count))
+        date_axis(ax)
+        ax.figure.canvas.draw()
+        labels = [label.get_text() for label in ax.get_xticklabels()]
+        plt.close(ax.figure)
+        assert ax.xaxis.get_offset_text().get_text() == common
+        if step == "h":
+            assert labels == ["25 Apr", "26", "27", "28", "29", "30", "01 May"]
+
+
+def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
+    """Errors ten times as large in the second half."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 1))
+    Y = X + np.where(np.arange(2000) < 1000, 0.1, 1.0)[:, None] * rng.standard_normal((2000, 1))
+    found = progressive(OLOK(), X, Y, keep="all")
+    text = report(found, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert found.drift.alarms
+    assert "from about there the predictions became worse" in text
+    assert "ovk stream --model autostream" in text
+    assert "intervals made from earlier errors are too narrow" in text
+    calm = report(progressive(OLOK(), X, X, keep="all"), tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "There was no alarm" in calm

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ovk.cli.output import number, out, print_bad_rows, print_columns, table
+from ovk.cli.output import faults_json, number, out, print_bad_rows, print_columns, table
 from ovk.evaluation import ClassScores
 from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.sessions import ClassSession, FittedClasses
+from ovk.sessions.batch import tested_rows
+from ovk.sessions.chosen import kernel_in_words
 
 #: What is told of each learner: name, and attribute of `ClassScores`.
 SCORES = {
@@ -32,7 +34,7 @@ def class_session_summary(session: ClassSession) -> dict[str, Any]:
         "rows_of_earlier_files": session.earlier,
         "unreadable_rows": session.n_bad,
         "rows_without_label": result.n_missing,
-        "faults": [{"row": row, "fault": fault} for row, fault in session.faults],
+        "faults": faults_json(session.faults),
         "warm_up": result.untested,
         "model": result.model.name,
         "inputs": len(session.preparation.feature_names_),
@@ -54,7 +56,7 @@ def class_table_summary(fitted: FittedClasses) -> dict[str, Any]:
         "model": repr(fitted.estimator),
         "kernel": repr(fitted.estimator.model_.kernel_),
         "unreadable_rows": fitted.n_bad,
-        "faults": [{"row": row, "fault": fault} for row, fault in fitted.faults],
+        "faults": faults_json(fitted.faults),
         "columns": fitted.preparation.describe(),
         "conclusion": class_conclusion(fitted.scores, labels),
     }
@@ -75,7 +77,7 @@ def print_class_session(session: ClassSession, warn_bad: float) -> None:
     result = session.result()
     if result.n_missing:
         out.print(f"{result.n_missing:,} rows without a label: predicted, not learned")
-    print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults[:3], warn_bad)
+    print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults, warn_bad)
     print_columns(session.preparation.describe())
     _print_scores("every row predicted before its label was seen", (result.model, *result.baselines), result.classes)
     if alarms := result.drift.alarms:
@@ -85,10 +87,11 @@ def print_class_session(session: ClassSession, warn_bad: float) -> None:
 
 def print_class_table(fitted: FittedClasses, warn_bad: float) -> None:
     """Print what was learned of a table of classes, as text."""
-    print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults[:3], warn_bad)
+    print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults, warn_bad)
     print_columns(fitted.preparation.describe())
-    _print_scores("rows left out of a first fit", fitted.scores, fitted.preparation.classes())
-    out.print(f"chosen: {fitted.estimator.model_.kernel_!r}", markup=False)
+    classes = fitted.preparation.classes()
+    _print_scores(f"rows left out of a first fit: {tested_rows(fitted.settings)}", fitted.scores, classes)
+    out.print(f"chosen: {kernel_in_words(fitted.estimator.model_.kernel_, classes)}", markup=False)
 
 
 def _print_scores(title: str, learners: Sequence[ClassScores], classes: Any) -> None:

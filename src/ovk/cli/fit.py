@@ -8,12 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from ovk.cli.class_summary import class_table_summary, print_class_table
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import (
+    COUPLING,
     Classify,
     Features,
     File,
@@ -28,10 +28,22 @@ from ovk.cli.options import (
     asked_settings,
     check_kernel,
 )
-from ovk.cli.output import err, number, out, print_bad_rows, print_columns, print_json, shown_numbers, table
+from ovk.cli.output import (
+    faults_json,
+    number,
+    out,
+    percent,
+    print_bad_rows,
+    print_columns,
+    print_json,
+    print_observed,
+    table,
+)
+from ovk.cli.prediction_files import check_place
+from ovk.cli.progress import announced
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
-from ovk.sessions import Fitted, Settings, fit_classes, fit_files, fit_table
+from ovk.sessions import Fitted, FittedClasses, Settings, fit_classes, fit_files, fit_table
 from ovk.streams import open_records, split_files
 
 NAME = "fit"
@@ -50,9 +62,8 @@ def command(
     kernel: Annotated[
         str, typer.Option(help="auto tries several by leave-one-out; or gaussian, laplacian, matern, linear.")
     ] = "auto",
-    coupling: Annotated[
-        float | None, typer.Option(help="How much the outputs have in common. [default: chosen]", min=0, max=1)
-    ] = None,
+    coupling: Annotated[float | None, typer.Option(help=f"{COUPLING} [default: chosen]")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a report (HTML) to this file.")] = None,
     landmarks: Annotated[
         int | None,
         typer.Option(help="For files larger than memory (and patterns of files): number of landmark points.", min=1),
@@ -68,9 +79,10 @@ def command(
 ) -> None:
     """Learn a table that fits in memory: ridge regression with kernel, alpha and coupling chosen by leave-one-out.
 
-    A fifth of the rows is left out of a first fit. The errors on these rows are shown, and give the intervals of
-    `ovk predict`. With --landmarks, --scheduler or --workers, files of any size are read in parts, in three passes and
-    bounded memory. With --classify the target holds classes, and their probabilities are learned.
+    A fifth of the rows is left out of a first fit: the last fifth with --time or --lags, else every fifth row. The
+    errors on these rows are shown, and give the intervals of `ovk predict`; the saved model has learned all rows. With
+    --landmarks, --scheduler or --workers, files of any size are read in parts, in three passes and bounded memory. With
+    --classify the target holds classes, and their probabilities are learned.
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
@@ -80,6 +92,11 @@ def command(
     names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
+    check_place(report, "--report")
+    if report is not None:
+        from ovk.plotting.display import pyplot
+
+        pyplot()
     if classify:
         if landmarks is not None or scheduler or workers:
             raise Failure(
@@ -87,23 +104,21 @@ def command(
                 "out, or use ovk stream --classify",
                 Exit.USAGE,
             )
-        with blaming(Exit.DATA), open_records(file, form or None) as records, err.status(f"learning {records.label}"):
-            classes = fit_classes(records, settings)
-        with blaming(Exit.USAGE):
-            save_model(classes, save)
+        with blaming(Exit.DATA), open_records(file, form or None) as records, announced(records.label) as say:
+            classes = fit_classes(records, settings, say)
+        written = _written(classes, save, report, file)
         if as_json:
-            print_json({**class_table_summary(classes), "model_file": str(save)})
+            print_json({**class_table_summary(classes), **written})
         else:
             print_class_table(classes, warn_bad)
-            out.print(f"model: {save}", markup=False)
+            _print_written(written)
         return
     if landmarks is not None or scheduler or workers:
         fitted = _fit_in_parts(file, form or None, settings, landmarks or 1000, scheduler, workers)
     else:
-        with blaming(Exit.DATA), open_records(file, form or None) as records, err.status(f"learning {records.label}"):
-            fitted = fit_table(records, settings)
-    with blaming(Exit.USAGE):
-        save_model(fitted, save)
+        with blaming(Exit.DATA), open_records(file, form or None) as records, announced(records.label) as say:
+            fitted = fit_table(records, settings, say)
+    written = _written(fitted, save, report, file)
     mse, of_mean = fitted.errors
     if as_json:
         print_json(
@@ -115,24 +130,44 @@ def command(
                 "alpha": fitted.estimator.alpha,
                 "kernel": repr(fitted.estimator.kernel_),
                 "unreadable_rows": fitted.n_bad,
-                "faults": [{"row": row, "fault": fault} for row, fault in fitted.faults],
+                "faults": faults_json(fitted.faults),
                 "columns": fitted.preparation.describe(),
-                "model_file": str(save),
+                "left_out_rows": fitted.tested,
+                "interval_coverage_90": fitted.recent.coverage[2],
+                **written,
             }
         )
         return
-    print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults[:3], warn_bad)
+    print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults, warn_bad)
     print_columns(fitted.preparation.describe())
+    print_observed(fitted.columns())
     explained = 1.0 - mse / of_mean
+    coverage = fitted.recent.coverage[2]
     rows = [
-        [name, number(mse[q]), number(of_mean[q]), number(mse[q] ** 0.5), number(explained[q])]
+        [name, *map(number, (mse[q], of_mean[q], mse[q] ** 0.5, explained[q])), percent(coverage[q])]
         for q, name in enumerate(names)
     ]
-    table("mean squared error of the rows left out", ["", "model", "mean", "RMSE", "R2"], rows)
-    alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(fitted.estimator.alpha))
-    kernel = shown_numbers(repr(fitted.estimator.kernel_))
-    out.print(f"chosen: {kernel}, alpha {alphas}", markup=False)
-    out.print(f"model: {save}", markup=False)
+    title = f"mean squared error of rows left out of a first fit: {fitted.tested}"
+    table(title, ["", "model", "mean", "RMSE", "R2", "in 90% interval"], rows)
+    out.print(f"chosen: {fitted.chosen()}", markup=False)
+    _print_written(written)
+
+
+def _written(fitted: Fitted | FittedClasses, save: Path, report: Path | None, file: str) -> dict[str, str | None]:
+    """Write model and report; their names, as `--json` prints them."""
+    with blaming(Exit.USAGE):
+        save_model(fitted, save)
+    if report is not None:
+        from ovk.plotting.models import model_page
+
+        model_page(fitted, report, f"What was learned from {file}")
+    return {"model_file": str(save), "report": None if report is None else str(report)}
+
+
+def _print_written(written: dict[str, str | None]) -> None:
+    for what, path in zip(("model", "report"), written.values(), strict=True):
+        if path is not None:
+            out.print(f"{what}: {path}", markup=False)
 
 
 def _fit_in_parts(
@@ -140,8 +175,10 @@ def _fit_in_parts(
 ) -> Fitted:
     if scheduler and workers:
         raise Failure("--scheduler and --workers exclude each other: give one of them", Exit.USAGE)
-    with blaming(Exit.DATA), _cluster(scheduler, workers) as client:
-        return fit_files(split_files(file, form=form), settings, landmarks, client)
+    with blaming(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as say:
+        ranges = split_files(file, form=form)
+        say(f"reading {file} in {len(ranges):,} part{'s' if len(ranges) > 1 else ''}")
+        return fit_files(ranges, settings, landmarks, client)
 
 
 @contextmanager

@@ -26,9 +26,13 @@ Features = Annotated[
     str | None, typer.Option(help='Input columns, separated by commas; "" for none. [default: all others]')
 ]
 Time = Annotated[
-    str, typer.Option("--time", help="Columns with the time of a row, such as Date,Time; they become calendar inputs.")
+    str,
+    typer.Option(
+        "--time",
+        help="Columns with the time of a row, such as Date,Time: adds the time of day, the day of the week and the "
+        "time of year to the inputs, and predictions show the time.",
+    ),
 ]
-Lags = Annotated[str, typer.Option(help="Use the outputs of so many rows before as inputs, such as 1,2,60.")]
 
 
 def _format(form: str) -> str:
@@ -51,10 +55,16 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", help="Write to this file instead of standard output; Parquet if it ends in .parquet."),
 ]
+Keep = Annotated[
+    str, typer.Option(help="Columns of the file to copy to the predictions, such as id, separated by commas.")
+]
 Level = Annotated[float, typer.Option(help="Probability with which an interval should contain the outcome.")]
 Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets. [default: the variable OVK_DATA]")]
 
 
+Lags = Annotated[str, typer.Option(help="Use the outputs from this many rows earlier as inputs, such as 1,2,60.")]
+#: What `--coupling` is; commands add their default.
+COUPLING = "How much the outputs have in common: at least 0, below 1."
 Classify = Annotated[bool, typer.Option("--classify", help="The target holds classes: words, or a few whole numbers.")]
 MaxBad = Annotated[
     float,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ovk.sessions.column_summary import ColumnRow
+from ovk.sessions.faults import fault_lines
 
 #: Results.
 out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -52,16 +54,28 @@ def print_columns(readings: Mapping[str, str]) -> None:
 
 
 def print_bad_rows(bad: int, rows: int, faults: Sequence[tuple[int, str]], warn: float) -> None:
-    """Say how many rows could not be read, and how; as a warning on standard error if they are many."""
+    """Say how many rows had unreadable cells, and which; as a warning on standard error if they are many."""
     if not bad:
         return
     console = err if bad > warn * rows else out
     share = f"{bad / max(rows, 1):.1%} of {rows:,} rows" if bad > warn * rows else f"{bad:,} of {rows:,} rows"
     style = "yellow" if console is err else ""
     lead = "warning: " if console is err else ""
-    console.print(_text(f"{lead}{share} could not be read, or only in part:"), style=style)
-    for row, fault in faults:
-        console.print(_text(f"  row {row}: {fault}"), style=style)
+    console.print(_text(f"{lead}{share} had unreadable cells (row 1 is the first row of data):"), style=style)
+    for line in fault_lines(bad, faults):
+        console.print(_text(f"  {line}"), style=style)
+
+
+def print_observed(columns: Iterable[ColumnRow]) -> None:
+    """Say of which outputs values are missing, and how many."""
+    shares = [f"{name} {seen:.0%}" for name, role, seen, *_ in columns if role == "output" and seen < 0.995]
+    if shares:
+        out.print(_text(f"share of the values observed: {', '.join(shares)}"))
+
+
+def faults_json(faults: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
+    """The first faults, as `--json` prints them."""
+    return [{"row": row, "fault": fault} for row, fault in faults[:10]]
 
 
 def number(value: float) -> str:
@@ -73,14 +87,13 @@ def number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
-def shown_numbers(text: str) -> str:
-    """A text with its long decimals rounded to four digits, on one line.
+def percent(share: float) -> str:
+    """A share as a percentage.
 
-    >>> shown_numbers("Gaussian(1.731665427282619) * MixedEffect(0.5)")
-    'Gaussian(1.732) * MixedEffect(0.5)'
+    >>> percent(0.905), percent(float("nan"))
+    ('90%', '-')
     """
-    rounded = re.sub(r"\d+\.\d{5,}", lambda match: f"{float(match[0]):.4g}", text)
-    return " ".join(rounded.split())
+    return "-" if math.isnan(share) else f"{share:.0%}"
 
 
 def print_json(content: Any) -> None:

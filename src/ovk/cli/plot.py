@@ -27,8 +27,8 @@ def command(
     """Draw what a model has learned, as a picture or a page.
 
     For models of `ovk stream` and `ovk fit`: predictions and outcomes, errors over time, coverage of the intervals, and
-    the relevance of the inputs; a page (.html) also shows which outputs are related. For OVKRidgeCV the errors of its
-    candidates, for MovKL the weights of its kernels, for OKVAR its series.
+    the relevance of the inputs; a page (.html) is what --report of these commands writes. For OVKRidgeCV the errors of
+    its candidates, for MovKL the weights of its kernels, for OKVAR its series.
     """
     from ovk.plotting.display import check_picture, save_picture
     from ovk.plotting.models import model_display, model_page
@@ -40,7 +40,7 @@ def command(
     with blaming(Exit.MODEL):
         learned = load(model)
         if path.suffix.lower() in PAGE:
-            model_page(learned, path, model.name)
+            model_page(learned, path, f"What {model.name} has learned")
         else:
             save_picture(model_display(learned), path)
     out.print(f"{'page' if path.suffix.lower() in PAGE else 'picture'}: {path}", markup=False)

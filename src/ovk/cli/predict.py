@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ovk.cli.errors import Exit, Failure, article, blaming
-from ovk.cli.options import File, Format, Json, Level, Out, check_level
+from ovk.cli.options import File, Format, Json, Keep, Level, Out, check_level, listed
 from ovk.cli.output import err
-from ovk.cli.prediction_files import check_place, write_predictions
+from ovk.cli.prediction_files import KeptColumns, check_place, write_predictions
 from ovk.persistence import load
 from ovk.sessions import Fitted, FittedClasses, Session
 from ovk.streams import open_records
@@ -22,6 +23,7 @@ def command(
     model: Annotated[Path, typer.Argument(help="A model of `ovk fit` or `ovk stream`.")],
     file: File,
     save: Out = None,
+    keep: Keep = "",
     level: Level = 0.9,
     form: Format = "",
     as_json: Json = False,
@@ -29,7 +31,8 @@ def command(
     """Predict the rows of a file, each output with an interval, as CSV (JSON lines with --json).
 
     A model of classes predicts labels and the probabilities of all classes. Nothing is learned. If the model uses
-    lags, they are taken from the outputs in the file. Rows from standard input (-) are answered as they arrive.
+    lags, they are taken from the outputs in the file. Rows from standard input (-) are answered as they arrive. --keep
+    copies columns of the file, such as an id, to the predictions.
 
     Example: ovk predict soil.ovk new-places.csv --out predictions.csv
     """
@@ -40,11 +43,16 @@ def command(
     with blaming(Exit.DATA), open_records(file, form or None) as records:
         records.live = True
         predictor.bind(records.names, records.label)
-        columns = learned.prediction_columns(outcomes=predictor.preparation.knows_outputs())
-        found = (predictor.predict(batch, level) for batch in records.batches(4096))
+        columns: Any = learned.prediction_columns(outcomes=predictor.preparation.knows_outputs())
+        batches = records.batches(4096)
+        found: Iterable[Any] = (predictor.predict(batch, level) for batch in batches)
+        if names := listed(keep):
+            columns = KeptColumns(columns, names, records.names, records.label)
+            found = ((predictor.predict(batch, level), batch) for batch in batches)
         write_predictions(found, columns, save, as_json=as_json)
     if predictor.n_bad:
-        err.print(f"{predictor.n_bad:,} rows could not be read, or only in part (an unreadable cell counts as missing)")
+        rows = f"{predictor.n_bad:,} row{'s' if predictor.n_bad > 1 else ''}"
+        err.print(f"{rows} had unreadable cells (an unreadable cell counts as missing)")
 
 
 def load_table_model(path: Path) -> Fitted | FittedClasses | Session:

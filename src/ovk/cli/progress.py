@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -48,3 +51,13 @@ class ProgressDisplay:
         rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
         text = f"{reached.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
         self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)
+
+
+@contextmanager
+def announced(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal; elsewhere, such as in a log, a line for each text that the function inside is given."""
+    if not err.is_terminal:
+        yield lambda now: err.print(f"{now}...", markup=False)
+        return
+    with err.status(escape(text)) as status:
+        yield lambda now: status.update(escape(now))

@@ -9,9 +9,12 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.cli.class_summary import class_session_summary, print_class_session
-from ovk.cli.output import err, number, out, print_bad_rows, print_columns, table
+from ovk.cli.output import err, faults_json, number, out, percent, print_bad_rows, print_columns, print_observed, table
 from ovk.evaluation import LastValue
 from ovk.sessions import ClassSession, Session
+
+#: R2 of an output below which another model may be worth its time.
+ROOM = 0.9
 
 
 def summary(session: Session) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def summary(session: Session) -> dict[str, Any]:
         "rows": session.offset,
         "rows_of_earlier_files": session.earlier,
         "unreadable_rows": session.n_bad,
-        "faults": [{"row": row, "fault": fault} for row, fault in session.faults],
+        "faults": faults_json(session.faults),
         "warm_up": result.untested,
         "model": result.model.name,
         "inputs": len(result.features),
@@ -59,18 +62,20 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     before = f" after {session.earlier:,} of earlier files" if session.earlier else ""
     now = f", {found['rows_this_run']:,} of them" if found["rows_this_run"] != session.offset else ""
     out.print(
-        f"{session.offset:,} rows read{before}{now} in {found['seconds']:.1f} s ({rate:,.0f} a second, at most "
-        f"{found['peak_memory_mb']:,.0f} MB of memory); the first {result.untested:,} rows were the warm-up"
+        f"{session.offset:,} rows read{before}{now}; learning took {found['seconds']:.1f} s ({rate:,.0f} rows a "
+        f"second, at most {found['peak_memory_mb']:,.0f} MB of memory); the first {result.untested:,} rows were the "
+        "warm-up"
     )
     if isinstance(session, ClassSession):
         print_class_session(session, warn_bad)
         return
-    print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults[:3], warn_bad)
+    print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults, warn_bad)
     print_columns(session.preparation.describe())
+    print_observed(session.columns())
     learners = (result.model, *result.baselines)
     explained = _explained(session)
     rows = [
-        [output, *(number(mse) for mse in mses), number(mses[0] ** 0.5), number(r2), f"{coverage:.0%}"]
+        [output, *(number(mse) for mse in mses), number(mses[0] ** 0.5), number(r2), percent(coverage)]
         for output, r2, coverage, *mses in zip(
             result.outputs,
             explained,
@@ -79,9 +84,13 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
             strict=True,
         )
     ]
-    names = ["", *(learner.name for learner in learners), "RMSE", "R2", "in 90% interval"]
-    table("mean squared error", names, rows)
+    names = [f"model ({result.model.name})", *(one.name for one in result.baselines)]
+    table("mean squared error", ["", *names, "RMSE", "R2", "in 90% interval"], rows)
     out.print(_conclusion(session))
+    if session.settings.model == "auto" and result.model.name == "PKAWV" and (explained < ROOM).any():
+        err.print(
+            "--model autostream may do better: it follows drift and curved functions, at about 1,000 rows a second"
+        )
     for name, values in session.preparation.class_like_.items():
         shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
         err.print(f"column {name!r} holds only {shown}: if these are classes, learn them with --classify", markup=False)

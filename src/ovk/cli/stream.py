@@ -13,6 +13,7 @@ import typer
 
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import (
+    COUPLING,
     Classify,
     Features,
     Format,
@@ -40,6 +41,11 @@ from ovk.streams import Partitions, Records, is_address, open_partitions, open_r
 NAME = "stream"
 
 _MODELS = ", ".join(["auto", *MODELS])
+_MODEL_HELP = (
+    "pkawv (least squares on the inputs and 50 random features: fast, forgets nothing); autostream (experts that are "
+    "weighted by their errors: for drift and curved functions, slower); olok (gradient steps on the last 1,000 rows: "
+    "for many inputs); auto is pkawv, or olok above 500 inputs, and with --classify autostream."
+)
 
 
 def command(
@@ -49,12 +55,11 @@ def command(
     features: Features = None,
     time_columns: Time = "",
     lags: Lags = "",
-    model: Annotated[str, typer.Option(help=f"{_MODELS}.")] = "auto",
-    kernel: Annotated[str, typer.Option(help="gaussian, laplacian, matern or linear.")] = "gaussian",
-    coupling: Annotated[
-        float | None,
-        typer.Option(help="How much the outputs have in common, from 0 to below 1. [default: chosen]", min=0, max=1),
-    ] = None,
+    model: Annotated[str, typer.Option(help=_MODEL_HELP)] = "auto",
+    kernel: Annotated[
+        str, typer.Option(help="gaussian, laplacian, matern or linear; autostream chooses.")
+    ] = "gaussian",
+    coupling: Annotated[float | None, typer.Option(help=f"{COUPLING} [default: 0; autostream chooses]")] = None,
     warm_up: Annotated[
         int, typer.Option(help="First rows, which set scaling and kernel width; they are not tested.", min=2)
     ] = 1000,

@@ -7,11 +7,10 @@ from html import escape
 
 import numpy as np
 
-from ovk.evaluation import ClassificationResult
+from ovk.evaluation import ClassificationResult, ClassScores
 from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
-from ovk.plotting.drift import drift_section
-from ovk.plotting.page import figure, grid, number, section, table
+from ovk.plotting.page import figure, grid, model_heading, number, pair, paragraphs, section, table
 
 #: Scores of the table, with the attribute of `ClassScores`, and whether the largest is the best.
 SCORES = (
@@ -26,23 +25,16 @@ SCORES = (
 def class_sections(
     result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None = None
 ) -> list[str]:
-    """Scores, curves, drift and classes."""
-    parts = [
-        section("summary", "In short", _short(result, notes, seconds, conclusion)),
-        section(
-            "errors",
-            "Accuracy along the stream",
-            grid(
-                [
-                    figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
-                    figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
-                ]
-            ),
-        ),
-        section("classes", "The classes", _classes(result)),
+    """Scores, curves and classes."""
+    curves = [
+        figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
+        figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
     ]
-    parts.insert(2, drift_section(result))
-    return parts
+    return [
+        section("summary", "In short", _short(result, notes, seconds, conclusion)),
+        section("errors", "Accuracy along the stream", grid(curves)),
+        section("classes", "The classes", class_table(result.model, result.classes.tolist()), half=True),
+    ]
 
 
 def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
@@ -52,24 +44,31 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
         f"{result.untested:,}.",
         *([f"{result.n_missing:,} rows had no label: they were not learned."] if result.n_missing else []),
         *notes,
-        *([] if seconds is None else [f"It took {seconds:,.1f} seconds."]),
+        *([] if seconds is None else [f"Learning took {seconds:,.1f} seconds."]),
     ]
+    said = conclusion or class_conclusion(learners, [str(label) for label in result.classes])
+    return pair(paragraphs(said, facts), score_table(learners))
+
+
+def score_table(learners: Sequence[ClassScores]) -> str:
+    """Scores of the model and of its baselines."""
+    model, *baselines = [one.name for one in learners]
+    names = [model_heading(model), *baselines]
     rows = []
     for name, attribute, largest in SCORES:
         values = np.array([getattr(one, attribute) for one in learners])
         best = np.nanmax(values) if largest else np.nanmin(values)
         cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values.tolist()]
         rows.append([name, *cells])
-    said = conclusion or class_conclusion(learners, [str(label) for label in result.classes])
-    text = f'<p class="lead">{escape(said)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
-    return text + table("Scores, the best in bold", ["", *(escape(one.name) for one in learners)], rows)
+    return table("Scores, the best in bold", ["", *map(escape, names)], rows)
 
 
-def _classes(result: ClassificationResult) -> str:
-    counts, recall = result.model.confusion.sum(axis=1), result.model.recall
+def class_table(scores: ClassScores, classes: Sequence[object]) -> str:
+    """How often each class came, and how often it was found."""
+    counts, recall = scores.confusion.sum(axis=1), scores.recall
     total = max(counts.sum(), 1.0)
     rows = [
-        [escape(str(label)), f"{int(count):,}", f"{count / total:.1%}", number(share)]
-        for label, count, share in zip(result.classes.tolist(), counts, recall.tolist(), strict=True)
+        [escape(str(label)), f"{int(count):,}", f"{count / total:.1%}", number(found)]
+        for label, count, found in zip(classes, counts, recall.tolist(), strict=True)
     ]
     return table("Rows tested of each class, and the share that was found", ["class", "rows", "", "recall"], rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,13 +79,35 @@ def shortened(name: str, most: int = 28) -> str:
 
 
 def date_axis(ax: Any) -> None:
-    """Few dates on the horizontal axis, each told once."""
+    """Few dates on the horizontal axis, and beside it what they have in common: the day or days, or the years."""
     from matplotlib import dates
 
     plain: Any = dates
     locator = plain.AutoDateLocator(minticks=3, maxticks=7)
+
+    class Dates(plain.ConciseDateFormatter):
+        """matplotlib's formatter would tell the last tick's month or day of all of them."""
+
+        _common = ""
+
+        def format_ticks(self, values: Any) -> list[str]:
+            labels: list[str] = super().format_ticks(values)
+            hours = any(":" in label for label in labels)
+            form = "%d %b %Y" if hours else "" if all(label.isdecimal() for label in labels) else "%Y"
+            ends = [plain.num2date(value).strftime(form) for value in (*values[:1], *values[-1:])]
+            self._common = " to ".join(dict.fromkeys(ends))
+            # A month is told once: 30 Apr, 01 May, 02.
+            months = [label.split()[-1] if label[-1:].isalpha() else "" for label in ["", *labels]]
+            told = [bool(one) and one == before and not hours for before, one in pairwise(months)]
+            return [label.split()[0] if known else label for label, known in zip(labels, told, strict=True)]
+
+        def get_offset(self) -> str:
+            return self._common
+
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(plain.ConciseDateFormatter(locator))
+    days = "%d %b"
+    formats = ["%Y", "%b", days, "%H:%M", "%H:%M", "%S.%f"]
+    ax.xaxis.set_major_formatter(Dates(locator, formats=formats, zero_formats=["", "%Y", days, days, "%H:%M", "%H:%M"]))
 
 
 class Display(ABC):

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
-from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display
-from ovk.plotting.page import figure, section
+from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display, pyplot, shortened
+from ovk.plotting.page import WIDTH, grid, picture, section
 
 #: Most experts with a band of their own, those that weigh most; the others are one band.
 SHOWN = 6
@@ -20,13 +20,16 @@ OUTPUTS = len(LINES)
 #: Colours of the bands, from the expert that weighs most.
 BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
 
+#: What the pictures of a report show, with their heights.
+PANELS = (("Recent losses and alarms", 2.8), ("Weights of the experts", 3.9), ("Effective windows", 3.1))
+
 #: What a report says of the picture.
 LOSSES = (
     "Each point of the curve is the mean loss of the rows since the point before it. Dashed vertical lines are alarms "
     "of the Page-Hinkley test: losses have risen."
 )
 EXPERTS = (
-    " Below it, how much weight each expert had, and how many rows the learner effectively looked back on: the window "
+    " Beside it, how much weight each expert had, and how many rows the learner effectively looked back on: the window "
     "shrinks when the data change."
 )
 
@@ -36,9 +39,34 @@ def drift_section(result: ProgressiveResult | ClassificationResult) -> str:
     if result.drift is None or len(result.drift.rows) < 2:
         return ""
     text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
-    return section(
-        "drift", "Drift", f"<p>{text}</p>" + figure(DriftDisplay.from_result(result), "Recent losses and alarms")
-    )
+    display = DriftDisplay.from_result(result, plot=False)
+    names = PANELS if len(result.drift.experts) else PANELS[:1]
+    axes = [pyplot().subplots(figsize=(WIDTH, height), layout="constrained")[1] for _, height in names]
+    display.plot(axes)
+    for ax in axes:
+        ax.set_xlabel("rows")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False)
+    pictures = grid([picture(ax.figure, name) for ax, (name, _) in zip(axes, names, strict=True)])
+    body = f"<p>{text}</p><p>{_advice(result.drift)}</p>{pictures}"
+    return section("drift", "Drift", body, half=len(axes) == 1)
+
+
+def _advice(drift: DriftResult) -> str:
+    """What the alarms mean, and what to do."""
+    if not drift.alarms:
+        return "There was no alarm: the losses did not rise for long."
+    several = len(drift.alarms) > 1
+    times = f"There were {len(drift.alarms)} alarms, the last" if several else "There was one alarm,"
+    if len(drift.experts):
+        cure = "The model follows changes by itself; if the losses stay high, look for an input that is missing."
+    else:
+        cure = (
+            "Look at what happened in the data there. If the losses stay high after it, use a model that forgets "
+            "(ovk stream --model autostream), or learn again from the later rows."
+        )
+    return f"{times} at row {drift.alarms[-1]:,}: from about there the predictions became worse. {cure}"
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +111,7 @@ class DriftDisplay(Display):
         if isinstance(result, ClassificationResult):
             k = result.drift.windows.shape[1]
             names = tuple(map(str, result.classes)) if k == len(result.classes) else ("label",)
-            display = cls(result.drift, names, "part of labels that are wrong")
+            display = cls(result.drift, names, "share of wrong labels")
         else:
             display = cls(result.drift, result.outputs, "squared error /\nvariance of outputs")
         return display.plot(axes) if plot else display
@@ -127,7 +155,7 @@ class DriftDisplay(Display):
         drift = self.drift
         d = drift.windows.shape[1]
         for q in range(min(d, OUTPUTS)):
-            name = self.outputs[q] if q < len(self.outputs) else f"output {q}"
+            name = shortened(self.outputs[q]) if q < len(self.outputs) else f"output {q}"
             panel.plot(drift.expert_rows, drift.windows[:, q], **{**LINES[q], "linewidth": 1.4}, label=name)
         panel.set_yscale("log")
         panel.yaxis.set_major_formatter("{x:,.0f}")

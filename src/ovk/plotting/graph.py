@@ -54,7 +54,7 @@ class GraphDisplay(Display):
 class OutputGraphDisplay(GraphDisplay):
     """An output operator as a graph of tasks: a line for every two that go together, the wider the more.
 
-    Tasks that move together are joined by a solid blue line, tasks that move against each other by a dashed orange one.
+    Positively correlated tasks are joined by a solid blue line, negatively correlated ones by a dashed orange one.
     They stand on a circle, those that go together side by side.
 
     Parameters
@@ -124,9 +124,9 @@ class OutputGraphDisplay(GraphDisplay):
                 zorder=1,
             )
         names = [str(q) for q in range(len(places))] if self.names is None else list(self.names)
-        self._draw_nodes(ax, names, f"Which outputs go together (correlations from {self.threshold:g})")
-        ax.plot([], [], color=POSITIVE, linewidth=3, label="together")
-        ax.plot([], [], color=NEGATIVE, linewidth=3, linestyle=DASHES, label="against each other")
+        self._draw_nodes(ax, names, f"Which outputs go together\n(|correlation| >= {self.threshold:g})")
+        ax.plot([], [], color=POSITIVE, linewidth=3, label="same sign")
+        ax.plot([], [], color=NEGATIVE, linewidth=3, linestyle=DASHES, label="opposite sign")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.05), ncols=2, frameon=False, handlelength=3)
         return self
 

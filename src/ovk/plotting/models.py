@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,21 @@ import numpy as np
 
 from ovk.batch import OKVAR, MovKL, OVKRidgeCV
 from ovk.evaluation import ClassificationResult
+from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.plotting.autoregression import SeriesDisplay
+from ovk.plotting.class_report import class_table, score_table
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
 from ovk.plotting.display import Display, pyplot, shortened
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
-from ovk.plotting.page import number, relevance_section, section, table, write_page
+from ovk.plotting.page import figure, grid, pair, paragraphs, relevance_section, section, write_page
 from ovk.plotting.progressive import ProgressiveErrorDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
 from ovk.plotting.relevance import RelevanceDisplay
-from ovk.plotting.report import recent_sections, report, settings_table
+from ovk.plotting.report import closing_sections, error_table, recent_sections, report
 from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
+from ovk.sessions.batch import tested_rows
+from ovk.sessions.faults import bad_rows_note
 from ovk.sessions.relevance import relevance
 
 #: Most outputs in a picture.
@@ -155,31 +158,74 @@ def _okvar(model: Any) -> Display:
     return SeriesDisplay.from_estimator(model)
 
 
-def model_page(model: Any, path: Path, label: str) -> None:
+def model_page(model: Any, path: Path, title: str) -> None:
     """Write what there is to see of a learned table as one HTML file."""
     if isinstance(model, Session):
-        report(model.result(), path, **model.for_report(label))
-        return
-    if not isinstance(model, Fitted):
+        report(model.result(), path, **{**model.for_report(), "title": title})
+    elif isinstance(model, Fitted):
+        write_page(path, title, _table_sections(model))
+    elif isinstance(model, FittedClasses):
+        write_page(path, title, _class_table_sections(model))
+    else:
         raise ValueError(f"there is no page of {type(model).__name__}: give --out a name that ends in .png or .svg")
+
+
+def _table_sections(model: Fitted) -> list[str]:
+    """What there is to see of a table that was learned as a whole."""
     mse, of_mean = model.errors
     outputs = list(model.settings.targets)
     explained = 1.0 - mse / np.where(of_mean > 0, of_mean, np.nan)
-    rows = [[escape(name), *map(number, (mse[q], of_mean[q], explained[q]))] for q, name in enumerate(outputs)]
     lead = (
-        f"The model explains {np.nanmean(explained):.0%} of the variance of the rows that were left out of a first fit."
+        f"The model explains {np.nanmean(explained):.0%} of the variance of rows that it had not seen."
         if np.isfinite(explained).any()
         else "Nothing can be said of the model: the outputs of the rows left out do not vary."
     )
-    alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(model.estimator.alpha))
-    kernel = f"The kernel is {model.estimator.kernel_!r}, alpha is {alphas}."
-    text = f'<p class="lead">{lead}</p><p>{model.n_rows:,} rows were read. {escape(kernel)}</p>'
-    short = table("Mean squared errors of the rows left out", ["output", "model", "mean", "R2"], rows)
-    found = relevance(model.predictor(), model.inputs)
-    parts = [
-        section("summary", "In short", text + short),
-        *recent_sections(model.recent, outputs),
-        *([relevance_section(found)] if found else []),
-        section("settings", "Settings and versions", settings_table(model.settings.get_params(deep=False))),
+    facts = [
+        f"The errors are those of a first fit on rows that it did not learn: {model.tested}. The model itself was then "
+        "learned from all rows.",
+        *_rows_read(model),
+        f"Chosen by leave-one-out: {model.chosen()}.",
     ]
-    write_page(path, f"What was learned from {label}", parts)
+    deviations = dict(zip(outputs, np.sqrt(of_mean).tolist(), strict=True))
+    caption = "Mean squared errors of the rows left out"
+    scores = error_table(caption, outputs, ["model", "mean"], [mse, of_mean], deviations, model.recent)
+    found = relevance(model.predictor(), model.inputs)
+    last, *others = recent_sections(model.recent, outputs, "Predictions and outcomes of rows left out")
+    settings = {**model.settings.get_params(deep=False), "learner": repr(model.estimator)}
+    return [
+        section("summary", "In short", pair(paragraphs(lead, facts), scores)),
+        last,
+        *others,
+        *([relevance_section(found)] if found else []),
+        *closing_sections(model.columns(), _of_tables(settings)),
+    ]
+
+
+def _class_table_sections(model: FittedClasses) -> list[str]:
+    """What there is to see of a table of classes that was learned as a whole."""
+    labels = model.preparation.classes()
+    facts = [
+        f"The scores are those of a first fit on rows that it did not learn: {tested_rows(model.settings)}. The model "
+        "itself was then learned from all rows.",
+        *_rows_read(model),
+    ]
+    picture = figure(ConfusionDisplay.from_counts(model.scores[0].confusion, labels), "Confusion of classes")
+    text = paragraphs(class_conclusion(model.scores, labels), facts)
+    settings = {**model.settings.get_params(deep=False), "learner": repr(model.estimator)}
+    return [
+        section("summary", "In short", pair(text, score_table(model.scores))),
+        section("classes", "The classes", pair(class_table(model.scores[0], labels), grid([picture]))),
+        *closing_sections((), _of_tables(settings)),
+    ]
+
+
+def _rows_read(model: Fitted | FittedClasses) -> list[str]:
+    """How many rows there were, and what could not be read of them."""
+    bad = [bad_rows_note(model.n_bad, model.faults)] if model.n_bad else []
+    unused = [f"Column {name!r} is not used: {why}." for name, why in model.preparation.left_out_.items()]
+    return [f"{model.n_rows:,} rows were read.", *bad, *unused]
+
+
+def _of_tables(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings without those of streams."""
+    return {name: value for name, value in settings.items() if name not in ("model", "warm_up", "block", "every")}

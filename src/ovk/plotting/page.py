@@ -9,12 +9,22 @@ from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 
 from ovk.persistence.atomic import replacing
 from ovk.plotting.display import Display, pyplot
 from ovk.plotting.relevance import RelevanceDisplay
+
+#: Inches of a plot, which a phone shows in natural size; wider ones up to the second width are made as narrow.
+WIDTH, WIDEST = 3.75, 5.6
+
+#: Pixels of a browser in an inch.
+PIXELS = 96
+
+#: Points of the letters in plots: ticks, labels and legends; titles.
+SMALL, LARGE = 9, 10.5
 
 #: The browser itself refuses anything that is not in the file.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -37,11 +47,24 @@ def relevance_section(relevance: Mapping[str, float]) -> str:
         "model uses, not what causes what.</p>"
     )
     display = RelevanceDisplay(dict(relevance)).plot()
-    return section("relevance", "Which inputs matter", text + grid([figure(display, "Relevance of each column")]))
+    body = text + grid([figure(display, "Relevance of each column")])
+    return section("relevance", "Which inputs matter", body, half=True)
 
 
-def section(name: str, heading: str, body: str) -> str:
-    return f'<section id="{name}"><h2>{escape(heading)}</h2>{body}</section>'
+def section(name: str, heading: str, body: str, *, half: bool = False) -> str:
+    """A section of a page; two halves that follow each other stand side by side where there is room."""
+    kind = ' class="half"' if half else ""
+    return f'<section id="{name}"{kind}><h2>{escape(heading)}</h2>{body}</section>'
+
+
+def pair(left: str, right: str) -> str:
+    """Two parts of a section, side by side where there is room."""
+    return f'<div class="pair"><div>{left}</div><div>{right}</div></div>'
+
+
+def paragraphs(lead: str, facts: Sequence[str]) -> str:
+    """The conclusion, and what is to be known beside it."""
+    return f'<p class="lead">{escape(lead)}</p>' + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
 
 
 def grid(figures: Sequence[str]) -> str:
@@ -49,13 +72,40 @@ def grid(figures: Sequence[str]) -> str:
 
 
 def figure(display: Display, description: str) -> str:
-    """A plot as an image within the page: its names cannot collide with those of other plots."""
+    """What a display has drawn, as an image within the page."""
+    return picture(display.figure_, description)
+
+
+def picture(drawn: Any, description: str) -> str:
+    """A figure of matplotlib as an image, in its natural size: letters are of the same size in all plots."""
+    _even_out(drawn)
     buffer = BytesIO()
+    # Ticks may change with the layout, and the layout with them.
+    drawn.draw_without_rendering()
     # Without a date, the same numbers make the same file.
-    display.figure_.savefig(buffer, format="svg", metadata={"Date": None})
-    pyplot().close(display.figure_)
+    drawn.savefig(buffer, format="svg", metadata={"Date": None})
+    pyplot().close(drawn)
     source = b64encode(buffer.getvalue()).decode("ascii")
-    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{source}"></figure>'
+    width = round(PIXELS * drawn.get_figwidth())
+    return (
+        f'<figure><img width="{width}" alt="{escape(description)}" src="data:image/svg+xml;base64,{source}"></figure>'
+    )
+
+
+def _even_out(drawn: Any) -> None:
+    """The width of a phone, unless the plot needs more, and one size each for titles, labels and ticks."""
+    width, height = drawn.get_size_inches()
+    if width <= WIDEST:
+        drawn.set_size_inches(WIDTH, height if width <= WIDTH else height * WIDTH / width)
+    for legend in [one.get_legend() for one in drawn.axes] + drawn.legends:
+        for text in [] if legend is None else legend.get_texts():
+            text.set_fontsize(SMALL)
+    for axes in drawn.axes:
+        axes.title.set_fontsize(LARGE)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.label.set_fontsize(SMALL)
+            axis.offsetText.set_fontsize(SMALL)
+            axis.set_tick_params(labelsize=SMALL)
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
@@ -71,5 +121,18 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], word
     return f'<div class="wide"><table>{top}{header}<tbody>{body}</tbody></table></div>'
 
 
+def model_heading(name: str) -> str:
+    """The heading of a model's column.
+
+    >>> model_heading("PKAWV"), model_heading("coupled (PKAWV)"), model_heading("model")
+    ('model (PKAWV)', 'coupled (PKAWV)', 'model')
+    """
+    return name if "(" in name or name == "model" else f"model ({name})"
+
+
 def number(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.4g}"
+
+
+def share(value: float, digits: int = 0) -> str:
+    return "–" if not np.isfinite(value) else f"{value:.{digits}%}"

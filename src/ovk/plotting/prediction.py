@@ -14,6 +14,12 @@ from ovk._params import check_int
 from ovk._types import Array
 from ovk.plotting.display import BLUE, Display, draw_band, own_names
 
+#: What there is to see of a model of several inputs.
+OTHERS = (
+    "for predictions against outcomes use sklearn.metrics.PredictionErrorDisplay.from_predictions(Y[:, 0], "
+    "model.predict(X)[:, 0]), for intervals ovk.plotting.IntervalDisplay.from_estimator(model, X, Y)"
+)
+
 
 @dataclass(eq=False, repr=False)
 class PredictionDisplay(Display):
@@ -59,8 +65,8 @@ class PredictionDisplay(Display):
         if estimator.n_features_in_ != 1:
             curves = getattr(estimator, "grid_", None) is not None
             raise ValueError(
-                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}"
-                + (": FunctionalPredictionDisplay draws the curves that it predicts" if curves else "")
+                f"PredictionDisplay draws functions of one input, the model has {estimator.n_features_in_}: "
+                + ("FunctionalPredictionDisplay draws the curves that it predicts" if curves else OTHERS)
             )
         support = np.asarray(estimator.X_fit_)[:, 0]
         margin = 0.05 * (support.max() - support.min())

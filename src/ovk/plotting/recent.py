@@ -115,12 +115,12 @@ MARKERS = "osD^vP*X"
 
 @dataclass(eq=False, repr=False)
 class CalibrationDisplay(Display):
-    """Part of the outcomes that intervals of a level held, against the level: on the diagonal both agree.
+    """Share of outcomes inside intervals of a level, against the level: on the diagonal both agree.
 
     Parameters
     ----------
     levels : (k,) levels of the intervals
-    coverage : (k, d) part of the outcomes within them
+    coverage : (k, d) share of outcomes inside them
     names : names of the outputs
 
     Examples
@@ -161,7 +161,7 @@ class CalibrationDisplay(Display):
         ax.set_xlim(0.4, 1.0)
         ax.set_ylim(min(0.4, float(np.nanmin(self.coverage, initial=0.4)) - 0.02), 1.01)
         ax.set_xlabel("level of the interval")
-        ax.set_ylabel("part of the outcomes within")
+        ax.set_ylabel("share of outcomes inside")
         ax.set_title("Coverage of the intervals")
         ax.legend(fontsize=8, loc="lower right")
         return self
@@ -169,7 +169,7 @@ class CalibrationDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class ResidualDisplay(Display):
-    """Errors of the last predictions, outcome less prediction over the outcome's deviation: median, quartiles, tails.
+    """Errors of the last predictions in standard deviations of the outcome: median, quartiles and tails.
 
     Parameters
     ----------
@@ -215,6 +215,6 @@ class ResidualDisplay(Display):
         )  # fmt: skip
         ax.set_yticks(range(1, d + 1), [shortened(name, 22) for name in self.names[:d]][::-1], fontsize=8)
         ax.axvline(0, color="0.5", linewidth=1, zorder=0)
-        ax.set_xlabel("error, in deviations of the outcome")
-        ax.set_title("Errors of the last predictions")
+        ax.set_xlabel("error / standard deviation of the outcome")
+        ax.set_title("Errors of the predictions")
         return self

@@ -18,7 +18,7 @@ class RelevanceDisplay(Display):
 
     Parameters
     ----------
-    relevance : by name of a column, in deviations of the outputs
+    relevance : by name of a column, in standard deviations of the outputs
 
     Examples
     --------
@@ -34,8 +34,8 @@ class RelevanceDisplay(Display):
         shown = sorted(self.relevance.items(), key=lambda pair: -pair[1])[:SHOWN][::-1]
         ax = self._axes(ax, (4.6, 1.2 + 0.27 * len(shown)))
         ax.barh(range(len(shown)), [value for _, value in shown], color=SKY, edgecolor="black", linewidth=0.8)
-        ax.set_yticks(range(len(shown)), [shortened(name) for name, _ in shown], fontsize=8)
-        ax.set_xlabel("change of the predictions, in deviations of the output", fontsize=8)
-        more = f", the first {SHOWN} of {len(self.relevance)} columns" if len(self.relevance) > SHOWN else ""
+        ax.set_yticks(range(len(shown)), [shortened(name, 22) for name, _ in shown], fontsize=8)
+        ax.set_xlabel("change / standard deviation\nof the output", fontsize=8)
+        more = f"\n(first {SHOWN} of {len(self.relevance)})" if len(self.relevance) > SHOWN else ""
         ax.set_title(f"Relevance of the inputs{more}", fontsize=10)
         return self

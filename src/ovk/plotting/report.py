@@ -12,12 +12,26 @@ import numpy as np
 from ovk._types import Array
 from ovk._version import __version__
 from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
+from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.class_report import class_sections
 from ovk.plotting.display import pyplot
 from ovk.plotting.drift import drift_section
 from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
-from ovk.plotting.page import figure, grid, number, relevance_section, section, table, write_page
+from ovk.plotting.page import (
+    WIDTH,
+    figure,
+    grid,
+    model_heading,
+    number,
+    pair,
+    paragraphs,
+    relevance_section,
+    section,
+    share,
+    table,
+    write_page,
+)
 from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
 
@@ -26,6 +40,15 @@ FIGURES = 12
 
 #: Most outputs in the graph of those that go together.
 NODES = 40
+
+#: Most learners whose errors fit beside the text.
+BESIDE = 4
+
+#: Letters of the names of two learners that fit side by side in a legend.
+WORDS = 20
+
+#: How far the coverage of an interval may be from its level before a word is said about it.
+TOLERANCE = 0.03
 
 #: Most inputs in the summary of the data.
 INPUTS = 40
@@ -51,7 +74,8 @@ def report(
     result : what `progressive` or `progressive_classes` returned
     path : the file to write
     title : its heading
-    summary : for each column its name, its role, part of its values that were seen, their mean and deviation
+    summary : for each column its name, its role, share of its values that were observed, their mean and standard
+        deviation
     recent : the last predictions and outcomes, for intervals, residuals and correlations; by default those that the
         result kept (``keep="all"``)
     settings : names and values of what was chosen
@@ -87,24 +111,25 @@ def report(
     pyplot()
     if isinstance(result, ClassificationResult):
         parts = class_sections(result, notes, seconds, conclusion)
+        parts += [relevance_section(relevance) if relevance else "", drift_section(result)]
     else:
         recent = _kept(result) if recent is None else recent
-        last, *others = recent_sections(recent, result.outputs) if recent is not None and len(recent.Y) else [""]
+        recent = recent if recent is not None and len(recent.Y) else None
+        deviations = {name: sd for name, role, _, _, sd in summary if role == "output"}
+        short = _short(result, notes, seconds, conclusion, deviations, recent)
+        last, *others = [""] if recent is None else recent_sections(recent, result.outputs)
         parts = [
-            section("summary", "In short", _short(result, notes, seconds, conclusion)),
+            section("summary", "In short", short),
             last,
             section("errors", "Errors along the stream", _errors(result)),
             drift_section(result),
+            relevance_section(relevance) if relevance else "",
             *others,
         ]
-    if relevance:
-        parts.append(relevance_section(relevance))
-    if isinstance(result, ProgressiveResult) and result.support_rows is not None:
-        parts.append(section("growth", "Size of the model", figure(SupportDisplay.from_result(result), "Growth")))
-    if summary:
-        parts.append(section("data", "The data", _data(summary)))
-    parts.append(section("settings", "Settings and versions", settings_table(settings or {})))
-    return write_page(path, title, parts)
+        if result.support_rows is not None:
+            growth = grid([figure(SupportDisplay.from_result(result), "Growth")])
+            parts.append(section("growth", "Size of the model", growth))
+    return write_page(path, title, [*parts, *closing_sections(summary, settings or {})])
 
 
 def _kept(result: ProgressiveResult) -> Recent | None:
@@ -118,7 +143,14 @@ def _kept(result: ProgressiveResult) -> Recent | None:
     return recent
 
 
-def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
+def _short(
+    result: ProgressiveResult,
+    notes: Sequence[str],
+    seconds: float | None,
+    conclusion: str | None,
+    deviations: Mapping[str, float],
+    recent: Recent | None,
+) -> str:
     learners = (result.model, *result.baselines)
     tested = result.n_rows - result.untested
     facts = [
@@ -126,18 +158,44 @@ def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | Non
         *notes,
     ]
     if seconds is not None:
-        facts.append(f"It took {seconds:,.1f} seconds.")
-    lead = f'<p class="lead">{escape(conclusion or result.conclusion())}</p>'
-    text = lead + "".join(f"<p>{escape(fact)}</p>" for fact in facts)
-    names = [learner.name for learner in learners]
+        facts.append(f"Learning took {seconds:,.1f} seconds.")
+    names = [model_heading(result.model.name), *(one.name for one in result.baselines)]
+    errors = [learner.mse for learner in learners]
+    scores = error_table("Mean squared errors, the smallest in bold", result.outputs, names, errors, deviations, recent)
+    text = paragraphs(conclusion or result.conclusion(), facts)
+    return pair(text, scores) if len(names) <= BESIDE else text + scores
+
+
+def error_table(
+    caption: str,
+    outputs: Sequence[str],
+    names: Sequence[str],
+    errors: Sequence[Array],
+    deviations: Mapping[str, float],
+    recent: Recent | None,
+) -> str:
+    """Errors of the model and of what it is compared with, the smallest in bold; its RMSE, R2 and coverage.
+
+    Parameters
+    ----------
+    names, errors : of the learners, the model first; (d,) mean squared errors each
+    deviations : standard deviations of the outputs, by name, for R2; of those that are known
+    recent : the last rows, for the coverage of intervals of level 0.9; None leaves it out
+    """
     rows = []
-    for q, output in enumerate(result.outputs):
-        errors = [float(learner.mse[q]) for learner in learners]
-        known = [error for error in errors if np.isfinite(error)]
-        best = min(known) if known else None
-        cells = [f"<b>{number(error)}</b>" if error == best else number(error) for error in errors]
+    for output, *values in zip(outputs, *(error.tolist() for error in errors), strict=True):
+        best = min((value for value in values if np.isfinite(value)), default=None)
+        cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values]
         rows.append([escape(output), *cells])
-    return text + table("Mean squared errors, the smallest in bold", ["output", *map(escape, names)], rows)
+    compared = table(caption, ["output", *map(escape, names)], rows)
+    columns = {"RMSE": [number(value) for value in np.sqrt(errors[0])]}
+    if deviations:
+        sd = np.array([deviations.get(output, np.nan) for output in outputs])
+        columns["R2"] = [number(value) for value in 1.0 - errors[0] / np.where(sd > 0, sd, np.nan) ** 2]
+    if recent is not None:
+        columns[f"outcomes inside {LEVEL:.0%} intervals"] = [share(s) for s in recent.coverage[LEVELS.index(LEVEL)]]
+    rows = [[escape(output), *cells] for output, *cells in zip(outputs, *columns.values(), strict=True)]
+    return compared + table("The model", ["output", *columns], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:
@@ -146,18 +204,22 @@ def _errors(result: ProgressiveResult) -> str:
     figures = []
     for output in outputs:
         display = ProgressiveErrorDisplay.from_result(result, outputs=[output], plot=False)
-        _, ax = pyplot().subplots(figsize=(4.6, 3.6), layout="constrained")
+        columns = 1 if max(map(len, display.errors)) > WORDS else 2
+        height = 2.6 + 0.2 * -(-len(display.errors) // columns)
+        _, ax = pyplot().subplots(figsize=(WIDTH, height), layout="constrained")
         display.plot(ax)
         # Below, where there is no curve to hide.
-        ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, handlelength=3.0)
+        ax.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, handlelength=2.5)
         figures.append(figure(display, f"Mean squared error of {output} so far, beside baselines"))
     return more + grid(figures)
 
 
-def recent_sections(recent: Recent, outputs: Sequence[str]) -> list[str]:
+def recent_sections(
+    recent: Recent, outputs: Sequence[str], heading: str = "Predictions and outcomes of the last rows"
+) -> list[str]:
     """What the last rows tell: predictions and outcomes, intervals, and which outputs go together."""
     return [
-        section("recent", "Predictions and outcomes of the last rows", _last_rows(recent, outputs)),
+        section("recent", heading, _last_rows(recent, outputs)),
         section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
         section("structure", "Which outputs go together", _structure(recent, outputs)),
     ]
@@ -176,8 +238,9 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        "<p>Every prediction had an interval, computed from the errors before it. The curves show how often the "
-        "outcome fell inside: below the diagonal the intervals were too narrow, above it too wide.</p>"
+        "<p>Every prediction had an interval, computed from the errors of earlier rows. The curves show how "
+        "often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide.</p>"
+        f"<p>{escape(_verdict(recent, outputs))}</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
     return text + grid(
@@ -186,6 +249,26 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
             figure(residuals, "Residuals of each output"),
         ]
     )
+
+
+def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
+    """Whether the intervals of level 0.9 kept it, and what to do if not."""
+    k = LEVELS.index(LEVEL)
+    coverage, tested = recent.coverage[k], np.maximum(recent.tested[k], 1)
+    # Beyond chance, and by more than anybody would mind.
+    far = np.maximum(TOLERANCE, 3 * np.sqrt(LEVEL * (1 - LEVEL) / tested))
+    off = [q for q in range(len(outputs)) if abs(coverage[q] - LEVEL) > far[q]]
+    if not off:
+        return f"Intervals of {LEVEL:.0%} contained about as many outcomes as they should."
+    found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
+    if any(coverage[q] < LEVEL for q in off):
+        cure = (
+            "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
+            "learn more rows, or use a model that follows changes (ovk stream --model autostream)"
+        )
+    else:
+        cure = "errors have become smaller along the rows: later intervals will be narrower"
+    return f"Intervals of {LEVEL:.0%} contained {found}: {cure}."
 
 
 def _structure(recent: Recent, outputs: Sequence[str]) -> str:
@@ -223,13 +306,21 @@ def _correlation(A: Array) -> Array:
     return result
 
 
+def closing_sections(
+    summary: Sequence[tuple[str, str, float, float, float]], settings: Mapping[str, object]
+) -> list[str]:
+    """The columns of the table, beside the settings and versions."""
+    parts = [section("data", "The data", _data(summary), half=True)] if summary else []
+    return [*parts, section("settings", "Settings and versions", settings_table(settings), half=True)]
+
+
 def _data(summary: Sequence[tuple[str, str, float, float, float]]) -> str:
     rows = [
-        [escape(name), escape(role), f"{seen:.1%}", number(mean), number(spread)]
+        [escape(name), escape(role), share(seen, 1), number(mean), number(spread)]
         for name, role, seen, mean, spread in summary[:INPUTS]
     ]
     more = f"<p>{len(summary) - INPUTS:,} more columns.</p>" if len(summary) > INPUTS else ""
-    return table("Columns", ["column", "role", "seen", "mean", "deviation"], rows) + more
+    return table("Columns", ["column", "role", "observed", "mean", "standard deviation"], rows, words=2) + more
 
 
 def settings_table(settings: Mapping[str, object]) -> str:

@@ -14,21 +14,28 @@ from ovk._types import Array, Indices, Mask
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import Recent
 from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.evaluation.running import Standardised
+from ovk.evaluation.running import RunningMoments, Standardised
+from ovk.sessions.chosen import kernel_in_words
+from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.columns import PredictionColumns
+from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.forecasts import Forecast, forecast
 from ovk.sessions.horizons import REMEMBERED as REMEMBERED_FORECASTS
 from ovk.sessions.horizons import horizon_errors
 from ovk.sessions.models import kernel_of_table
 from ovk.sessions.predictions import Predictions, RowPredictor
 from ovk.sessions.relevance import ROWS
-from ovk.sessions.session import FEWEST, REMEMBERED, concatenate
+from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
 from ovk.streams.lags import filled
+from ovk.streams.records import concatenate
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
 EXACT = 3000
+
+#: Rows from which on choosing takes seconds, and is announced.
+LONG = 500
 
 #: Landmarks for tables with more rows.
 LANDMARKS = 500
@@ -47,12 +54,14 @@ class Fitted(State, Registered):
     preparation : how rows are made inputs and outputs
     scaling : how they are scaled
     estimator : `OVKRidge`, learned from all rows
-    recent : errors of the fifth of the rows that was left out of a first fit, for intervals
-    n_rows, n_bad : rows of the table, and those of them that could not be read, or only in part
+    recent : errors of the rows that were left out of a first fit, for intervals
+    n_rows, n_bad : rows of the table, and those of them that had unreadable cells
     faults : the first of these, with their faults
     errors : (d,) mean squared errors of the rows left out, and (d,) those of their mean
     ahead : (k, horizon, d) errors of forecasts several rows ahead in the rows left out; None without lags
     inputs : (m, p) inputs of the last rows, to tell which of them matter
+    moments : of all inputs and outputs; None for files that were learned in parts
+    tested : which rows were left out, in words
     """
 
     settings: Settings
@@ -66,9 +75,13 @@ class Fitted(State, Registered):
     errors: tuple[Array, Array]
     ahead: Array | None = None
     inputs: Array | None = None
+    moments: RunningMoments | None = None
+    tested: str = ""
 
-    _state_classes = {"scaling": Standardised}
-    _defaults_for_old_files = {"n_rows": 0, "faults": [], "ahead": None, "inputs": None}
+    _state_classes = {"scaling": Standardised, "moments": RunningMoments}
+    _defaults_for_old_files = {
+        "n_rows": 0, "faults": [], "ahead": None, "inputs": None, "moments": None, "tested": "a fifth of the rows"
+    }  # fmt: skip
 
     def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
         """Predict rows that follow those that were learned, with intervals of that level; nothing changes."""
@@ -77,6 +90,17 @@ class Fitted(State, Registered):
     def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
         """Forecast the rows that follow the table, as `Session.forecast` does."""
         return forecast(self.predictor(), steps, level, future, self.ahead)
+
+    def columns(self) -> list[ColumnRow]:
+        """As `Session.columns`; empty for files that were learned in parts."""
+        if self.moments is None:
+            return []
+        return column_summary(self.preparation, self.settings.targets, self.moments, self.n_rows)
+
+    def chosen(self) -> str:
+        """Kernel, coupling and alpha, in words."""
+        alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(self.estimator.alpha))
+        return f"{kernel_in_words(self.estimator.kernel_, self.settings.targets)}, alpha {alphas}"
 
     def predictor(self) -> RowPredictor:
         """What predicts a table of several batches, each with the lags that those before it leave."""
@@ -109,7 +133,7 @@ class WholeTable(NamedTuple):
     n_rows: int
 
 
-def read_table(records: Records, settings: Settings) -> WholeTable:
+def whole_table(records: Records, settings: Settings) -> WholeTable:
     """All rows of a table that fits in memory; refuses one that cannot be read, or has too few of them."""
     preparation = settings.preparation(records)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
@@ -126,7 +150,7 @@ def read_table(records: Records, settings: Settings) -> WholeTable:
     known = np.flatnonzero(seen.any(axis=1))
     X, Y = rows.chunk.X[known], rows.chunk.Y[known]
     n = len(X)
-    left_out = np.arange(n) >= n - n // 5 if settings.lags or settings.time else np.arange(n) % 5 == 4
+    left_out = np.arange(n) >= n - n // 5 if in_time(settings) else np.arange(n) % 5 == 4
     if n < FEWEST or not np.isfinite(Y[~left_out]).any(axis=0).all():
         raise ValueError(
             f"{records.label} has too few rows with known targets ({n}): some are learned, some are tested"
@@ -134,11 +158,26 @@ def read_table(records: Records, settings: Settings) -> WholeTable:
     return WholeTable(preparation, rows, known, X, Y, left_out, total)
 
 
-def fit_table(records: Records, settings: Settings) -> Fitted:
+def in_time(settings: Settings) -> bool:
+    """Whether rows follow each other in time: then later rows test what was learned from earlier ones."""
+    return bool(settings.lags or settings.time)
+
+
+def tested_rows(settings: Settings) -> str:
+    """Which rows of a table are left out of a first fit.
+
+    >>> tested_rows(Settings(["y"])), tested_rows(Settings(["y"], lags=[1]))
+    ('every fifth row', 'the last fifth of the rows')
+    """
+    return "the last fifth of the rows" if in_time(settings) else "every fifth row"
+
+
+def fit_table(records: Records, settings: Settings, say: Callable[[str], None] | None = None) -> Fitted:
     """Learn a table: ridge regression with kernel width, alpha and coupling chosen by the data.
 
     A fifth of the rows (the last ones, if rows follow each other in time) is left out of a first fit, to measure its
-    errors and the width of intervals; the model itself is then learned from all rows.
+    errors and the width of intervals; the model itself is then learned from all rows. `say` is called with what takes
+    seconds, before it begins.
 
     Examples
     --------
@@ -154,8 +193,10 @@ def fit_table(records: Records, settings: Settings) -> Fitted:
     >>> bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
     True
     """
-    preparation, rows, known, X, Y, left_out, total = read_table(records, settings)
+    preparation, rows, known, X, Y, left_out, total = whole_table(records, settings)
     n = len(X)
+    if say is not None and n >= LONG:
+        say(f"{'comparing kernels' if settings.kernel == 'auto' else 'choosing alpha'} on {n:,} rows")
     # The errors of rows left out must not know their moments.
     train = Standardised(running=False, robust=True)
     scaled = train.scale_warm_up(X[~left_out], Y[~left_out])
@@ -175,9 +216,13 @@ def fit_table(records: Records, settings: Settings) -> Fitted:
     scaled = scaling.scale_warm_up(X, Y)
     estimator = _ridge(chosen, n).fit(scaled.X, scaled.Y)
     faults = rows.bad[:REMEMBERED]
+    moments = RunningMoments(X.shape[1] + Y.shape[1])
+    moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
+    last, tested = X[-ROWS:], tested_rows(settings)
     return Fitted(
-        settings, preparation, scaling, estimator, recent, total, len(rows.bad), faults, errors, ahead, X[-ROWS:]
-    )
+        settings, preparation, scaling, estimator, recent, total, len(rows.bad), faults, errors, ahead, last, moments,
+        tested,
+    )  # fmt: skip
 
 
 def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: Chunk, start: int) -> Array:
@@ -197,8 +242,7 @@ def chosen_ridge(settings: Settings, X: Array, Y: Array) -> OVKRidgeCV:
     if not np.isfinite(Y[some]).any(axis=0).all():
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:EXACT]
     if kernel is None and settings.coupling is None:
-        ordered = bool(settings.lags or settings.time)
-        return OVKRidgeCV(standardize=False, time_order=ordered).fit(X[some], Y[some])
+        return OVKRidgeCV(standardize=False, time_order=in_time(settings)).fit(X[some], Y[some])
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 
 

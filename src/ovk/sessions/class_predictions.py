@@ -9,10 +9,9 @@ import numpy as np
 
 from ovk._types import Array, Indices
 from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.sessions.columns import as_text, csv_line, pyarrow, shown_name
+from ovk.sessions.columns import as_text, csv_line, pyarrow, safe_text, shown_name
 from ovk.sessions.predictions import RowPredictor
 from ovk.streams import Batch
-from ovk.streams.cells import read_numbers
 
 
 class ClassPredictions(NamedTuple):
@@ -147,7 +146,7 @@ class ClassColumns:
 
 
 def _cell(value: Any) -> Any:
-    """A cell of a CSV file; a label of -1 is a number, and no formula."""
+    """A cell of a CSV file."""
     if isinstance(value, str):
-        return value if not read_numbers([value]).bad[0] else shown_name(value)
+        return safe_text(value)
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,10 @@ from ovk.batch import OVKClassifier, OVKClassifierCV
 from ovk.evaluation import ClassScores, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
-from ovk.sessions.batch import EXACT, LANDMARKS, read_table
+from ovk.sessions.batch import EXACT, LANDMARKS, LONG, whole_table
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, by_label
+from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.models import kernel_of_table
-from ovk.sessions.session import REMEMBERED
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Preparation, Records
 
@@ -61,12 +62,12 @@ class FittedClasses(State, Registered):
         return ClassColumns(self.settings.targets[0], self.preparation.classes(), timed=timed, outcomes=outcomes)
 
 
-def fit_classes(records: Records, settings: Settings) -> FittedClasses:
+def fit_classes(records: Records, settings: Settings, say: Callable[[str], None] | None = None) -> FittedClasses:
     """Learn a table of classes: kernel ridge classification with kernel and alpha chosen by leave-one-out.
 
     A fifth of the rows (the last ones, if rows follow each other in time) is left out of a first fit, to measure how
     well it does; the model itself is then learned from all rows. Of more than 3,000 rows a part chooses, and landmarks
-    learn from all.
+    learn from all. `say` is called with what takes seconds, before it begins.
 
     Examples
     --------
@@ -85,11 +86,13 @@ def fit_classes(records: Records, settings: Settings) -> FittedClasses:
     >>> fitted.scores[0].accuracy, [predictions.labels[code] for code in predictions.codes]
     (1.0, ['small', 'small', 'small', 'small', 'big'])
     """
-    table = read_table(records, settings)
+    table = whole_table(records, settings)
     labels, codes = np.array(table.preparation.classes()), table.Y[:, 0].astype(np.intp)
     learned, left_out = ~table.left_out, table.left_out
     if len(np.unique(codes[learned])) < 2:
         raise ValueError(f"{records.label} has rows of one class only: there is nothing to choose between")
+    if say is not None and len(codes) >= LONG:
+        say(f"choosing kernel and alpha on {len(codes):,} rows")
     scaling, first = _fitted(settings, table.X[learned], labels[codes[learned]])
     P = by_label(first, first.predict_proba(scaling.scale_inputs(table.X[left_out]).X), labels.tolist())
     scores = [_scores("model", codes[left_out], P)]

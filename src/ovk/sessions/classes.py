@@ -10,6 +10,7 @@ from ovk.evaluation import ClassEvaluator, ClassificationResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, label_codes
+from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.forecasts import Forecast
 from ovk.sessions.models import make_model
 from ovk.sessions.session import Session
@@ -91,8 +92,5 @@ class ClassSession(Session):
         """Scores so far."""
         return self.evaluator.result(self.preparation.classes())
 
-    def _columns(self) -> list[tuple[str, str, float, float, float]]:
-        moments, n = self.moments, max(self.evaluator.n_rows, 1)
-        names = self.preparation.feature_names_
-        rows = zip(names, moments.count / n, moments.mean, moments.sd, strict=False)
-        return [(name, "input", float(seen), float(mean), float(sd)) for name, seen, mean, sd in rows]
+    def columns(self) -> list[ColumnRow]:
+        return column_summary(self.preparation, (), self.moments, self.evaluator.n_rows)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ovk._types import Array
+from ovk.streams.cells import read_numbers
 from ovk.streams.steps import as_dates
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class PredictionColumns:
-    """The columns of predictions: row, time, predictions, ends of the intervals, outcomes.
+    """The columns of predictions: row, time, and for each output its prediction, the ends of its interval, its outcome.
+
+    Predictions have 7 digits, outcomes up to 9.
 
     In CSV, what is not known is an empty cell, and a name that a spreadsheet would run as a formula begins with a
     quotation mark.
@@ -49,10 +52,10 @@ class PredictionColumns:
     ) -> None:
         self._outputs, self._timed, self._outcomes = list(outputs), timed, outcomes
         ends = ["", " low", " high", *([" outcome"] if outcomes else [])]
-        numbers = [f"{name}{end}" for end in ends for name in outputs]
+        numbers = [f"{name}{end}" for name in outputs for end in ends]
         self.names = [first, *(["time"] if timed else []), *numbers]
         self.header = csv_line([shown_name(name) for name in self.names])
-        self._line = "%d" + (",%s" if timed else "") + ",%.9g" * len(numbers) + "\n"
+        self._line = "%d" + (",%s" if timed else "") + (",%.7g" * 3 + ",%.9g" * outcomes) * len(self._outputs) + "\n"
 
     def _numbers(self, found: Predictions) -> Array:
         """(n, columns) all numbers of the rows, in the order of the names."""
@@ -60,7 +63,7 @@ class PredictionColumns:
         parts = [F, F - widths, F + widths]
         if self._outcomes:
             parts.append(np.full(F.shape, np.nan) if found.Y is None else found.Y)
-        return np.hstack(parts)
+        return np.stack(parts, axis=-1).reshape(len(F), -1)
 
     def _times(self, found: Predictions) -> list[str]:
         """Times as text, empty where not known."""
@@ -78,14 +81,12 @@ class PredictionColumns:
     def objects(self, found: Predictions) -> Iterator[dict[str, Any]]:
         """An object for each row, with one of its own for each output; what is not known is None."""
         numbers = self._numbers(found)
-        d = len(self._outputs)
-        parts = ["prediction", "low", "high", "outcome"][: numbers.shape[1] // d]
+        parts = ["prediction", "low", "high", "outcome"][: 3 + self._outcomes]
         times = self._times(found) if self._timed else []
         for i, (row, values) in enumerate(zip(found.rows, numbers.tolist(), strict=True)):
             known = [value if np.isfinite(value) else None for value in values]
-            outputs = {
-                name: {part: known[k * d + q] for k, part in enumerate(parts)} for q, name in enumerate(self._outputs)
-            }
+            each = iter(known)
+            outputs = {name: {part: next(each) for part in parts} for name in self._outputs}
             yield {self.names[0]: row, **({"time": times[i] or None} if self._timed else {}), **outputs}
 
     def flat(self, found: Predictions) -> Iterator[dict[str, Any]]:
@@ -132,6 +133,15 @@ def shown_name(name: str) -> str:
     ("'=1+1", 'y')
     """
     return f"'{name}" if name.startswith(_FORMULA) else name
+
+
+def safe_text(cell: str) -> str:
+    """A cell that no spreadsheet runs as a formula; -1 is a number, and no formula.
+
+    >>> safe_text("=1+1"), safe_text("-1")
+    ("'=1+1", '-1')
+    """
+    return cell if not read_numbers([cell]).bad[0] else shown_name(cell)
 
 
 def as_text(instants: Array | None, n: int) -> list[str]:

@@ -19,9 +19,11 @@ from ovk.distributed.parts import CHUNK, Part, PartError
 from ovk.evaluation import Recent
 from ovk.evaluation.running import Standardised
 from ovk.sessions.batch import Fitted, chosen_ridge, mean_square
-from ovk.sessions.session import FEWEST, REMEMBERED, concatenate
+from ovk.sessions.faults import REMEMBERED
+from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, FileRange, Preparation
+from ovk.streams.records import concatenate
 
 #: Rows of the sample at least, and for each landmark.
 SAMPLE, ROWS_PER_LANDMARK = 5000, 10
@@ -148,7 +150,10 @@ def fit_files(
     recent = Recent.empty(Y.shape[1], size=len(Y))
     recent.update(F, Y)
     errors = mean_square(F - Y), mean_square(np.nanmean(Y, axis=0) - Y)
-    return Fitted(settings, preparation, scaling, estimator, recent, total, learner.n_bad, faults, errors)
+    tested = f"{len(Y):,} sampled rows, each predicted as if it had not been learned"
+    return Fitted(
+        settings, preparation, scaling, estimator, recent, total, learner.n_bad, faults, errors, tested=tested
+    )
 
 
 def _left_out(model: OVKRidge, X: Array, Y: Array) -> Array:

@@ -20,9 +20,10 @@ from ovk.sessions.interrupts import StopSignals
 from ovk.sessions.learn import beginning, check_settings, load_session
 from ovk.sessions.merging import before_any_row, merge_sessions, start_like
 from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, learn_runs, prediction_sink
-from ovk.sessions.session import FEWEST, Learning, Session, TooFewRows, concatenate, identity
+from ovk.sessions.session import FEWEST, Learning, Session, TooFewRows, identity
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, BrokerRecords, Chunk, Partitions, Prepared
+from ovk.streams.records import concatenate
 from ovk.streams.tables import quoted
 
 #: The name of the warm-up among the sessions of a file.

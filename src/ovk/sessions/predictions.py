@@ -59,7 +59,7 @@ class RowPredictor:
     Attributes
     ----------
     preparation, recent : as above; the preparation with lags of its own
-    n_bad : rows so far that could not be read, or only in part
+    n_bad : rows so far that had unreadable cells
     """
 
     def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: Recent) -> None:

@@ -16,7 +16,9 @@ from ovk._types import Array
 from ovk.evaluation import Evaluator, LastValue, ProgressiveResult, Recent, RunningMean
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
+from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.columns import PredictionColumns
+from ovk.sessions.faults import REMEMBERED, bad_rows_note
 from ovk.sessions.forecasts import Forecast, forecast
 from ovk.sessions.horizons import HorizonErrors
 from ovk.sessions.models import make_model
@@ -24,10 +26,8 @@ from ovk.sessions.predictions import Predictions, RowPredictor
 from ovk.sessions.relevance import ROWS, relevance
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
+from ovk.streams.records import concatenate
 from ovk.streams.tables import quoted
-
-#: Faulty rows that are remembered with their fault; of the others only the number.
-REMEMBERED = 10
 
 #: Fewest rows to learn from.
 FEWEST = 8
@@ -58,7 +58,7 @@ class Session(State, Registered):
     earlier : rows of the files that were learned before this one
     parts : files of predictions that belong to this state
     lines : lines of predictions in the last of them, if it is unfinished
-    n_bad : rows that could not be read, or only in part
+    n_bad : rows that had unreadable cells
     faults : the first of them, with their faults
     position : where in the stream of a broker the next row is; None for files
     horizons : errors of forecasts several rows ahead; None without lags, or with a horizon of 0
@@ -269,33 +269,26 @@ class Session(State, Registered):
         """Errors so far."""
         return self.evaluator.result()
 
-    def for_report(self, label: str) -> dict[str, Any]:
-        """What `ovk.plotting.report` shows of a session besides its errors."""
+    def for_report(self, label: str | None = None) -> dict[str, Any]:
+        """What `ovk.plotting.report` shows of a session besides its errors; `label` names the file that was learned."""
         before = f", after {self.earlier:,} of earlier files" if self.earlier else ""
-        notes = [f"{self.offset:,} rows of {label} were read{before}."]
+        notes = [f"{self.offset:,} rows{f' of {label}' if label else ''} were read{before}."]
         if self.n_bad:
-            first = "; ".join(f"row {row}: {fault}" for row, fault in self.faults[:3])
-            notes.append(f"{self.n_bad:,} rows could not be read, or only in part ({first}).")
+            notes.append(bad_rows_note(self.n_bad, self.faults))
         notes += [f"Column {name!r} is not used: {why}." for name, why in self.preparation.left_out_.items()]
         settings = {**self.settings.get_params(deep=False), "learner": repr(self.evaluator.model)}
         return {
-            "title": f"What was learned from {label}",
-            "summary": self._columns(),
+            "title": f"What was learned from {label}" if label else "What was learned",
+            "summary": self.columns(),
             "recent": self.recent,
             "relevance": relevance(self.predictor(), self.inputs),
             "settings": settings,
             "notes": notes,
         }
 
-    def _columns(self) -> list[tuple[str, str, float, float, float]]:
-        """Name and role of each column, part of its values that were seen, their mean and deviation."""
-        moments = self.moments
-        roles = [*(["input"] * len(self.evaluator.features)), *(["output"] * len(self.evaluator.outputs))]
-        names = [*self.evaluator.features, *self.evaluator.outputs]
-        seen = moments.count / max(self.evaluator.n_rows, 1)
-        # Outputs first: there are fewer of them.
-        rows = zip(names, roles, seen, moments.mean, moments.sd, strict=True)
-        return sorted(rows, key=lambda row: row[1] == "input")
+    def columns(self) -> list[ColumnRow]:
+        """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
+        return column_summary(self.preparation, self.evaluator.outputs, self.moments, self.evaluator.n_rows)
 
     def _count(self, rows: Prepared) -> None:
         """Add rows to the moments and to the number of faulty ones."""
@@ -347,15 +340,6 @@ class Learning:
 def identity(settings: Settings, digests: Sequence[str]) -> str:
     """The id of a session. Not a random number: two runs that learned the same rows make the same file."""
     return hashlib.sha256(f"{settings.get_params(deep=False)!r} {' '.join(digests)}".encode()).hexdigest()[:32]
-
-
-def concatenate(batches: list[Batch], width: int) -> Batch:
-    """All rows of the batches in one."""
-    columns: list[Sequence[Any]] = [
-        list(chain.from_iterable(batch.columns[j] for batch in batches)) for j in range(width)
-    ]
-    rows = list(chain.from_iterable(batch.rows for batch in batches))
-    return Batch(columns, rows, list(chain.from_iterable(batch.bad for batch in batches)))
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:

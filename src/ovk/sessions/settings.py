@@ -23,7 +23,7 @@ class Settings(Parameters):
     warm_up : rows for scaling and bandwidth, learned but not tested
     block : rows read at a time; the same block gives the same bits
     every : rows between two checkpoints
-    max_bad : share of rows that cannot be read, or only in part, above which learning stops with an error
+    max_bad : share of rows with unreadable cells above which learning stops with an error
     horizon : with lags, how many rows ahead forecasts are tested along the way, to know their intervals
     classify : the target holds classes, words or whole numbers of few values
 
@@ -79,12 +79,12 @@ class Settings(Parameters):
 
         Parameters
         ----------
-        bad, rows : number of rows that cannot be read, or only in part, and of all rows so far
+        bad, rows : number of rows with unreadable cells, and of all rows so far
         last : number and fault of the last of them
         """
         if rows >= FEW and bad > self.max_bad * rows:
             raise ValueError(
-                f"{bad:,} of the first {rows:,} rows of {label} cannot be read, or only in part (row {last[0]}: "
+                f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
                 f"{last[1]}), more than the {self.max_bad:.0%} of max_bad: mend the file or leave the column out, or "
                 "raise max_bad (--max-bad)"
             )

@@ -1,7 +1,7 @@
 """Rows from arrays, data frames, iterators of chunks and files larger than memory, all as the same chunks (X, Y).
 
 `chunks` reads numbers and refuses everything else; `open_records` and `Preparation` read files as they come, with
-words, dates, gaps and faulty rows.
+words, dates, gaps and faulty rows, and `read_table` gives such a file as two arrays.
 """
 
 from ovk.streams.brokers import BrokerRecords, Gap
@@ -13,6 +13,7 @@ from ovk.streams.partitions import Partitions, open_broker, open_partitions
 from ovk.streams.preparation import Preparation, Prepared
 from ovk.streams.ranges import FileRange, split_files
 from ovk.streams.records import Batch, Records
+from ovk.streams.whole_tables import read_table
 
 __all__ = [
     "Batch",
@@ -33,5 +34,6 @@ __all__ = [
     "open_broker",
     "open_partitions",
     "open_records",
+    "read_table",
     "split_files",
 ]

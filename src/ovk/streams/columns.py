@@ -111,6 +111,8 @@ class Category(Column, kind="category"):
 class Instant(Column, kind="instant"):
     """One column of instants, or a date and a time of day in two: place in the day, the week and the year.
 
+    `ambiguous` tells that no cell has shown whether the day or the month comes first, as in 3/4/2024.
+
     Examples
     --------
     >>> from ovk.streams.columns import Instant
@@ -120,6 +122,9 @@ class Instant(Column, kind="instant"):
 
     columns: Sequence[str]
     day_first: bool = True
+    ambiguous: bool = False
+
+    _defaults_for_old_files = {"ambiguous": False}
 
     def __post_init__(self) -> None:
         self._clock = Clock(bool(self.day_first))
@@ -139,7 +144,8 @@ class Instant(Column, kind="instant"):
         return self._clock.read(cells).values[:, 0]
 
     def describe(self) -> str:
-        return "dates and times" + (" (a date such as 3/4/2024 is the 3rd of April)" if self.day_first else "")
+        assumed = "; 3/4/2024 is taken for the 3rd of April" if self.ambiguous else ""
+        return f"dates and times, as inputs the time of day, the day of the week and the time of year{assumed}"
 
 
 def _word(cell: Any) -> str:
@@ -150,7 +156,7 @@ def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
     """What a column holds, by its first cells: numbers, instants or categories. None if its words never repeat.
 
     >>> guess("a", ["1", "2", "?"], 9), guess("b", ["2024-01-31", ""], 9)
-    (Number(name='a', decimal='.', grouped=False), Instant(columns=['b'], day_first=True))
+    (Number(name='a', decimal='.', grouped=False), Instant(columns=['b'], day_first=True, ambiguous=False))
     >>> guess("c", ["x", "y", "x", "y"], 9)
     Category(name='c', levels=['x', 'y'])
     """
@@ -180,4 +186,4 @@ def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
 
 def instant(names: Sequence[str], cells: Sequence[Sequence[Any]]) -> Instant:
     """Instants in these columns, with the order of day and month told by their cells."""
-    return Instant(list(names), day_comes_first(cell for column in cells for cell in column))
+    return Instant(list(names), *day_comes_first(cell for column in cells for cell in column))

@@ -38,14 +38,19 @@ CALENDAR_NAMES = tuple(
 REMEMBERED = 100_000
 
 
-def day_comes_first(cells: Iterable[Any]) -> bool:
-    """Whether 1/2/2006 is in February: yes, unless a second number is above 12 and no first one.
+def day_comes_first(cells: Iterable[Any]) -> tuple[bool, bool]:
+    """Whether 1/2/2006 is in February, and whether that is only assumed.
+
+    It is, unless a second number is above 12 and no first one; it is assumed where no number is above 12.
 
     >>> day_comes_first(["1/2/2006", "3/14/2006"]), day_comes_first(["1/2/2006", "16/12/2006"])
-    (False, True)
+    ((False, False), (True, False))
+    >>> day_comes_first(["1/2/2006"]), day_comes_first(["2006-02-01"])
+    ((True, True), (True, False))
     """
     pairs = [(int(m[1]), int(m[3])) for m in map(_DATE.match, map(str, cells)) if m and len(m[1]) <= 2]
-    return any(first > 12 for first, _ in pairs) or not any(second > 12 for _, second in pairs)
+    day, month = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
+    return day or not month, bool(pairs) and not (day or month)
 
 
 @lru_cache(maxsize=10_000)

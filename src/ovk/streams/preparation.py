@@ -283,7 +283,7 @@ class Preparation(Parameters):
     @staticmethod
     def _fault(column: Column, cells: Sequence[object]) -> str:
         names = " and ".join(map(repr, column.sources()))
-        return f"{' '.join(map(str, cells))[:40]!r} in column {names} cannot be read and is missing"
+        return f"{' '.join(map(str, cells))[:40]!r} in column {names} is treated as missing"
 
 
 def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:

@@ -41,6 +41,15 @@ class Batch(NamedTuple):
     bad: list[tuple[int, str]]
 
 
+def concatenate(batches: list[Batch], width: int) -> Batch:
+    """All rows of the batches in one."""
+    columns: list[Sequence[Any]] = [
+        list(chain.from_iterable(batch.columns[j] for batch in batches)) for j in range(width)
+    ]
+    rows = list(chain.from_iterable(batch.rows for batch in batches))
+    return Batch(columns, rows, list(chain.from_iterable(batch.bad for batch in batches)))
+
+
 class Records(ABC):
     """A file, opened: names of its columns, then its rows, once.
 

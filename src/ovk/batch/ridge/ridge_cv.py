@@ -43,7 +43,8 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
     ----------
     kernel : operator-valued or scalar kernel, or a list of them to choose from; by default it is found
         A kernel that is given sees the inputs as they are.
-    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
+    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 where the kernel is
+        chosen too
     omegas : sequence of floats in [0, 1], optional
         Operators ``MixedEffect(omega)`` to choose from, in the place of the kernel's own.
     operators : sequence of output operators, optional
