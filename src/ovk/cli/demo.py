@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from ovk import OLOK, PKAWV, load, progressive, save
 from ovk._threads import one_blas_thread
@@ -19,6 +19,7 @@ from ovk.cli.demo_file import COMMANDS, MISSING, STATIONS, write_demo_table
 from ovk.cli.errors import Exit, blaming
 from ovk.cli.options import Json
 from ovk.cli.output import err, number, out, print_json, table
+from ovk.cli.progress import Bar
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge
 from ovk.features import Nystrom, Uniform
@@ -114,7 +115,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
     models = contestants()
     results: dict[str, ProgressiveResult] = {}
     columns = (TextColumn("{task.description:32}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Bar(*columns) as bar:
         for number_, (name, model) in enumerate(models.items()):
             task = bar.add_task(name, total=len(stream.data))
 

@@ -23,6 +23,18 @@ from ovk.sessions import SessionProgress
 from ovk.streams import Partitions, Records
 
 
+class Bar(Progress):
+    """A progress bar on standard error if somebody is looking, else nothing."""
+
+    def __init__(self, *columns: Any) -> None:
+        super().__init__(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+    def stop(self) -> None:
+        # rich 13 ends a bar that nobody has seen with an empty line.
+        if not self.disable:
+            super().stop()
+
+
 class ProgressDisplay:
     """How far it is and how long it will take, on standard error, if somebody is looking."""
 
@@ -32,9 +44,7 @@ class ProgressDisplay:
         total = None if records.part_read() is None else 1.0
         if total is not None:
             columns += [BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)]
-        self._progress = Progress(
-            *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
-        )
+        self._progress = Bar(*columns, TimeElapsedColumn())
         self._task = self._progress.add_task("warming up", total=total)
         self._start = time.perf_counter()
 
