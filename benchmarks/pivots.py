@@ -163,7 +163,7 @@ def preconditioners(name: str, rows: Rows, rank: int, settings: Settings) -> Cas
     def scores() -> tuple[dict[str, Any], list[Check]]:
         uniform = X[np.random.default_rng(1).choice(n, rank, replace=False)]
         inverses = {
-            "randomly pivoted Cholesky": ours().preconditioner(alpha),
+            "randomly pivoted Cholesky": ours().precondition,
             "uniform Nystrom": LowRankPreconditioner(NystromMap.from_points(kernel, uniform).transform(X))(alpha),
             "none": np.copy,
         }

@@ -286,7 +286,8 @@ def _matrix_rows(X: Any, y: Any) -> int:
     if isinstance(X, Sequence) and len(X) and getattr(X[0], "ndim", 1) == 2:
         # Several series.
         return sum(map(len, X))
-    rows = X.shape[0] if hasattr(X, "shape") else len(X) if isinstance(X, Sequence) else 0
+    shape = getattr(X, "shape", None) or (len(X) if isinstance(X, Sequence) else 0,)
+    rows = shape[0]
     gaps = isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "f" and np.isnan(y).any()
     return int(rows * y.shape[1] if gaps else rows)
 

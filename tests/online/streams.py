@@ -17,7 +17,7 @@ from ovk.losses import (
     Squared,
     simplex_code,
 )
-from ovk.online.first_order import start
+from ovk.online.first_order import base
 from ovk.online.second_order import arrow, block_ridge, kawv
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Hadamard, Transformable
@@ -85,7 +85,7 @@ def blocks_of(size):
     with pytest.MonkeyPatch.context() as patch:
         if size is not None:
             for name in ("BLOCK", "SMALLEST"):
-                patch.setattr(start, name, size)
+                patch.setattr(base, name, size)
             for name in ("SMALLEST_BLOCK", "LARGEST_BLOCK"):
                 patch.setattr(block_ridge, name, size)
             patch.setattr(arrow, "POINTS", size)

@@ -83,7 +83,8 @@ INSIDE = "there is no topic 'rows'"
 def test_user_and_password(refused, tmp_path):
     with Gate("me", "secret") as gate:
         assert INSIDE in refused(gate, USER="me", PASSWORD="secret")
-        assert gate.heard == [b"\0me\0secret"]
+        # The client may ask more than once.
+        assert set(gate.heard) == {b"\0me\0secret"}
         (tmp_path / "who").write_text("user = me\npassword = secret\n")
         assert INSIDE in refused(gate, FILE=tmp_path / "who")
         assert "refuses us (SASL authentication error: who is that?)" in refused(gate, USER="me", PASSWORD="guess")
