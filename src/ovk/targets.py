@@ -411,4 +411,4 @@ def share_of_right_labels(found: Any, y: Any, sample_weight: Any = None) -> floa
     seen = ~missing_labels(labels)
     weight = np.ones(len(predicted)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     weights = np.broadcast_to(weight.reshape(-1, *[1] * (predicted.ndim - 1)), predicted.shape)[seen]
-    return float(np.average(predicted[seen] == labels[seen], weights=weights))
+    return float(np.average(predicted[seen] == labels[seen], weights=weights)) if weights.sum() > 0 else float("nan")

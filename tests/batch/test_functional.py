@@ -350,3 +350,24 @@ def test_curves_far_from_zero_are_learned_as_well(gaps):
     assert_allclose(far.predict_interval(new).lower, near.predict_interval(new).lower + 1e6, rtol=0, atol=1e-5)
     assert_allclose(far.left_out_residuals(), near.left_out_residuals(), atol=1e-6)
     assert_allclose(far.jacobian(new), near.jacobian(new), atol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "d", "step"), [(150, 60, 4), (60, 200, 6)])
+def test_curves_seen_here_and_there(n, d, step):
+    """Bins of neighbouring points would be mostly empty: some of the curves are enough to choose by."""
+    rng = np.random.default_rng(0)
+    X, t = rng.standard_normal((n, 2)), np.linspace(0.0, 1.0, d)
+    truth = np.sin(2.0 * np.pi * t + X[:, :1])
+    there = (np.arange(d) - rng.integers(step, size=n)[:, None]) % step == 0
+    seen = np.where(there, truth + 0.1 * rng.standard_normal((n, d)), np.nan)
+    _, averages, _ = coarser_curves(Grid(t), Targets(seen, d, False, None, None))
+    assert np.sum(~np.isnan(averages.Y)) > CHOICE_VALUES // 3
+    assert np.sqrt(np.mean((FunctionalRidgeCV(grid=t).fit(X, seen).predict(X) - truth) ** 2)) < 0.04
+
+
+def test_a_single_output_has_no_level():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    curves = 50.0 + np.sin(X[:, :1] + np.linspace(0.0, 4.0, 20))
+    model = FunctionalRidgeCV().fit(X, curves)
+    assert model.level_ == pytest.approx(50.0, abs=1.0)
+    assert model.fit(X, curves[:, 0]).level_ == 0.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from memory import peak_memory
 from ovk import OVKRidgeCV
 from ovk.batch.ridge.left_out import PairErrors, uncoupled_errors
 from ovk.batch.ridge.problem import PairProblem
@@ -50,3 +51,10 @@ def test_a_grid_with_and_without_coupling():
     both = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[MixedEffect(0.0), MixedEffect(0.7)]).fit(X, Y)
     apart = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[MixedEffect(0.0)]).fit(X, Y)
     assert_allclose(both.errors_[0, 0], apart.errors_[0, 0], rtol=1e-8)
+
+
+def test_memory_of_a_path_with_an_operator_of_low_rank():
+    """No more than a few times that of the gram of all pairs."""
+    X, Y, _ = gaps(400, missing=0.1)
+    model = OVKRidgeCV(Gaussian(1.0), ALPHAS, operators=[Dense(np.ones((3, 3)))])
+    assert peak_memory(lambda: model.fit(X, Y)) < 12 * 8 * np.sum(~np.isnan(Y)) ** 2

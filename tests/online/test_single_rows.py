@@ -16,7 +16,7 @@ from ovk.features import KORS, Fourier, Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.online import Tolerance, Window
 from ovk.operators import Dense, MixedEffect
-from ovk.schedules import Constant
+from ovk.schedules import Constant, InverseSqrt
 
 N = 300
 
@@ -242,3 +242,16 @@ def test_an_interrupted_row_of_classes_leaves_no_trace():
     for number in range(1, calls + 1):
         assert interrupt(lambda: model.partial_fit(X[150:151], y[150:151]), number)
         assert_array_equal(model.decision_function(X), before)
+
+
+def test_a_schedule_that_changes_between_rows():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((130, 2))
+    Y = np.sign(np.column_stack([X[:, 0], X[:, 1] * X[:, 0]]))
+    rows, chunks = (OLOK(Gaussian(1.0), schedule=InverseSqrt(0.5)) for _ in range(2))
+    for i in range(130):
+        if i == 100:
+            rows.set_params(schedule__eta=0.1)
+        rows.partial_fit(X[i : i + 1], Y[i : i + 1])
+    chunks.partial_fit(X[:100], Y[:100]).set_params(schedule__eta=0.1).partial_fit(X[100:], Y[100:])
+    assert_allclose(rows.predict(X), chunks.predict(X), atol=1e-12)

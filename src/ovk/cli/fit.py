@@ -92,7 +92,7 @@ def command(
     names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
-    check_place(report, "--report")
+    check_place(report, "--report", save)
     if report is not None:
         from ovk.plotting.display import pyplot
 

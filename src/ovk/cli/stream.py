@@ -30,6 +30,7 @@ from ovk.cli.options import (
     listed,
 )
 from ovk.cli.output import err, out, print_json
+from ovk.cli.prediction_files import check_place
 from ovk.cli.progress import ProgressDisplay
 from ovk.cli.session_summary import peak_memory, print_session, summary
 from ovk.persistence import CorruptFile, load
@@ -298,12 +299,10 @@ def _check_places(
         raise Failure(f"{other} and --continue-with exclude each other: give one of them", Exit.USAGE)
     if like is not None and like in (save, resume):
         raise Failure(f"--like {like} is the model to start like: give the new one another name", Exit.USAGE)
-    files = {"--save": save, "--report": report, "--resume": resume, "--continue-with": continue_with}
+    files = {"--save": save, "--resume": resume, "--continue-with": continue_with}
     for option, path in files.items():
-        if path is not None and path.is_dir():
-            raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
-        if path is not None and not path.absolute().parent.is_dir():
-            raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
+        check_place(path, option)
+    check_place(report, "--report", save, resume, continue_with)
     for path, purpose in ((continue_with, "continue with"), (like, "start like")):
         if path is not None and not path.exists():
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)

@@ -122,6 +122,7 @@ class DelayedLabels(Parameters):
     def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
         """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""
         self._start()
+        most = check_int(self.max_pending, "max_pending")
         X = np.atleast_2d(np.asarray(X, dtype=np.float64))
         if len(self.inputs_) and X.shape[1] != self.inputs_.shape[1]:
             raise ValueError(f"X must have {self.inputs_.shape[1]} features as before, got {X.shape[1]}")
@@ -138,7 +139,7 @@ class DelayedLabels(Parameters):
         self.inputs_ = np.concatenate([self.inputs_, X]) if len(self.inputs_) else X
         self.tickets_, self.regions_ = np.concatenate([self.tickets_, tickets]), waiting
         self.next_ticket_ += len(X)
-        expired = max(0, len(self.tickets_) - check_int(self.max_pending, "max_pending"))
+        expired = max(0, len(self.tickets_) - most)
         self.n_expired_ += expired
         self._keep(np.arange(expired, len(self.tickets_)))
         return predictions, regions, tickets

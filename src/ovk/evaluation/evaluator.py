@@ -161,7 +161,7 @@ class Evaluator(State, Registered):
         learners: list[OnlineLearner] = [as_learner(model), *baselines]
         if not isinstance(waiting, int) or waiting:
             late = LearnsLate(model, waiting, gaps=isinstance(model, OnlineLearner))
-            learners = [late, *(LearnsLate(LateBaseline(baseline), waiting) for baseline in baselines)]
+            learners = [late, *(LearnsLate(LateBaseline(baseline), waiting, guess=0.0) for baseline in baselines)]
         names = [type(model).__name__, *(baseline.name for baseline in baselines)]
         contestants = [Contestant.start(name, one, d) for name, one in zip(names, learners, strict=True)]
         return cls(

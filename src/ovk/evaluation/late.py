@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from ovk._params import check_int, positive
 from ovk._types import Array, Times
 from ovk.evaluation.baselines import Baseline
-from ovk.evaluation.learners import Incremental
+from ovk.evaluation.learners import Incremental, has_learned
 
 T = TypeVar("T")
 
@@ -120,19 +120,22 @@ class LearnsLate:
     ----------
     waiting : as in `LabelQueue`
     gaps : whether it learns rows with a missing output; estimators of other libraries refuse them
+    guess : what it predicts before it has learned any label
 
     Attributes
     ----------
-    n_blind : how many rows came before it had learned any label, and were predicted as nan
+    n_blind : how many rows came before it had learned any label
     n_skipped : rows not learned for a missing output
     """
 
-    def __init__(self, model: Incremental, waiting: int | Times, *, gaps: bool = True) -> None:
+    def __init__(self, model: Incremental, waiting: int | Times, *, gaps: bool = True, guess: float = np.nan) -> None:
         self.model, self.gaps, self.n_blind, self.n_skipped = model, gaps, 0, 0
+        # A learner that was given nothing but missing labels would predict, too.
+        self._guess, self._knows = guess, has_learned(model)
         self._queue: LabelQueue[tuple[Array, ...]] = LabelQueue(waiting)
 
     def predict_then_learn(self, X: Array, y: Array, /, sample_weight: Any = None) -> Array:
-        F = np.full_like(y, np.nan)
+        F = np.full_like(y, self._guess)
         weights = () if sample_weight is None else (np.asarray(sample_weight),)
         for i in range(len(X)):
             row = slice(i, i + 1)
@@ -144,7 +147,10 @@ class LearnsLate:
                 # Together: an online learner of ovk takes them in a block, with the same result.
                 inputs, labels, *weighed = (np.concatenate(parts) for parts in zip(*come, strict=True))
                 self.model.partial_fit(inputs, labels, **({"sample_weight": weighed[0]} if weighed else {}))
+                self._knows = self._knows or bool(np.isfinite(labels).any())
             try:
+                if not self._knows:
+                    raise NotFittedError("no label has come yet")
                 F[row] = np.asarray(self.model.predict(X[row])).reshape(F[row].shape)
             except NotFittedError:
                 self.n_blind += 1

@@ -80,4 +80,5 @@ def as_learner(model: Any) -> OnlineLearner:
 
 def has_learned(model: Any) -> bool:
     """Whether a model knows something already, so that it can predict the very first row of a stream."""
-    return any(is_fitted_name(name) for name in getattr(model, "__dict__", {}))
+    known = getattr(model, "__dict__", {})
+    return any(is_fitted_name(name) for name in known) or ("learner" in known and has_learned(known["learner"]))

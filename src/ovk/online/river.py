@@ -66,7 +66,7 @@ class _Adapter(Transactional, ABC):
                 f"{type(model).__name__} has no partial_fit, so it cannot learn one example at a time: use a stream "
                 f"learner, such as {type(self).__name__}({self._example()!r})"
             )
-        if _adapter_of(model) != self._takes:
+        if hasattr(model, "__sklearn_tags__") and _adapter_of(model) != self._takes:
             raise TypeError(
                 f"{type(self).__name__} cannot take {type(model).__name__}: use {_adapter_of(model)}, or another "
                 f"learner such as {self._example()!r}"
@@ -362,6 +362,9 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn from an example, whose loss is multiplied by w."""
+        if w == 0.0 and not self.learners:
+            # Such an example leaves no trace, and nothing can begin with it.
+            return
         with self._transaction() as work:
             work._grow(x)
             work._learn(work._features.row(x), [y], w)

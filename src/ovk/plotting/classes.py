@@ -9,7 +9,7 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.evaluation import ClassificationResult
-from ovk.plotting.display import LINES, ORANGE, Display, write_cells
+from ovk.plotting.display import LINES, ORANGE, Display, shortened, write_cells
 
 #: Most classes of a confusion matrix, those that came most; and most that have numbers in the cells.
 CLASSES, WRITTEN = 20, 8
@@ -109,8 +109,8 @@ class ConfusionDisplay(Display):
         if len(self.labels) <= WRITTEN:
             write_cells(ax, shares, "{:.0%}".format, 1.0)
         places = range(len(self.labels))
-        ax.set_xticks(places, self.labels, rotation=45, ha="right", fontsize=8)
-        ax.set_yticks(places, self.labels, fontsize=8)
+        ax.set_xticks(places, [*map(shortened, self.labels)], rotation=45, ha="right", fontsize=8)
+        ax.set_yticks(places, [*map(shortened, self.labels)], fontsize=8)
         ax.set_xlabel("predicted")
         ax.set_ylabel("came")
         ax.set_title("Share of the rows of each class", fontsize=10)

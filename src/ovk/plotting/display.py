@@ -75,7 +75,9 @@ def shortened(name: str, most: int = 28) -> str:
     >>> shortened("a long name of a column that nobody can read", 20)
     'a long nam...an read'
     """
-    return name if len(name) <= most else f"{name[: most // 2]}...{name[-(most - most // 2 - 3) :]}"
+    short = name if len(name) <= most else f"{name[: most // 2]}...{name[-(most - most // 2 - 3) :]}"
+    # Between two dollars matplotlib would read a formula, and may fail.
+    return short.replace("$", r"\$")
 
 
 def date_axis(ax: Any) -> None:

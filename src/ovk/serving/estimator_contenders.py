@@ -15,6 +15,7 @@ from ovk._types import Array
 from ovk.evaluation import RollingConformal
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.learners import OnlineLearner
+from ovk.online import AutoStream
 from ovk.serving.contenders import Contender, Outputs, TensorSpec
 from ovk.serving.errors import RequestRefused
 from ovk.serving.rows import RequestRows
@@ -163,7 +164,9 @@ class ClassifierContender(EstimatorContender, kind="classifier"):
         # A row that the model skipped has no answer.
         answered = np.array([label is not None for label in labels.tolist()], dtype=bool)
         F = np.full((len(labels), 1), np.nan)
-        F[answered, 0] = np.searchsorted(self.classes, labels[answered].astype(self.classes.dtype))
+        # Classes of a stream are in the order in which they appeared.
+        code = {label: k for k, label in enumerate(self.classes.tolist())}
+        F[answered, 0] = [code[label] for label in labels[answered].astype(self.classes.dtype).tolist()]
         return replace(self, model=model), Outcome(F, np.full(F.shape, np.nan), codes[:, None].astype(np.float64))
 
 
@@ -176,7 +179,8 @@ def _learns(estimator: Any) -> bool:
 @cache
 def _takes_std(estimator: Any) -> bool:
     """Whether an estimator of that class tells standard deviations."""
-    return "return_std" in signature(estimator.predict).parameters
+    # AutoStream knows the word only to say what to use instead.
+    return "return_std" in signature(estimator.predict).parameters and not issubclass(estimator, AutoStream)
 
 
 def _matrix_spec(model: Any) -> TensorSpec:

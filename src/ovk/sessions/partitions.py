@@ -7,9 +7,10 @@ rows of that partition alone. So nothing depends on which partition was read whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -23,6 +24,7 @@ from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, l
 from ovk.sessions.session import FEWEST, Learning, Session, TooFewRows, identity
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, BrokerRecords, Chunk, Partitions, Prepared
+from ovk.streams.brokers import NoColumns
 from ovk.streams.records import concatenate
 from ovk.streams.tables import quoted
 
@@ -87,7 +89,8 @@ def learn_partitions(
         return opened
 
     with one_blas_thread(tiles=1):
-        if resume is not None and Path(resume).exists():
+        resumed = resume is not None and Path(resume).exists()
+        if resume is not None and resumed:
             known = load_session(resume)
             check_settings(known, settings, resume)
             warm_up, learnings = _resumed(partitions, known, str(resume))
@@ -102,6 +105,9 @@ def learn_partitions(
         runs = [Run([learning], sink(name, place)) for name, learning in zip(parts, learnings, strict=True)]
         for run in runs:
             run.begin()
+            if not resumed:
+                # The rows of the warm-up were read in this run, too.
+                run.start = 0
         streams = [records.broker.identity for records in partitions]
         file = ModelFile(runs, place, lambda sessions: _merged(warm_up, dict(zip(streams, sessions, strict=True))))
         learn_runs([file], watch, stop)
@@ -140,7 +146,8 @@ def start_together(partitions: Partitions, settings: Settings) -> tuple[Session,
     if not known:
         raise TooFewRows(f"{partitions.label} has no rows to learn from: at least {FEWEST} are needed")
     names = known[0][0].names
-    aligned = [Batch([batch.columns[one.names.index(name)] for name in names], batch.rows, []) for one, batch in known]
+    # A column that a partition lacks is refused by its name below, if it is needed.
+    aligned = [Batch([_column(one, batch, name) for name in names], batch.rows, []) for one, batch in known]
     pooled = concatenate(aligned, len(names))
     preparation = settings.preparation(known[0][0]).fit(pooled._replace(rows=list(range(1, len(pooled.rows) + 1))))
     own = [before_any_row(preparation) for _ in heads]
@@ -194,6 +201,11 @@ def _first_rows(records: BrokerRecords, count: int) -> Batch:
     while records.offset < count and (batch := next(records.batches(count), None)) is not None:
         found += [batch] if batch.rows or batch.bad else []
     return concatenate(found, len(records.names)) if found else Batch([], [], [])
+
+
+def _column(records: BrokerRecords, batch: Batch, name: str) -> Sequence[Any]:
+    """The cells of a column, missing where the partition does not have it."""
+    return batch.columns[records.names.index(name)] if name in records.names else [None] * len(batch.rows)
 
 
 def _joined(rows: list[Prepared]) -> Prepared:
@@ -278,5 +290,5 @@ def _alone(records: BrokerRecords, settings: Settings | None, place: Path | None
     if not records.empty:
         try:
             yield from beginning(records, settings, None)
-        except TooFewRows:
+        except (TooFewRows, NoColumns):
             return

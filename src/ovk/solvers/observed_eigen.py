@@ -60,9 +60,14 @@ def _spanned(gram: Observed, tol: float) -> Eigenpairs | None:
     Phi = inputs.Q[:, a] * np.sqrt(inputs.g[a])
     V = np.asarray(outputs.vectors)[:, q] * np.sqrt(outputs.values[q])
     inside = kept.reshape(products.shape)[np.ix_(a, q)].ravel()
-    values, Z = np.linalg.eigh(_inner_products(Phi, V, gram)[np.ix_(inside, inside)])
+    a, q = np.divmod(np.flatnonzero(inside), V.shape[1])
+    F = Phi[gram.rows[:, None], a] * V[gram.outputs[:, None], q]
+    n, m, r = len(Phi), Phi.shape[1], V.shape[1]
+    # By products of rows and of columns apart only where these take no more memory than the gram would.
+    short = max(n * m * m, n * r * r, (m * r) ** 2) <= gram.shape[0] ** 2
+    inner = _inner_products(Phi, V, gram)[np.ix_(inside, inside)] if short else F.T @ F
+    values, Z = np.linalg.eigh(inner)
     used = values > np.finfo(float).eps * values.max(initial=1e-300)
-    F = (Phi[gram.rows][:, :, None] * V[gram.outputs][:, None, :]).reshape(gram.shape[0], -1)[:, inside]
     return Eigenpairs((F @ Z[:, used]) / np.sqrt(values[used]), values[used], False)
 
 

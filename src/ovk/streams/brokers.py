@@ -89,6 +89,10 @@ class Gap(StreamLost):
         )
 
 
+class NoColumns(ValueError):
+    """No message of a stream tells the names of its columns."""
+
+
 class BrokerRecords(Records):
     """The rows of a broker's stream, from where a session left it, to the last one there is or on and on.
 
@@ -152,7 +156,7 @@ class BrokerRecords(Records):
         while self._reader is None and self._fetch():
             pass
         if self._reader is None:
-            raise ValueError(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
+            raise NoColumns(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
         names = self._reader.names
         if self._id_column is not None and self._id_column not in names:
             raise BrokerError(f"there is no column {self._id_column!r} in {self.label}: its columns are {list(names)}")

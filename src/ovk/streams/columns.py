@@ -172,6 +172,12 @@ def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
         told = any(GROUPED[decimal].fullmatch(text) and (decimal in text or text.count(group) > 1) for text in texts)
         if told and len(present) - read_numbers(present, decimal, grouped=True).bad.sum() >= enough:
             return Number(name, decimal, True)
+    # Whole numbers below a thousand beside groups of exactly three digits: 999 and 1,234.
+    small = [bool(re.fullmatch(r"[+-]?\d{1,3}", text)) for text in texts]
+    if any(small) and not all(small):
+        grouped = (GROUPED["."].fullmatch(text) and text.lstrip("+-")[0] != "0" for text in texts)
+        if all(one or bool(many) for one, many in zip(small, grouped, strict=True)):
+            return Number(name, ".", True)
     commas = sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in texts)
     if commas >= enough / 2 and len(present) - read_numbers(present, ",").bad.sum() >= enough:
         return Number(name, ",")

@@ -30,6 +30,9 @@ class TextDigest:
 
     def add(self, lines: str) -> None:
         """Add lines, all of them with their ends but perhaps the last line of the file."""
+        if not lines:
+            # The end of the file was met: the end of its last line does not count yet.
+            return
         body = lines.removesuffix("\n").removesuffix("\r")
         self._hash.update((self._end + body).encode("utf-8", "surrogatepass"))
         self._end = lines[len(body) :]

@@ -246,3 +246,14 @@ def test_intervals_are_to_be_had_elsewhere():
         model.predict_interval(X)
     with pytest.raises(ValueError, match=r"return_std must be False.*use WithIntervals\(AutoStream\(\), 0.9\)"):
         model.predict(X, return_std=True)
+
+
+@pytest.mark.parametrize("weight", [1e10, 1e14])
+def test_weights_of_any_size(weight):
+    X, Y = regression(260)
+    Z = AutoStream().predict_then_learn(X, Y, np.full(len(X), weight))
+    assert np.mean((Z - Y)[200:, 0] ** 2) < np.var(Y[:, 0])
+    one = np.ones(len(X))
+    one[100] = weight
+    classifier = AutoStreamClassifier().partial_fit(X, X[:, 0] > 0, sample_weight=one)
+    assert np.isfinite(classifier.predict_proba(X)).all()

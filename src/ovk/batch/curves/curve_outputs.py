@@ -45,7 +45,7 @@ class CurveOutputs(OVKRegressor, saved=False):
         self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False
     ) -> tuple[Any, Targets]:
         X, targets = super()._check_rows(X, y, sample_weight, task, stream=stream)
-        self.grid_ = self._grid_for(targets.d)
+        self.grid_, self.level_ = self._grid_for(targets.d), 0.0
         if self.grid_ is None:
             return X, targets
         self.level_ = self._level(targets)

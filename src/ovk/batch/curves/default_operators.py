@@ -14,6 +14,8 @@ shrunk by n c t_q / (n c t_q + alpha), so with c = 100 the leading ones are left
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ovk._types import Indices
@@ -56,18 +58,24 @@ def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices
     """Curves with gaps, in coordinates, averaged over neighbouring points; their grid; and the rows that were taken.
 
     Averages over bins are projections in L2: the noise of a coordinate keeps its variance, and so alpha its meaning. A
-    bin counts as observed where at least half of it was. If there are too many curves, some of them are drawn.
+    bin counts as observed where at least half of it was. If there are too many curves, or bins of curves that were seen
+    here and there would be mostly empty, some curves are drawn.
     """
     roots, d = grid.roots(), len(grid)
+    seen = ~np.isnan(targets.Y)
+    before: tuple[Any, ...] | None = None
     for size in range(1, max(d // FEWEST_POINTS, 1) + 1):
         bins = np.arange(d) // size
         whole = np.bincount(bins, weights=grid.weights())
         member = np.eye(len(whole))[bins]
-        seen = ~np.isnan(targets.Y)
         mass = (seen * grid.weights()) @ member
         observed = mass >= 0.5 * whole
+        if before is not None and observed.sum() < 0.5 * CHOICE_VALUES:
+            whole, member, mass, observed = before
+            break
         if observed.sum() <= CHOICE_VALUES:
             break
+        before = whole, member, mass, observed
     sums = (np.where(seen, targets.Y, 0.0) * roots) @ member
     Y = np.where(observed, sums / np.where(observed, mass, 1.0), np.nan) * np.sqrt(whole)
     points = (grid.checked() * grid.weights()) @ member / whole

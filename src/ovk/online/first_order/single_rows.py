@@ -49,13 +49,15 @@ class RowPlan:
         self.bounded = loss.lipschitz(outputs) is not None
         unit = isinstance(kernel, Separable) and isinstance(kernel.scalar, Stationary)
         self.operator: OutputOperator | None = kernel.operator if unit else None
-        self._rates: tuple[int, list[float]] = (0, [])
+        self._rates: tuple[int, list[float], dict[str, Any]] = (0, [], {})
 
     def rate(self, t: int) -> float:
         """The step size of the schedule at step t."""
-        first, rates = self._rates
-        if not first <= t < first + len(rates):
-            first, rates = self._rates = t, self.schedule.rate(np.arange(t, t + AHEAD)).tolist()
+        first, rates, known = self._rates
+        # A schedule may be changed in place by `set_params`.
+        if not first <= t < first + len(rates) or known != self.schedule.__dict__:
+            first, rates = t, self.schedule.rate(np.arange(t, t + AHEAD)).tolist()
+            self._rates = first, rates, self.schedule.__dict__.copy()
         return rates[t - first]
 
     def energy(self, X: Array, a: Array) -> float:

@@ -37,6 +37,9 @@ from ovk.online.shared.residual_limits import first_limit, limit_after, next_lim
 #: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
 LEAST = 0.5
 
+#: Relative rounding error.
+EPS = float(np.finfo(float).eps)
+
 
 def block_length(discount: float, most: int = 128) -> int:
     """Rows of a block: at most `most`, and few enough that the sums decay by no more than half."""
@@ -185,7 +188,9 @@ class DecayingRidge(State):
         """(m, d) weights at the start of the block, computed once together with the factor of the normal matrix."""
         if self._root is None:
             A = self.S.copy(order="F")
-            A.flat[:: len(A) + 1] += self.alpha * self.discount ** (-(self.block + 1) / 2)
+            ridge = self.alpha * self.discount ** (-(self.block + 1) / 2)
+            # Weights of rows can be so large that the ridge would be lost beside them.
+            A.flat[:: len(A) + 1] += max(ridge, 4.0 * len(A) * EPS * float(A.diagonal().max()))
             root, info = dpotrf(A, lower=1, overwrite_a=1)
             if info:
                 raise SingularSystem(f"alpha={self.alpha!r} is too small for these features: raise it")

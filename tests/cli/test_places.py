@@ -1,0 +1,47 @@
+"""Files that would overwrite each other, and names that a picture must not take for formulas."""
+
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(80)
+    path = tmp_path / "t.csv"
+    rows = zip(x, x + 0.1 * rng.standard_normal(80), strict=True)
+    path.write_text("x,$q_$\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in rows))
+    return path
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+def test_a_report_does_not_replace_the_model(ovk, table, command):
+    model = table.with_name("same.ovk")
+    code, _, err = ovk(command, table, "--targets", "$q_$", "--save", model, "--report", model)
+    assert code == 2
+    assert "is the file of the model" in err
+    assert not model.exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+def test_dollars_in_names_are_no_formulas(ovk, table, command):
+    report = table.with_name("report.html")
+    options = ["--warm-up", 20] if command == "stream" else []
+    code, _, err = ovk(
+        command, table, "--targets", "$q_$", "--save", table.with_name("m.ovk"), "--report", report, *options
+    )
+    assert code == 0, err
+    assert "$q_$" in report.read_text(encoding="utf-8")
+
+
+def test_a_file_that_ends_in_the_warm_up_is_continued(ovk, table):
+    model = table.with_name("m.ovk")
+    assert ovk("stream", table, "--targets", "$q_$", "--save", model)[0] == 0
+    assert ovk("stream", table, "--resume", model)[0] == 0
+    with table.open("a") as file:
+        file.write("0.5,0.6\n0.1,0.1\n")
+    code, out, err = ovk("stream", table, "--resume", model, "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == 82
