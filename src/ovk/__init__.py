@@ -112,7 +112,9 @@ _PACKAGES = ("curves", "features", "grams", "kernels", "operators", "ovkernels",
 
 def __getattr__(name: str) -> Any:
     if name.endswith("Display") or name in ("plot", "report"):
-        raise AttributeError(f"plots are in ovk.plotting: from ovk.plotting import {name if name != 'plot' else 'report'}")
+        raise AttributeError(
+            f"plots are in ovk.plotting: from ovk.plotting import {name if name != 'plot' else 'report'}"
+        )
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _PACKAGES:
