@@ -452,3 +452,31 @@ def test_saving_says_what_to_do(tmp_path):
     model = RiverRegressor(learner())
     model.learn_one({"a": 1.0}, 1.0)
     save(model.learner, tmp_path / "model.ovk")
+
+
+class Duck:
+    """A learner that is no estimator of scikit-learn."""
+
+    def partial_fit(self, X, y=None):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def get_params(self, deep=True):
+        return {}
+
+    def set_params(self, **parameters):
+        return self
+
+
+def test_learners_of_any_kind_that_learn():
+    assert RiverRegressor(Duck()).model.predict([[0.0]]) == 0.0
+
+
+def test_a_first_example_of_weight_0_leaves_no_trace():
+    classifier = RiverClassifier(AutoStreamClassifier())
+    classifier.learn_one({"a": 1.0}, "p", w=0.0)
+    assert classifier.predict_proba_one({"a": 1.0}) == {}
+    classifier.learn_one({"a": 1.0}, "q")
+    assert classifier.predict_one({"a": 1.0}) == "q"

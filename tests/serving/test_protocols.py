@@ -367,3 +367,12 @@ def test_another_model_does_not_take_over_a_folder(client_of, models, tmp_path):
 
     with pytest.raises(ValueError, match="made from another file"):
         create_app([other], data=tmp_path).state.server.open()
+
+
+def test_a_learner_without_standard_deviations_offers_none(client_of, models):
+    X, Y = rows(60)
+    ovk.save(ovk.AutoStream().fit(X, Y), models / "auto.ovk")
+    client = client_of("auto")
+    assert "std" not in [one["name"] for one in client.get("/v2/models/auto").json()["outputs"]]
+    asked = {"inputs": [tensor("X", X[:1])], "outputs": [{"name": "std"}]}
+    assert client.post("/v2/models/auto/infer", json=asked).status_code == 400
