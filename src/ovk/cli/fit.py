@@ -27,6 +27,7 @@ from ovk.cli.options import (
     WarnBad,
     asked_settings,
     check_kernel,
+    check_place,
 )
 from ovk.cli.output import (
     faults_json,
@@ -39,7 +40,6 @@ from ovk.cli.output import (
     print_observed,
     table,
 )
-from ovk.cli.prediction_files import check_place
 from ovk.cli.progress import announced
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model

@@ -10,10 +10,10 @@ import numpy as np
 import typer
 
 from ovk.cli.errors import Exit, Failure, blaming
-from ovk.cli.options import Format, Json, Level, Out, check_level
+from ovk.cli.options import Format, Json, Level, Out, check_level, check_place
 from ovk.cli.output import err
 from ovk.cli.predict import load_table_model
-from ovk.cli.prediction_files import check_place, write_predictions
+from ovk.cli.prediction_files import write_predictions
 from ovk.sessions import FittedClasses
 from ovk.sessions.columns import PredictionColumns
 from ovk.streams import open_records

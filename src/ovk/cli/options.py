@@ -135,3 +135,15 @@ def whole_numbers(text: str, option: str) -> list[int]:
     if any(number < 1 for number in numbers):
         raise Failure(f"{option} must be whole numbers from 1 on, separated by commas, got {text!r}", Exit.USAGE)
     return numbers
+
+
+def check_place(path: Path | None, option: str = "--out", *models: Path | None) -> None:
+    """Refuse a place that cannot be written to, or that is one of the files of models, before anything is computed."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
+    if not path.absolute().parent.is_dir():
+        raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
+    if any(model is not None and model.absolute() == path.absolute() for model in models):
+        raise Failure(f"{option} {path} is the file of the model: give the other file another name", Exit.USAGE)

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ovk.cli.errors import Exit, Failure, article, blaming
-from ovk.cli.options import File, Format, Json, Keep, Level, Out, check_level, listed
+from ovk.cli.options import File, Format, Json, Keep, Level, Out, check_level, check_place, listed
 from ovk.cli.output import err
-from ovk.cli.prediction_files import KeptColumns, check_place, write_predictions
+from ovk.cli.prediction_files import KeptColumns, write_predictions
 from ovk.persistence import load
 from ovk.sessions import Fitted, FittedClasses, Session
 from ovk.streams import open_records

@@ -21,18 +21,6 @@ from ovk.streams.preparation import find_columns
 PARQUET = ".parquet"
 
 
-def check_place(path: Path | None, option: str = "--out", *models: Path | None) -> None:
-    """Refuse a place that cannot be written to, or that is one of the files of models, before anything is computed."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
-    if not path.absolute().parent.is_dir():
-        raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
-    if any(model is not None and model.absolute() == path.absolute() for model in models):
-        raise Failure(f"{option} {path} is the file of the model: give the other file another name", Exit.USAGE)
-
-
 def write_predictions(found: Iterable[Any], columns: Any, path: Path | None, *, as_json: bool) -> None:
     """Write predictions as they come: to standard output, or to a file that is complete or not there."""
     if path is not None and path.suffix.lower() == PARQUET:

@@ -27,10 +27,10 @@ from ovk.cli.options import (
     WarnBad,
     asked_settings,
     check_kernel,
+    check_place,
     listed,
 )
 from ovk.cli.output import err, out, print_json
-from ovk.cli.prediction_files import check_place
 from ovk.cli.progress import ProgressDisplay
 from ovk.cli.session_summary import peak_memory, print_session, summary
 from ovk.persistence import CorruptFile, load
