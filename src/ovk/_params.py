@@ -82,10 +82,9 @@ class Parameters(Registered, BaseEstimator, saved=False):
         return copy
 
     @contextmanager
-    def _all_or_nothing(self, X: Any, y: Any = None) -> Iterator[None]:
-        """A fit that fails, or ends in numbers that are not finite, leaves the model as it was.
-
-        Meanwhile BLAS has as many threads as problems of the size of X and y deserve.
+    def _fitting(self, X: Any, y: Any = None) -> Iterator[None]:
+        """What surrounds every fit: one that fails, or ends in numbers that are not finite, leaves the model as it was,
+        and BLAS has as many threads as problems of the size of X and y deserve.
         """
         before = self.__dict__.copy()
         try:

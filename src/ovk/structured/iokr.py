@@ -183,7 +183,7 @@ class IOKR(FeatureRegressor):
         graph : (n + u, n + u) array, sparse matrix or networkx graph, optional
             Weights between inputs, labelled ones first, or their Laplacian; near neighbours by default.
         """
-        with self._all_or_nothing(X):
+        with self._fitting(X):
             self._fit(X, y, unlabelled, graph)
         return self
 

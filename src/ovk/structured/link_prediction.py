@@ -122,7 +122,7 @@ class LinkPredictor(Parameters):
             Weights between the inputs of all nodes, in the order of X, for the penalty of `alpha_graph`; similarities
             of near neighbours by default.
         """
-        with self._all_or_nothing(X):
+        with self._fitting(X):
             self._fit(X, graph, known, input_graph)
         return self
 

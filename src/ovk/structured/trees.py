@@ -169,7 +169,7 @@ class OutputKernelTrees(FeatureRegressor):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Grow the trees on inputs X (n, p) and n outputs y."""
-        with self._all_or_nothing(X):
+        with self._fitting(X):
             X = self._check_inputs(X, reset=True)
             kernel, outputs, given = self._check_outputs(y, X)
             G, inputs = kernel(outputs), dense(X)

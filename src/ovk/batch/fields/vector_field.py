@@ -146,7 +146,7 @@ class VectorField(OVKRidge):
         groups : (n,), optional
             With criterion "loo", rows of the same group are left out together: near repeats, or blocks of a map.
         """
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             self._fit_field(X, y, sample_weight, task, groups)
         return self
 

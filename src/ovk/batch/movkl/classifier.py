@@ -65,7 +65,7 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from inputs (n, p) and labels (n, d) or (n,), nan where a label was not observed, or n sets of them."""
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None: give a label for each time")

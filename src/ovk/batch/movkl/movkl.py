@@ -122,7 +122,7 @@ class MovKL(MovKLParameters, CurveOutputs):
         task : (n,) integers, optional
             Long form: row i is one observation, of output task_i (of a curve: of the grid's point task_i).
         """
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             alpha = positive(self.alpha, "alpha")
             X, targets = self._check(X, y, sample_weight, task)
             system = self._system(X, targets)
@@ -264,7 +264,7 @@ class MovKLCV(MovKL):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn; the arguments are those of `MovKL.fit`."""
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             alphas = np.logspace(-4, 1, 9) if self.alphas is None else check_alphas(self.alphas)
             X, targets = self._check(X, y, sample_weight, task)
             n = X.shape[0]

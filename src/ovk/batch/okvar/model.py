@@ -167,7 +167,7 @@ class OKVAR(NamedOutputs, Parameters):
         times : name of a column, (n,) numbers or dates, or a list of such for a list of series, optional
             Without it the points are taken to be equally spaced.
         """
-        with self._all_or_nothing(X):
+        with self._fitting(X):
             self._fit(X, series, times, None)
         return self
 

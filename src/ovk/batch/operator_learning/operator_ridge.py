@@ -158,7 +158,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         X : (n, p) input functions, one a row
         y : (n, d) output functions, nan where they were not observed; or (n,) numbers
         """
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             X = check_inputs(self, X, dtype=np.float64, ensure_min_samples=2)
             targets = check_targets(y, len(X), None, None, X)
             self._learn_names(y, targets.d)

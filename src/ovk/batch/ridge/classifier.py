@@ -58,7 +58,7 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
             frame, nan or None where a label is missing
         sample_weight : (n,), optional
         """
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             X = check_inputs(self, X, accept_sparse="csr", dtype=np.float64)
             labels, numbers = LabelColumns.learn(y)
             if len(numbers) != X.shape[0]:

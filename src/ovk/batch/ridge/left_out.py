@@ -36,7 +36,7 @@ class LeaveOneOutRegressor(OVKRegressor, saved=False):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             self._check_leave_out()
             self._fit(X, y, sample_weight, task)
         return self

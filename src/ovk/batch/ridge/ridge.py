@@ -301,7 +301,7 @@ class OVKRidge(OVKRegressor):
             Weights >= 0 between inputs, those of X first, or their Laplacian; similarities of near neighbours by
             default.
         """
-        with self._all_or_nothing(X, y), progress_shown(self.verbose):
+        with self._fitting(X, y), progress_shown(self.verbose):
             if positive(self.alpha_graph, "alpha_graph", zero=True) > 0:
                 self._fit_manifold(X, y, sample_weight, task, unlabelled, graph)
             elif y is None and is_stream(X):
@@ -322,7 +322,7 @@ class OVKRidge(OVKRegressor):
         if self.graph_ is not None or other.graph_ is not None:
             raise ValueError("alpha_graph needs all inputs at once: leave it out to merge models")
         sums = self.landmarks_.merged(other.landmarks_)
-        with self._all_or_nothing(sums.features.L):
+        with self._fitting(sums.features.L):
             self._solve_sums(sums)
         return self
 

@@ -187,7 +187,7 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             Without a kernel: rows of a group (a patient, a site) are left out together, because new rows will be of new
             groups.
         """
-        with self._all_or_nothing(X, y), progress_shown(self.verbose):
+        with self._fitting(X, y), progress_shown(self.verbose):
             self._check_leave_out()
             self._fit(X, y, sample_weight, task, groups)
         return self

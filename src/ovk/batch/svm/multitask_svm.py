@@ -115,7 +115,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         task : (n,) integers, optional
             Long form: row i is one observation, of task task_i, with label y_i.
         """
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)
             targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, self._output_dim())
             X, targets = self._informative(X, targets)
@@ -229,7 +229,7 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             epsilon = positive(self.epsilon, "epsilon", zero=True)
             X, targets = self._check(X, y, sample_weight, task)
             self._learn(X, targets, epsilon)

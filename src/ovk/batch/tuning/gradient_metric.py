@@ -104,7 +104,7 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
         """Learn the metric from inputs (n, p) and outputs (n, d) or (n,), nan where one was not observed."""
         steps, power = check_int(self.steps, "steps"), in_interval(self.power, "power", 0.0, 1.0)
         positive(self.alpha, "alpha")
-        with self._all_or_nothing(X, y):
+        with self._fitting(X, y):
             X = check_inputs(self, X, dtype=np.float64)
             kernel = Gaussian() if self.kernel is None else self.kernel
             R = np.eye(X.shape[1])

@@ -135,7 +135,7 @@ def tune(
         if value not in allowed:
             raise ValueError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
     fitted: OVKRidge = clone(model)
-    with fitted._all_or_nothing(X, Y):
+    with fitted._fitting(X, Y):
         inputs, targets = fitted._check(X, Y, None, task)
         suits = TuningCriterion(inputs, targets, criterion, leave_out, centred=fitted.fit_intercept)
         kernel = fitted._resolved(inputs, targets.d)
