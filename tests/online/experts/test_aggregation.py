@@ -280,3 +280,28 @@ def test_shapes_are_checked():
 def test_bad_discount_is_refused():
     with pytest.raises(ValueError, match="discount must lie in"):
         MLPoly(discount=0.0).predict_then_learn(np.zeros((1, 2, 1)), np.zeros((1, 1)))
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    discount=st.sampled_from([1.0, 0.999, 0.9]),
+    size=st.sampled_from([0.0, 1e-150, 1.0, 1e75]),
+    cut=st.integers(2, 39),
+)
+def test_many_rows_at_once_are_the_rows_one_by_one(seed, discount, size, cut):
+    """Experts who abstain throughout, wild labels, regrets that overflow, rows without weight."""
+    rng = np.random.default_rng(seed)
+    F, Y = rng.standard_normal((40, 5, 2)), rng.standard_normal((40, 2))
+    Y[rng.integers(40), 0] *= size
+    F[rng.integers(40)] = Y[rng.integers(40)]
+    asleep = rng.uniform(size=5) < 0.3
+    F[:cut, asleep] = np.nan
+    weights = rng.integers(0, 3, 40).astype(float)
+    rows, blocks = MLPoly(discount), MLPoly(discount)
+    plain = [rows.predict_then_learn(F[i : i + 1], Y[i : i + 1], weights[i : i + 1]) for i in range(40)]
+    quick = [blocks.predict_then_learn(F[s], Y[s], weights[s]) for s in (slice(0, cut), slice(cut, 40))]
+    np.testing.assert_allclose(np.concatenate(quick), np.concatenate(plain), rtol=1e-9, atol=1e-12)
+    for name, value in rows.state().items():
+        scale = np.max(np.abs(value))
+        np.testing.assert_allclose(getattr(blocks, name), value, rtol=1e-9, atol=1e-12 * scale, err_msg=name)

@@ -39,13 +39,16 @@ from sklearn.exceptions import NotFittedError
 from ovk._params import Parameters
 from ovk._transactions import Transactional, reads
 from ovk._types import Array, Mask
-
-#: The size of the regrets grows by at most this factor in a row.
-GROWTH = 2.0
-#: Squares of larger regrets could overflow: such a row is left out.
-LARGEST = 1e140
-#: What is never divided by less.
-TINY = float(np.finfo(float).tiny)
+from ovk.online.experts.regret_rows import (
+    GROWTH,
+    LARGEST,
+    TINY,
+    MLPolyRows,
+    PlainRows,
+    RegretRows,
+    mixture,
+    shares,
+)
 
 
 class Aggregation(Transactional, Parameters, ABC, saved=False):
@@ -136,12 +139,18 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
         with self._transaction() as work, np.errstate(over="ignore", invalid="ignore"):
             if "weights_" not in vars(work):
                 work.start(*F.shape[1:])
-            for i, (f, y) in enumerate(zip(F, Y, strict=True)):
-                Z[i] = z = mixture(work.weights_, f)
+            rows = work.rows(F, Y)
+            for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
+                Z[i] = z = rows.mix(f)
                 weight = 1.0 if weights is None else float(weights[i])
                 if weight > 0.0:
-                    work.update((2.0 * weight * (z - y)) * (z - f))
+                    rows.update((2.0 * weight * (z - y)) * (z - f))
+            rows.end()
         return Z
+
+    def rows(self, F: Array, Y: Array) -> RegretRows:
+        """The quickest way to go through (n, k, d) predictions and (n, d) outputs that this rule has."""
+        return PlainRows(self, F)
 
     def _checked(self, F: Any) -> Array:
         F = np.asarray(F, dtype=float)
@@ -239,12 +248,14 @@ class MLPoly(Aggregation):
         self.potential_ = age * self.potential_ + rise / age
         self.sum_ = age * self.sum_ + r
         self.squares_ = age * self.squares_ + squares
-        positive = np.maximum(self.sum_, 0.0) / np.maximum(self.size_**2 + self.squares_, TINY)
-        total = np.add.reduce(positive)
-        if not (total > 0.0).all():
-            positive = np.where(total > 0.0, positive, 1.0)
-            total = np.add.reduce(positive)
-        self.weights_ = positive / total
+        self.weights_ = shares(self.sum_, self.size_**2 + self.squares_)
+
+    def rows(self, F: Array, Y: Array) -> RegretRows:
+        if len(F) > 1 and np.isfinite(Y).all():
+            awake: Mask = np.logical_and.reduce(np.isfinite(F), axis=(0, 2))
+            if awake.any() and np.isnan(F[:, ~awake]).all():
+                return MLPolyRows(self, F, awake)
+        return super().rows(F, Y)
 
     def regret_bound(self) -> Array:
         bound: Array = self.cut_ + np.sqrt((self.size_**2 + self.squares_) * self.potential_)
@@ -318,18 +329,3 @@ class BOA(Aggregation):
         logs = np.log(len(finite)) + np.log(self.growth_)
         bound: Array = self.cut_ + self.correction_ + np.where(np.isinf(self.rates_), 0.0, logs / finite)
         return bound
-
-
-def mixture(weights: Array, F: Array) -> Array:
-    """(..., d) mixtures of (..., k, d) predictions with (k, d) weights, shared among those that are not nan."""
-    plain: Array = np.add.reduce(weights * F, axis=-2)
-    if np.isfinite(plain).all():
-        return plain
-    awake = np.isfinite(F)
-    shares = np.where(awake, weights, 0.0)
-    total = shares.sum(axis=-2, keepdims=True)
-    # If the weights of those who do not abstain are all 0, these count alike.
-    alike = awake / np.maximum(awake.sum(axis=-2, keepdims=True), 1)
-    shares = np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), alike)
-    mixed: Array = np.add.reduce(shares * np.where(awake, F, 0.0), axis=-2)
-    return mixed

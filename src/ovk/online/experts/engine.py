@@ -9,7 +9,7 @@ import numpy as np
 from ovk._state import State
 from ovk._threads import one_blas_thread
 from ovk._types import Array
-from ovk.online.experts.aggregation import MLPoly, mixture
+from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.recent_rows import RecentRows
 from ovk.online.experts.stacking import LogisticStacking
 from ovk.online.experts.stage_experts import RESIDUALS, StageExperts, experts_and_windows, number_of_experts
@@ -194,15 +194,17 @@ class StageMixture(State):
         The experts are weighed by these labels, and the next stage is chosen and begun with them.
         """
         Z, kept = np.empty(Y.shape), np.empty(Y.shape)
-        for i, (f, y) in enumerate(zip(F, Y, strict=True)):
-            Z[i] = z = mixture(self.regrets.weights_, f)
+        rows = self.regrets.rows(F, Y)
+        for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
+            Z[i] = z = rows.mix(f)
             residual = (y - z) / scale
             moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
             kept[i] = z + scale * moved
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
-            self.regrets.update((factor * moved / scale) * (z - f))
+            rows.update((factor * moved / scale) * (z - f))
             self.reach = next_limit(self.reach, np.where(np.isnan(residual), 0.0, residual), RESIDUALS)
+        rows.end()
         return Z, kept
 
     def _start_stage(self) -> None:

@@ -26,7 +26,7 @@ from math import sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.blas import dtrsm, dtrsv
+from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
 from ovk._singular import SingularSystem
@@ -83,6 +83,7 @@ class DecayingRidge(State):
         self.alpha, self.discount, self.limit = float(alpha), float(discount), float(limit)
         self.robust, self.reach = float(robust), np.full(outputs, np.inf)
         self.block = block_length(discount) if block is None else int(block)
+        #: Sums of phi phi', lower triangle, and of phi y'.
         self.S, self.B = np.zeros((features, features), order="F"), np.zeros((features, outputs))
         self._start_block()
 
@@ -129,7 +130,7 @@ class DecayingRidge(State):
         ages = self.discount ** np.arange(len(Phi) - 1.0, -1.0, -1.0)
         weights = (ages if weights is None else ages * weights)[:, None]
         R = np.sqrt(weights) * Phi
-        self.S = np.asfortranarray(self.discount ** len(Phi) * self.S + R.T @ R)
+        self.S = self._with_rows(R)
         self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
         self._start_block()
         if self.robust < np.inf:
@@ -149,7 +150,7 @@ class DecayingRidge(State):
                 found = first_limit(np.diag(self.factor)[half, None] * self.errors[half] / own, self.robust)
                 self.reach = np.where(np.isinf(self.reach), found, self.reach)
             R = g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * self.rows[:n]
-            self.S = np.asfortranarray(g**n * self.S + R.T @ R) if g < 1.0 else self.S + R.T @ R
+            self.S = self._with_rows(R)
             self.B = g**n * self.B + R.T @ (g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * Y)
         self._start_block()
 
@@ -168,6 +169,11 @@ class DecayingRidge(State):
         copy.S, copy.B = self.S[:features, :features].copy(order="F"), self.B[:features].copy()
         copy.reach = self.reach
         return copy
+
+    def _with_rows(self, R: Array) -> Array:
+        """g^n S + R'R for (n, m) rows, of which only the lower triangle is ever read."""
+        S: Array = dsyrk(1.0, R.T, self.discount ** len(R), self.S, lower=1)
+        return S
 
     def _limit_by(self, Phi: Array, Y: Array, weights: Array) -> None:
         """Take the limit of the next rows from the residuals of replayed rows, each left out in turn."""
