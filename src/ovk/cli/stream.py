@@ -43,9 +43,10 @@ NAME = "stream"
 
 _MODELS = ", ".join(["auto", *MODELS])
 _MODEL_HELP = (
-    "pkawv (least squares on the inputs and 50 random features: fast, forgets nothing); autostream (experts that are "
-    "weighted by their errors: for drift and curved functions, slower); olok (gradient steps on the last 1,000 rows: "
-    "for many inputs); auto is pkawv, or olok above 500 inputs, and with --classify autostream."
+    "autostream (experts that are weighted by their errors: follows drift and curved functions); pkawv (least squares "
+    "on the inputs and 50 random features: ten times as fast, forgets nothing, can be merged); olok (gradient steps on "
+    "the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel, --coupling or several partitions "
+    "of a broker; olok above 500 inputs."
 )
 
 
