@@ -309,6 +309,12 @@ def _check_places(
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
     if predictions not in ("", "-") and Path(predictions).exists() and not Path(predictions).is_dir():
         raise Failure(f"--predictions {predictions} is a file: name a folder", Exit.USAGE)
+    if Path(predictions).suffix in (".csv", ".parquet") and not is_address(predictions) and not Path(predictions).exists():
+        raise Failure(
+            f"--predictions {predictions} looks like a file: name a folder, such as {Path(predictions).stem}, in which "
+            "the parts are written",
+            Exit.USAGE,
+        )
     if report is not None:
         from ovk.plotting.display import pyplot
 
