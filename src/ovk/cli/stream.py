@@ -307,11 +307,12 @@ def _check_places(
     for path, purpose in ((continue_with, "continue with"), (like, "start like")):
         if path is not None and not path.exists():
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
-    if predictions not in ("", "-") and Path(predictions).exists() and not Path(predictions).is_dir():
+    folder = Path(predictions)
+    if predictions not in ("", "-") and folder.exists() and not folder.is_dir():
         raise Failure(f"--predictions {predictions} is a file: name a folder", Exit.USAGE)
-    if Path(predictions).suffix in (".csv", ".parquet") and not is_address(predictions) and not Path(predictions).exists():
+    if folder.suffix in (".csv", ".parquet") and not is_address(predictions) and not folder.exists():
         raise Failure(
-            f"--predictions {predictions} looks like a file: name a folder, such as {Path(predictions).stem}, in which "
+            f"--predictions {predictions} looks like a file: name a folder, such as {folder.stem}, in which "
             "the parts are written",
             Exit.USAGE,
         )
