@@ -64,7 +64,7 @@ def _advice(drift: DriftResult) -> str:
     else:
         cure = (
             "Look at what happened in the data there. If the losses stay high after it, use a model that forgets "
-            "(ovk stream --model autostream), or learn again from the later rows."
+            "(ovk stream without --model), or learn again from the later rows."
         )
     return f"{times} at row {drift.alarms[-1]:,}: from about there the predictions became worse. {cure}"
 

@@ -109,6 +109,7 @@ def make_model(
     *,
     classify: bool = False,
     mergeable: bool = False,
+    lags: bool = False,
 ) -> Any:
     """A new learner for standardised rows.
 
@@ -122,6 +123,8 @@ def make_model(
     n_features : number of inputs, which "auto" looks at
     classify : outputs are labels of classes. Only "autostream" takes classes that come after the warm-up
     mergeable : whether "auto" must find a learner that can be merged with others
+    lags : whether earlier outputs are among the inputs. "autostream" then does not look at the last one by itself: in
+        a forecast of several steps that would be an old one
 
     Examples
     --------
@@ -134,4 +137,5 @@ def make_model(
         name = "olok" if n_features > MANY else "pkawv" if told else "autostream"
     if name not in MODELS:
         raise ValueError(f"model must be auto or one of {', '.join(MODELS)}, got {name!r}")
-    return (CLASSIFIERS if classify else MODELS)[name](kernel, coupling)
+    model = (CLASSIFIERS if classify else MODELS)[name](kernel, coupling)
+    return model.set_params(lag=False) if lags and name == "autostream" else model

@@ -160,7 +160,9 @@ class Session(State, Registered):
     ) -> Self:
         """A session that has learned the rows of its warm-up; `mergeable` if others are to be merged with it."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        model = make_model(settings.model, settings.kernel, settings.coupling, p, mergeable=mergeable)
+        model = make_model(
+            settings.model, settings.kernel, settings.coupling, p, mergeable=mergeable, lags=bool(settings.lags)
+        )
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
         session = cls(settings, preparation, evaluator, Recent.empty(d), RunningMoments(p + d))
