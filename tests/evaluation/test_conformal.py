@@ -533,7 +533,7 @@ def test_rows_without_bounds_are_counted_of_the_outcomes():
     X, Y = stream(300, d=2)
     Y[::2, 1] = np.nan
     text = progressive(OLOK(), X, Y, intervals=0.8).summary()
-    assert "of 150 outcomes of y1 without bounds" in text or "of 299 outcomes of y0 without bounds" in text
+    assert "of 150 outcomes of y1 had no bounds" in text or "of 299 outcomes of y0 had no bounds" in text
     assert "mean of outputs" in text
 
 
