@@ -148,7 +148,19 @@ class Runs:
         return [json.dumps([listed[j] for j in order[i : i + 10]]).encode() for i in range(0, len(order), 10)]
 
     def command(self, name: str, source: str | Path, *more: str) -> list[str]:
-        asked = ["--targets", "a,b", "--block", self.block, "--checkpoint", self.every, "--warm-up", 256, "--json"]
+        asked = [
+            "--model",
+            "pkawv",
+            "--targets",
+            "a,b",
+            "--block",
+            self.block,
+            "--checkpoint",
+            self.every,
+            "--warm-up",
+            256,
+            "--json",
+        ]
         where = ["--resume", self.folder / f"{name}.ovk", "--predictions", self.folder / name]
         return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [source, *asked, *where]), *more]
 

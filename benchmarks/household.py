@@ -44,12 +44,12 @@ def table(folder: Path, settings: Settings) -> tuple[Path, list[str]]:
     if settings.size != "toy":
         outputs = load_household(n_rows=1).target_names  # says what is missing, if it is
         path = Path(os.environ["OVK_DATA"]).expanduser() / FILE
-        return path, ["--targets", ",".join(outputs), "--time", "Date,Time", "--lags", "1,2,3,60"]
+        return path, ["--model", "pkawv", "--targets", ",".join(outputs), "--time", "Date,Time", "--lags", "1,2,3,60"]
     stream = make_stream(1200, 2, missing=0.1, drift=0.0, random_state=0)
     path = folder / "toy.csv"
     rows = np.hstack([stream.data, stream.target])
     np.savetxt(path, rows, "%.4f", ",", header="x0,x1,a,b", comments="")
-    return path, ["--targets", "a,b", "--block", "100"]
+    return path, ["--model", "pkawv", "--targets", "a,b", "--block", "100"]
 
 
 class Runs:

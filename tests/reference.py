@@ -658,14 +658,15 @@ def min_max(y, z):
 # ------------------------------------------------------------------------------------- intervals of streams
 
 
-def aci_radii(scores, miss, rate, window):
+def aci_radii(scores, miss, rate, window, widest=None):
     """Radii of adaptive conformal inference, each from all scores before it; nan scores are passed over."""
     radii, level, past = [], miss, []
     for s in scores:
         recent = sorted(past[-window:])
         k = int(np.ceil((len(recent) + 1) * (1 - level) - 1e-9))
         if level <= 0 or (level < 1 and k > len(recent)):
-            radius = np.inf
+            enough = widest is not None and len(recent) >= (1 - miss) / miss - 1e-9
+            radius = widest * recent[-1] if enough else np.inf
         elif level >= 1:
             radius = -1.0
         else:

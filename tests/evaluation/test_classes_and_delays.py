@@ -174,7 +174,7 @@ def test_live_intervals_with_late_labels_are_those_of_the_evaluation(method, reg
     plain = method.replace()
     for t in range(delay + 1, 90):
         if t - delay - 1 > delay:
-            plain.learn(found[t - delay - 1], Y[t - delay - 1])
+            plain.learn(found[t - delay - 1], Y[t - delay - 1], delay)
         assert_allclose(plain.regions(found[t].predictions).upper, found[t].upper)
     seen = np.isfinite(Y[delay + 1 :])
     counts = seen.sum(axis=0) if region == "each" else [seen.any(axis=1).sum()]

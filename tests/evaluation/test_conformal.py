@@ -39,8 +39,9 @@ def radii(method, scores):
 def test_aci_equals_its_twin(window):
     scores = np.abs(residuals(500))[:, 0]
     scores[[3, 40, 41, 200]] = np.nan
-    found = radii(ACI(0.8, rate=0.1, window=window), scores)
-    assert_array_equal(found, reference.aci_radii(scores, 1 - 0.8, 0.1, window))
+    for widest in (None, 2.0):
+        found = radii(ACI(0.8, rate=0.1, window=window, widest=widest), scores)
+        assert_array_equal(found, reference.aci_radii(scores, 1 - 0.8, 0.1, window, widest))
 
 
 @pytest.mark.parametrize("gain", [0.0, 1.0])
@@ -119,7 +120,7 @@ def test_aci_stays_within_its_bound_at_all_times(name, coverage, rate):
     """| mean miss - a | <= (max(a, 1 - a) + rate) / (rate T), where an empty region misses by definition."""
     n = 800
     scores = STREAMS[name](n)
-    found = radii(ACI(coverage, rate=rate, window=100), np.where(np.isinf(scores), np.nan, scores))
+    found = radii(ACI(coverage, rate=rate, window=100, widest=None), np.where(np.isinf(scores), np.nan, scores))
     misses = np.cumsum((scores > found)[np.isfinite(scores)])
     T = np.arange(1, len(misses) + 1)
     limit = (max(coverage, 1 - coverage) + rate) / (rate * T)
@@ -138,7 +139,7 @@ def test_pid_stays_within_its_bound_at_all_times(name, coverage, saturation):
     assert (np.abs(misses - (1 - coverage) * T) <= h + 1 + 1e-9).all()
 
 
-@pytest.mark.parametrize("method", [ACI(0.9, rate=0.05), ConformalPID(0.9, saturation=0.1)])
+@pytest.mark.parametrize("method", [ACI(0.9, rate=0.05, widest=None), ConformalPID(0.9, saturation=0.1)])
 def test_an_adversary_cannot_break_the_bound(method):
     n = 600
     method = method.replace()
@@ -149,6 +150,28 @@ def test_an_adversary_cannot_break_the_bound(method):
     T = n - 10
     limit = (0.9 + 0.05) / 0.05 if isinstance(method, ACI) else np.pi / 2 * 0.1 * (T + 1) / np.log(T + 1) + 1
     assert abs(miss - 0.1) <= (limit + 10) / T
+
+
+@pytest.mark.parametrize("block", [1, 100])
+@pytest.mark.parametrize("noise", [(1.0, 1.0), (1.0, 5.0), (5.0, 1.0)])
+def test_late_outcomes_neither_swing_the_level_nor_make_intervals_infinite(noise, block):
+    """Outcomes come 50 rows late, or in blocks; the noise changes in the middle."""
+    n, delay = 8000, 50 if block == 1 else 0
+    y = np.where(np.arange(n) < n // 2, *noise) * np.random.default_rng(0).standard_normal(n)
+    method, regions, known = ACI(0.9), [], 0
+    for t in range(n):
+        while known < t // block * block - delay:
+            method.learn(regions[known], y[known : known + 1], t - 1 - known)
+            known += 1
+        regions.append(method.regions(np.zeros(1)))
+    upper = np.concatenate([one.upper[:, 0] for one in regions])
+    settled = slice(delay + block + 10, None)
+    assert np.isfinite(upper[settled]).all()
+    assert abs(np.mean(np.abs(y) <= upper) - 0.9) < 0.01
+    # As wide as with outcomes that come at once, in the part where nothing changes.
+    at_once = ACI(0.9).regions_then_learn(np.zeros(n), y).upper[:, 0]
+    still = slice(1000, n // 2)
+    assert np.mean(upper[still]) < 1.05 * np.mean(at_once[still])
 
 
 @pytest.mark.parametrize("name", ["shift", "ever smaller", "all the same", "heavy tails"])
@@ -510,7 +533,7 @@ def test_rows_without_bounds_are_counted_of_the_outcomes():
     X, Y = stream(300, d=2)
     Y[::2, 1] = np.nan
     text = progressive(OLOK(), X, Y, intervals=0.8).summary()
-    assert "of 150 outcomes of y1 without bounds" in text or "of 299 outcomes of y0 without bounds" in text
+    assert "of 150 outcomes of y1 had no bounds" in text or "of 299 outcomes of y0 had no bounds" in text
     assert "mean of outputs" in text
 
 

@@ -156,3 +156,22 @@ def test_a_change_of_level_is_followed(stream):
         errors[robust] = (Z - Y) ** 2
     # The limit doubles some 13 times; so many rows later the error is what it would have been.
     assert np.mean(errors[2.0][265:]) < np.mean(errors[np.inf][250:285])
+
+
+@pytest.mark.parametrize("limit", [np.inf, 3.0])
+@pytest.mark.parametrize("g", [1.0, 0.98])
+def test_blocks_with_many_wild_rows_equal_the_rows_one_by_one(stream, g, limit):
+    Phi, Y = stream
+    Y = Y + np.exp(np.arange(300) / 15.0)[:, None] * np.random.default_rng(5).standard_t(1.5, Y.shape)
+    rows, blocks = (DecayingRidge(7, 2, 0.1, discount=g, limit=limit, robust=1.01) for _ in range(2))
+    reached, wild, Z = [], 0, np.empty(Y.shape)
+    for i in range(len(Y)):
+        before = rows.reach
+        Z[i] = rows.predict_and_update(Phi[i : i + 1], Y[i : i + 1])[0]
+        wild += bool((np.abs(Y[i] - Z[i]) > np.minimum(before, limit)).any())
+        reached.append(rows.reach)
+    assert wild > 15
+    np.testing.assert_allclose(blocks.predict_and_update(Phi[:40], Y[:40]), Z[:40], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(blocks.reach, reached[39])
+    np.testing.assert_allclose(blocks.predict_and_update(Phi[40:], Y[40:]), Z[40:], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(blocks.reach, rows.reach)

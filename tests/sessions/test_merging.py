@@ -20,7 +20,7 @@ PARTS = [table(n, seed) for seed, n in enumerate(SIZES)]
 
 
 def settings(**others):
-    return Settings(["a", "b"], warm_up=100, block=64, **others)
+    return Settings(["a", "b"], **{"model": "pkawv", "warm_up": 100, "block": 64, **others})
 
 
 def learned(folder, i, rows, **how):
@@ -124,7 +124,7 @@ def run(*arguments):
 def test_the_command(tmp_path, capsys):
     files = [csv_file(tmp_path / f"{i}.csv", rows) for i, rows in enumerate(PARTS)]
     models = [tmp_path / f"{i}.ovk" for i in range(3)]
-    assert run("stream", files[0], "--targets", "a,b", "--warm-up", 100, "--save", models[0]) == 0
+    assert run("stream", files[0], "--targets", "a,b", "--model", "pkawv", "--warm-up", 100, "--save", models[0]) == 0
     for i in (1, 2):
         # The same command begins the part, and goes on with it when it is called again.
         for _ in range(2):

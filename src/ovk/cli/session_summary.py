@@ -13,8 +13,8 @@ from ovk.cli.output import err, faults_json, number, out, percent, print_bad_row
 from ovk.evaluation import LastValue
 from ovk.sessions import ClassSession, Session
 
-#: R2 of an output below which another model may be worth its time.
-ROOM = 0.9
+#: Seconds of learning after which a faster model is named.
+LONG = 60.0
 
 
 def summary(session: Session) -> dict[str, Any]:
@@ -87,10 +87,8 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     names = [f"model ({result.model.name})", *(one.name for one in result.baselines)]
     table("mean squared error", ["", *names, "RMSE", "R2", "in 90% interval"], rows)
     out.print(_conclusion(session))
-    if session.settings.model == "auto" and result.model.name == "PKAWV" and (explained < ROOM).any():
-        err.print(
-            "--model autostream may do better: it follows drift and curved functions, at about 1,000 rows a second"
-        )
+    if session.settings.model == "auto" and result.model.name == "AutoStream" and found["seconds"] > LONG:
+        err.print("--model pkawv is about ten times as fast: it forgets nothing, and its model is simpler")
     for name, values in session.preparation.class_like_.items():
         shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
         err.print(f"column {name!r} holds only {shown}: if these are classes, learn them with --classify", markup=False)

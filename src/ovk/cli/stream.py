@@ -43,9 +43,10 @@ NAME = "stream"
 
 _MODELS = ", ".join(["auto", *MODELS])
 _MODEL_HELP = (
-    "pkawv (least squares on the inputs and 50 random features: fast, forgets nothing); autostream (experts that are "
-    "weighted by their errors: for drift and curved functions, slower); olok (gradient steps on the last 1,000 rows: "
-    "for many inputs); auto is pkawv, or olok above 500 inputs, and with --classify autostream."
+    "autostream (experts that are weighted by their errors: follows drift and curved functions); pkawv (least squares "
+    "on the inputs and 50 random features: ten times as fast, forgets nothing, can be merged); olok (gradient steps on "
+    "the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel, --coupling or several partitions "
+    "of a broker; olok above 500 inputs."
 )
 
 
@@ -306,8 +307,15 @@ def _check_places(
     for path, purpose in ((continue_with, "continue with"), (like, "start like")):
         if path is not None and not path.exists():
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
-    if predictions not in ("", "-") and Path(predictions).exists() and not Path(predictions).is_dir():
+    folder = Path(predictions)
+    if predictions not in ("", "-") and folder.exists() and not folder.is_dir():
         raise Failure(f"--predictions {predictions} is a file: name a folder", Exit.USAGE)
+    if folder.suffix in (".csv", ".parquet") and not is_address(predictions) and not folder.exists():
+        raise Failure(
+            f"--predictions {predictions} looks like a file: name a folder, such as {folder.stem}, in which "
+            "the parts are written",
+            Exit.USAGE,
+        )
     if report is not None:
         from ovk.plotting.display import pyplot
 

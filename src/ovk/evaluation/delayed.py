@@ -115,7 +115,8 @@ class DelayedLabels(Parameters):
             first = len(self.tickets_) - (0 if self.regions_ is None else len(self.regions_))
             scored = np.flatnonzero(places >= first)
             regions = None if self.regions_ is None else self.regions_.chosen(places[scored] - first)
-            self.model_.learn_late(X, labels, regions, scored, **options)
+            later = self.next_ticket_ - 1 - self.tickets_[places[scored]]
+            self.model_.learn_late(X, labels, regions, scored, later, **options)
         else:
             self.model_.partial_fit(X, labels, **({} if self.classes is None else {"classes": self.classes}), **options)
 

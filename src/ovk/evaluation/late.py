@@ -97,6 +97,9 @@ class LabelQueue(Generic[T]):
         self._most, self._added = waiting, 0
         self._rows: deque[T] = deque()
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def come(self) -> list[T]:
         """The rows whose labels have come since the last call, when the next row is predicted; the oldest first."""
         if isinstance(self._most, int):

@@ -188,7 +188,7 @@ class ProgressiveResult:
             q = int((found.tested[-1] - found.bounded[-1]).argmax())
             of = f" of {self.outputs[q]}" if len(self.outputs) > 1 and not joint else ""
             tested = int(found.tested[-1][0 if joint else q])
-            yield f"{found.n_unbounded:,} of {tested:,} outcomes{of} without bounds, as too few errors were known"
+            yield f"{found.n_unbounded:,} of {tested:,} outcomes{of} had no bounds: too few errors were known"
         if joint:
             yield from _table("intervals", ["mean width"], self.outputs, found.width[None])
             return

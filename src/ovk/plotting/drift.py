@@ -64,7 +64,7 @@ def _advice(drift: DriftResult) -> str:
     else:
         cure = (
             "Look at what happened in the data there. If the losses stay high after it, use a model that forgets "
-            "(ovk stream --model autostream), or learn again from the later rows."
+            "(ovk stream without --model), or learn again from the later rows."
         )
     return f"{times} at row {drift.alarms[-1]:,}: from about there the predictions became worse. {cure}"
 
@@ -103,7 +103,7 @@ class DriftDisplay(Display):
 
         Parameters
         ----------
-        axes : matplotlib axes, one, or three for a learner of experts; optional
+        axes : matplotlib axes, one for the losses alone, or three for a learner of experts; optional
         plot : draw now, or only hold the numbers
         """
         if result.drift is None or not len(result.drift.rows):
@@ -119,7 +119,7 @@ class DriftDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw each panel on its own axes, given or new."""
         drift = self.drift
-        panels = 3 if len(drift.experts) else 1
+        panels = 3 if len(drift.experts) and (ax is None or np.size(ax) > 1) else 1
         axes = self._panels(ax, panels, 1, (5.4, 0.6), (0.0, 2.6), sharex=True)
         axes[0].plot(drift.rows, drift.losses, **{**LINES[0], "linewidth": 1.5})
         for i, row in enumerate(drift.alarms):
@@ -135,6 +135,7 @@ class DriftDisplay(Display):
             panel.grid(True, color="0.9", linewidth=0.6)
         axes[-1].set_xlabel("rows")
         axes[-1].xaxis.set_major_formatter("{x:,.0f}")
+        axes[-1].locator_params(axis="x", nbins=6)
         return self
 
     def _draw_experts(self, panel: Any) -> None:
@@ -149,7 +150,7 @@ class DriftDisplay(Display):
         panel.set_ylim(0, 1)
         panel.set_ylabel("weights of experts")
         # Below, where there is no band to hide.
-        panel.legend(fontsize=7.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
+        panel.legend(fontsize=7.5, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
 
     def _draw_windows(self, panel: Any) -> None:
         drift = self.drift

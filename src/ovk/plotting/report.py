@@ -264,7 +264,7 @@ def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
     if any(coverage[q] < LEVEL for q in off):
         cure = (
             "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
-            "learn more rows, or use a model that follows changes (ovk stream --model autostream)"
+            "learn more rows, or use a model that follows changes (ovk stream without --model)"
         )
     else:
         cure = "errors have become smaller along the rows: later intervals will be narrower"

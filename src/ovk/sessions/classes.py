@@ -9,6 +9,7 @@ from ovk._types import Array, Indices
 from ovk.evaluation import ClassEvaluator, ClassificationResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
+from ovk.online import AutoStreamClassifier
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, label_codes
 from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.forecasts import Forecast
@@ -48,9 +49,11 @@ class ClassSession(Session):
     evaluator: ClassEvaluator  # type: ignore[assignment]
 
     @classmethod
-    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
+    def from_warm_up(
+        cls, settings: Settings, preparation: Preparation, rows: Prepared, *, mergeable: bool = False
+    ) -> Self:
         p = rows.chunk.X.shape[1]
-        model = make_model(settings.model, settings.kernel, settings.coupling, p, classify=True)
+        model = make_model(settings.model, settings.kernel, settings.coupling, p, classify=True, mergeable=mergeable)
         evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))
         session = cls(settings, preparation, evaluator, Recent.empty(1), RunningMoments(p + 1))
         session._learn_classes(rows, tested=False)
@@ -60,10 +63,12 @@ class ClassSession(Session):
         """Predict rows, then learn them."""
         preparation, rows = self._prepared(batch)
         labels = preparation.classes()
-        if len(labels) > len(self.preparation.classes()) and self.settings.model in ("olok", "pkawv"):
+        model = self.evaluator.model
+        if len(labels) > len(self.preparation.classes()) and not isinstance(model, AutoStreamClassifier):
             raise ValueError(
                 f"the label {labels[len(self.preparation.classes())]!r} did not come in the warm-up, and "
-                f"{self.settings.model} must know all classes at the start: use the model auto, or a longer warm_up"
+                f"{type(model).__name__} must know all classes at the start: use the model autostream, or a longer "
+                "warm_up"
             )
         self.preparation = preparation
         guesses, P = self._learn_classes(rows, tested=True)

@@ -102,28 +102,40 @@ MODELS: dict[str, Callable[[str, float | None], Any]] = {"olok": _olok, "pkawv":
 
 
 def make_model(
-    name: str, kernel: str = "gaussian", coupling: float | None = None, n_features: int = 1, *, classify: bool = False
+    name: str,
+    kernel: str = "gaussian",
+    coupling: float | None = None,
+    n_features: int = 1,
+    *,
+    classify: bool = False,
+    mergeable: bool = False,
+    lags: bool = False,
 ) -> Any:
     """A new learner for standardised rows.
 
     Parameters
     ----------
-    name : one of `MODELS`, or "auto": the second-order "pkawv", for classes "autostream", unless there are so many
-        inputs that their matrices would not fit
+    name : one of `MODELS`, or "auto": "autostream", which needs no settings; "pkawv" if a coupling or a kernel other
+        than the Gaussian is asked for, or if models are to be merged; "olok" above `MANY` inputs, where the matrices of
+        the others would not fit
     kernel : name of a kernel
     coupling : how much outputs have in common, 0 for nothing
     n_features : number of inputs, which "auto" looks at
     classify : outputs are labels of classes. Only "autostream" takes classes that come after the warm-up
+    mergeable : whether "auto" must find a learner that can be merged with others
+    lags : whether earlier outputs are among the inputs. "autostream" then does not look at the last one by itself: in
+        a forecast of several steps that would be an old one
 
     Examples
     --------
     >>> from ovk.sessions import make_model
-    >>> type(make_model("auto", n_features=10)).__name__, type(make_model("auto", n_features=10_000)).__name__
-    ('PKAWV', 'OLOK')
+    >>> [type(make_model("auto", n_features=p)).__name__ for p in (10, 10_000)]
+    ['AutoStream', 'OLOK']
     """
     if name == "auto":
-        best = "autostream" if classify else "pkawv"
-        name = best if n_features <= MANY else "olok"
+        told = mergeable or coupling is not None or kernel != "gaussian"
+        name = "olok" if n_features > MANY else "pkawv" if told else "autostream"
     if name not in MODELS:
         raise ValueError(f"model must be auto or one of {', '.join(MODELS)}, got {name!r}")
-    return (CLASSIFIERS if classify else MODELS)[name](kernel, coupling)
+    model = (CLASSIFIERS if classify else MODELS)[name](kernel, coupling)
+    return model.set_params(lag=False) if lags and name == "autostream" else model

@@ -157,7 +157,8 @@ def start_together(partitions: Partitions, settings: Settings) -> tuple[Session,
         if batch.rows or batch.bad
     ]
     # Forecasts are tested row by row, and rows of several partitions do not follow each other.
-    warm_up = Session.from_warm_up(clone(settings).set_params(horizon=0), preparation, _joined(rows))
+    alone = clone(settings).set_params(horizon=0)
+    warm_up = Session.from_warm_up(alone, preparation, _joined(rows), mergeable=True)
     warm_up.settings, warm_up.id = settings, identity(settings, [records.digest() for records in partitions])
     if not isinstance(warm_up.evaluator.model, PKAWV):
         raise ValueError(

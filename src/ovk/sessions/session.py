@@ -155,10 +155,14 @@ class Session(State, Registered):
         yield Learning(session, records, chain([rest], batches))
 
     @classmethod
-    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
-        """A session that has learned the rows of its warm-up."""
+    def from_warm_up(
+        cls, settings: Settings, preparation: Preparation, rows: Prepared, *, mergeable: bool = False
+    ) -> Self:
+        """A session that has learned the rows of its warm-up; `mergeable` if others are to be merged with it."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        model = make_model(settings.model, settings.kernel, settings.coupling, p)
+        model = make_model(
+            settings.model, settings.kernel, settings.coupling, p, mergeable=mergeable, lags=bool(settings.lags)
+        )
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
         session = cls(settings, preparation, evaluator, Recent.empty(d), RunningMoments(p + d))

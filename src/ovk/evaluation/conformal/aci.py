@@ -7,6 +7,16 @@ The radius is a quantile of the last scores, at a level that follows the misses:
 infinite for a_t <= 0, and a region that holds nothing for a_t >= 1. So a_t stays within [-rate, 1 + rate], and
 
     | mean of miss_1 .. miss_T - a | <= (max(a_1, 1 - a_1) + rate) / (rate T)          for any scores whatever.
+
+Two things are added to what was published. Where more than the last scores would be needed, the radius is `widest`
+times the largest of them: a score beyond it is among them at the next row, so that m such misses in a row take scores
+that grow by `widest`^m, and the bound has 1 + m in the place of 1 beside the rate. And where the outcome of a row comes
+after L further rows were predicted, its step is
+
+    rate / (1 + 2 rate L),
+
+because the steps of L rows are taken before the first of them shows: with rate L above pi / 2 the level would swing
+back and forth for ever.
 """
 
 from __future__ import annotations
@@ -14,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf, isnan
 
-from ovk._params import check_int, positive
+from ovk._params import check_int, in_interval, positive
 from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
 
 
@@ -25,6 +35,7 @@ class ACITracker(Tracker, kind="adaptive"):
     miss: float
     rate: float
     window: int
+    widest: float | None = None
     level: float = field(init=False)
     scores: ScoreWindow = field(init=False)
     _saved_state = ("level", "scores")
@@ -35,15 +46,18 @@ class ACITracker(Tracker, kind="adaptive"):
         self.scores = ScoreWindow(self.window)
 
     def radius(self) -> float:
-        if self.level <= 0:
-            return inf
-        return -1.0 if self.level >= 1 else self.scores.quantile(1.0 - self.level)
+        if self.level >= 1:
+            return -1.0
+        radius = inf if self.level <= 0 else self.scores.quantile(1.0 - self.level)
+        if radius < inf or self.widest is None or self.scores.quantile(1.0 - self.miss) == inf:
+            return radius
+        return self.widest * self.scores.largest()
 
-    def update(self, score: float, missed: bool | None = None) -> None:
+    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
         if isnan(score):
             return
         missed = score > self.radius() if missed is None else missed
-        self.level += self.rate * (self.miss - missed)
+        self.level += self.rate / (1.0 + 2.0 * self.rate * later) * (self.miss - missed)
         self.scores.add(score)
 
 
@@ -51,7 +65,8 @@ class ACITracker(Tracker, kind="adaptive"):
 class ACI(Conformal):
     """Intervals by adaptive conformal inference: a quantile of recent scores, its level moved by every hit and miss.
 
-    After T rows the share of misses is within (1 + rate) / (rate T) of what was asked for, on any data.
+    After T rows the share of misses is within (1 + rate) / (rate T) of what was asked for: on any data if `widest` is
+    None, and otherwise unless scores grow by that factor again and again.
 
     Parameters
     ----------
@@ -60,6 +75,9 @@ class ACI(Conformal):
         How fast the level moves: larger follows shifts sooner, and lets the width vary more.
     window : int
         Number of last scores whose quantile is taken.
+    widest : float >= 1, or None
+        Where more than the last scores would be needed, the radius is this many times the largest of them; None for
+        infinite intervals, as published.
 
     Attributes
     ----------
@@ -81,6 +99,8 @@ class ACI(Conformal):
 
     rate: float = 0.02
     window: int = 500
+    widest: float | None = 2.0
 
     def _tracker(self, miss: float) -> Tracker:
-        return ACITracker(miss, positive(self.rate, "rate"), check_int(self.window, "window"))
+        widest = None if self.widest is None else in_interval(self.widest, "widest", 1.0, inf)
+        return ACITracker(miss, positive(self.rate, "rate"), check_int(self.window, "window"), widest)

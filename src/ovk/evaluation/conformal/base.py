@@ -66,10 +66,11 @@ class Tracker(State, ABC):
         """For the next score: infinite while too little is known, below 0 for a region that holds nothing."""
 
     @abstractmethod
-    def update(self, score: float, missed: bool | None = None) -> None:
+    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
         """Learn from the score; nan for a row without one, which moves the clock alone.
 
-        `missed` tells whether it exceeded the radius that was given for it, where that was not the present one.
+        `missed` tells whether it exceeded the radius that was given for it, where that was not the present one, and
+        `later` how many rows were given theirs in between.
         """
 
     def radii_then_update(self, scores: Array) -> Array:
@@ -151,7 +152,7 @@ class Conformal(Transactional, Parameters, ABC):
         with np.errstate(over="ignore"):
             return Regions(F, F - half, F + half, radius, covered, scatter)
 
-    def learn(self, regions: Regions, Y: Any) -> Regions:
+    def learn(self, regions: Regions, Y: Any, later: Any = 0) -> Regions:
         """Learn how far off predictions were, from outputs that came after others had been predicted.
 
         What is scored is the region that was given. So `regions` and `learn` in turn are `regions_then_learn`, and with
@@ -161,24 +162,26 @@ class Conformal(Transactional, Parameters, ABC):
         ----------
         regions : what `regions` returned for these rows, when they were predicted
         Y : (n, d) or (n,) their outputs, nan where missing
+        later : int or (n,)
+            How many rows were predicted after each of these, before its output came. `ACI` takes smaller steps then.
 
         Returns
         -------
         The regions, with `covered`
         """
         with self._transaction() as work:
-            return work._learn_late(regions, Y)
+            return work._learn_late(regions, Y, later)
 
-    def _learn_late(self, regions: Regions, Y: Any) -> Regions:
+    def _learn_late(self, regions: Regions, Y: Any, later: Any) -> Regions:
         found, R = self.with_outcomes(regions, Y)
         seen, missed = ~np.isnan(R), found.covered == 0
-        score = self._started(R.shape[1])
+        score, after = self._started(R.shape[1]), np.broadcast_to(later, len(R)).tolist()
         for t in range(len(R)):
             if score is None:
                 for q, tracker in enumerate(self.trackers_):
-                    tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]))
+                    tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), after[t])
             else:
-                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]))
+                _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), after[t])
         return found
 
     def with_outcomes(self, regions: Regions, Y: Any) -> tuple[Regions, Array]:
@@ -242,9 +245,11 @@ def _residuals(F: Any, Y: Any) -> tuple[Array, Array, Array]:
     return F, Y, np.where(np.isfinite(Y), R, np.nan)
 
 
-def _learn_joint(tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None) -> float:
+def _learn_joint(
+    tracker: Tracker, score: JointScore, r: Array, seen: Array, missed: bool | None = None, later: int = 0
+) -> float:
     """The score of the residuals (d,) of a row, which the tracker and the moments behind the score learn."""
     found = score.score(r, seen)
-    tracker.update(found if score.ready(seen) else nan, missed)
+    tracker.update(found if score.ready(seen) else nan, missed, later)
     score.learn(r, seen)
     return found

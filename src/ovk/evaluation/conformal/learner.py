@@ -69,7 +69,9 @@ class WithIntervals(Transactional, Parameters):
             F, Y = work._learn_rows(X, y, sample_weight)
             return _named(work.intervals_.regions_then_learn(F, Y), work.learner_, X)
 
-    def learn_late(self, X: Any, y: Any, regions: Regions | None, scored: Any, sample_weight: Any = None) -> None:
+    def learn_late(
+        self, X: Any, y: Any, regions: Regions | None, scored: Any, later: Any = 0, sample_weight: Any = None
+    ) -> None:
         """Learn rows whose outputs came after other rows had been predicted.
 
         Parameters
@@ -77,11 +79,12 @@ class WithIntervals(Transactional, Parameters):
         X, y, sample_weight : the rows, learned in this order
         regions : those of the `scored` rows, as they were given when these were predicted
         scored : which of the rows had a region, in the order of the regions
+        later : how many rows were predicted after each of these, before its output came
         """
         with self._transaction() as work:
             _, Y = work._learn_rows(X, y, sample_weight)
             if regions is not None and len(regions):
-                work.intervals_.learn(regions, Y[scored])
+                work.intervals_.learn(regions, Y[scored], later)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""

@@ -99,7 +99,7 @@ class PIDTracker(Tracker, kind="PID"):
             return inf if angle > 0 else -inf
         return self.gain * self.largest * tan(angle)
 
-    def update(self, score: float, missed: bool | None = None) -> None:
+    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
         if isnan(score):
             self._remember(score)
             return
@@ -171,13 +171,13 @@ class ConformalPID(Conformal):
     window: int = 100
     season: int | None = None
 
-    def _learn_late(self, regions: Regions, Y: Any) -> Regions:
+    def _learn_late(self, regions: Regions, Y: Any, later: Any) -> Regions:
         if self.season is not None:
             raise ValueError(
                 f"season must be None where labels come late, got {self.season}: the next score to come is not that of "
                 "the next row"
             )
-        return super()._learn_late(regions, Y)
+        return super()._learn_late(regions, Y, later)
 
     def _tracker(self, miss: float) -> Tracker:
         return PIDTracker(

@@ -126,8 +126,9 @@ class IntervalRecord(State):
         made = []
         for t in range(len(F)):
             row = slice(t, t + 1)
-            for regions, y in queue.come():
-                self.method.learn(regions, y)
+            come = queue.come()
+            for i, (regions, y) in enumerate(come, 1):
+                self.method.learn(regions, y, len(come) - i + len(queue))
             made.append(self.method.regions(F[row]))
             queue.add((made[-1], Y[row]))
         return self.method.with_outcomes(concatenate(made), Y)[0]

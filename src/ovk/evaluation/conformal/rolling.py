@@ -45,7 +45,7 @@ class RollingTracker(Tracker, kind="rolling"):
     def radius(self) -> float:
         return self.current
 
-    def update(self, score: float, missed: bool | None = None) -> None:
+    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
         self.radii_then_update(np.array([score]))
 
     def radii_then_update(self, scores: Array) -> Array:

@@ -69,7 +69,7 @@ class SATracker(Tracker, kind="strongly adaptive"):
             weights = prior
         return float(weights @ r / weights.sum())
 
-    def update(self, score: float, missed: bool | None = None) -> None:
+    def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
         if isnan(score):
             return
         if len(self.first.recent) < FIRST:

@@ -32,7 +32,7 @@ from scipy.linalg.lapack import dpotrf
 from ovk._singular import SingularSystem
 from ovk._state import State
 from ovk._types import Array
-from ovk.online.shared.residual_limits import first_limit, limit_after, next_limit
+from ovk.online.shared.residual_limits import first_limit, limits_along, next_limit
 
 #: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
 LEAST = 0.5
@@ -279,22 +279,36 @@ class DecayingRidge(State):
 
     def _solve_forward(self, C: Array, Y: Array, base: Array, s: Array) -> Array:
         """e = C^-1 (s Y - base), with residuals within the limits and 0 for labels that are missing."""
-        right = s * Y - base
-        if not np.isnan(Y).any():
-            e: Array = right / C[0, 0] if len(C) == 1 else dtrsm(1.0, C, right, lower=1)
-            residuals = np.diag(C)[:, None] * e / s
-            after = limit_after(self.reach, residuals, self.robust) if self.robust < np.inf else self.reach
-            if after is not None and (np.abs(residuals) <= self.limit).all():
-                self.reach = after
-                return e
-        e = np.zeros(Y.shape)
-        for i, c in enumerate(C):
-            residual = np.nan_to_num((right[i] - c[:i] @ e[:i]) / s[i])
-            limit = np.minimum(self.limit, self.reach)
-            e[i] = s[i] * np.clip(residual, -limit, limit) / c[i]
-            if self.robust < np.inf:
-                self.reach = next_limit(self.reach, residual, self.robust)
+        right, n = s * Y - base, len(C)
+        e: Array = np.zeros(Y.shape)
+        if np.isnan(Y).any():
+            for i, c in enumerate(C):
+                self._solve_row(e, i, np.nan_to_num((right[i] - c[:i] @ e[:i]) / s[i]), s[i] / c[i])
+            return e
+        weights, start = np.diag(C)[:, None] / s, 0
+        while start < n:
+            # All rows that are left as if none were wild; the first that is takes its limit, and the rest begins anew.
+            rest = slice(start, n)
+            e[rest] = dtrsm(1.0, C[rest, rest], right[rest] - C[rest, :start] @ e[:start], lower=1)
+            residuals = weights[rest] * e[rest]
+            limits = limits_along(self.reach, residuals, self.robust) if self.robust < np.inf else None
+            within = self.limit if limits is None else np.minimum(limits[:-1], self.limit)
+            wild = np.logical_or.reduce(np.abs(residuals) > within, axis=1)
+            first = int(wild.argmax())
+            if not wild[first]:
+                self.reach = self.reach if limits is None else limits[-1]
+                break
+            self.reach = self.reach if limits is None else limits[first]
+            self._solve_row(e, start + first, residuals[first], 1.0 / weights[start + first])
+            start += first + 1
         return e
+
+    def _solve_row(self, e: Array, i: int, residual: Array, factor: Array) -> None:
+        """Row i of e from its (d,) residual, 0 for labels that are missing, and the limits of the next row."""
+        limit = np.minimum(self.limit, self.reach)
+        e[i] = factor * np.clip(residual, -limit, limit)
+        if self.robust < np.inf:
+            self.reach = next_limit(self.reach, residual, self.robust)
 
 
 class _NextRow(NamedTuple):

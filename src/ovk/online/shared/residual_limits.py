@@ -46,14 +46,13 @@ def next_limit(limit: Array, residual: Array, factor: float) -> Array:
     return grown
 
 
-def limit_after(limit: Array, residuals: Array, factor: float) -> Array | None:
-    """(d,) limits after (n, d) residuals; None if one of them exceeds its limit."""
-    size = np.abs(residuals)
-    fades = FADE ** np.arange(len(size) + 1.0)[:, None]
-    raised = np.vstack([limit, factor * size / fades[1:]])
-    limits = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, FLOOR)
-    last: Array = limits[-1]
-    return last if (size <= limits[:-1]).all() else None
+def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
+    """(n + 1, d) limits of rows and after the last one, as long as the (n, d) residuals stay within them."""
+    fades = FADE ** np.arange(len(residuals) + 1.0)[:, None]
+    raised = np.vstack([limit, factor * np.abs(residuals) / fades[1:]])
+    limits: Array = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, FLOOR)
+    limits[0] = limit
+    return limits
 
 
 @dataclass
@@ -83,12 +82,9 @@ class ResidualLimits(State):
                 return len(residuals)
             limit = _after_first(np.vstack([self.early, residuals[:need]]))
         need = max(need, 0)
-        size = np.abs(residuals[need:])
-        fades = FADE ** np.arange(len(size) + 1.0)[:, None]
-        raised = np.vstack([limit, FACTOR * size / fades[1:]])
-        limits = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, FLOOR)
-        wild = (size > limits[:-1]).any(axis=1)
-        return need + (int(wild.argmax()) if wild.any() else len(size))
+        limits = limits_along(limit, residuals[need:], FACTOR)
+        wild = (np.abs(residuals[need:]) > limits[:-1]).any(axis=1)
+        return need + (int(wild.argmax()) if wild.any() else len(residuals) - need)
 
     def moved(self, residuals: Array) -> Array:
         """(n, d) residuals of rows, of which at most the last is wild, within the limits; goes on to the next row."""
