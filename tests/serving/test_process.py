@@ -12,7 +12,7 @@ from benchmarks.service_trials import fuzz_trial, kill_trial
 
 import ovk
 from ovk.serving import create_app
-from ovk.serving.checkpoint import Entry
+from ovk.serving.entries import Entry
 from ovk.serving.log import Log
 from processes import PATIENCE
 from serving_rows import rows, table
@@ -171,7 +171,7 @@ def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
         assert [learn(k) for k in range(6)] == [202] * 6
         assert server.terminate() == 0
     found = ovk.load(tmp_path / "point" / "checkpoint.ovk")
-    ids = [identifier for identifier, _, _ in found.known]
+    ids = [identifier for identifier, *_ in found.known]
     assert (found.rows, sorted(ids)) == (120, list("012345"))
     twin = ovk.load(models / "point.ovk")
     for number in ids:
