@@ -98,6 +98,18 @@ def test_an_address_that_others_reach_needs_tokens(models, capsys):
     assert "--tokens" in capsys.readouterr().err
 
 
+def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("predict " + "p" * 20 + "\n")
+    tokens.chmod(0o644)
+    with ServerProcess([models / "point.ovk", "--tokens", tokens], forked=True) as server:
+        assert server.terminate() == 0
+        assert not server.other
+        [warning] = [line for line in server.lines if line["level"] == "warning"]
+    assert warning["event"] == "others can read the file of tokens"
+    assert (warning["file"], warning["remedy"]) == (str(tokens), f"chmod 600 {tokens}")
+
+
 def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
     from ovk.cli import main
 
