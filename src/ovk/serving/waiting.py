@@ -21,7 +21,7 @@ def no_rows_wait(identifier: str) -> RequestRefused:
 
 
 @dataclass
-class _Rows:
+class _RowsWithLabels:
     """Rows, until when they wait, and the outputs whose labels were accepted and, of these, are in the log."""
 
     rows: RequestRows
@@ -49,7 +49,7 @@ class WaitingRows:
 
     def __init__(self, seconds: float, most_bytes: int) -> None:
         self.seconds, self.most_bytes = seconds, most_bytes
-        self._rows: OrderedDict[str, _Rows] = OrderedDict()
+        self._rows: OrderedDict[str, _RowsWithLabels] = OrderedDict()
         self._bytes = 0
         #: Identifiers of the rows that have some labels.
         self.labelled: set[str] = set()
@@ -68,7 +68,7 @@ class WaitingRows:
                 f"rows wait under the id {identifier!r} that have some labels already: give this request another id",
             )
         self.drop(identifier)
-        self._rows[identifier] = _Rows(rows, time.monotonic() + self.seconds)
+        self._rows[identifier] = _RowsWithLabels(rows, time.monotonic() + self.seconds)
         self._bytes += rows.nbytes
         if given := set(labels):
             self.claim(identifier, given)
