@@ -67,7 +67,7 @@ class PyfuncModel:
         import pandas as pd
 
         level = (params or {}).get("level")
-        found = columns(self._contender, _rows(model_input), level)
+        found, _ = columns(self._contender, _rows(model_input), level)
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
         return pd.DataFrame(found, index=index)
 

@@ -1,14 +1,16 @@
 """The commands of the how-to page "In service", one after the other, as a reader would type them."""
 
+import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from processes import PATIENCE, free_port
+from processes import PATIENCE, free_port, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "in-service.md"
 
@@ -33,11 +35,48 @@ def test_the_commands_of_the_page_run(tmp_path):
     assert found.returncode == 0, found.stdout + found.stderr
     parts = dict(re.findall(r"(?s)== (\d+)\n(.*?)(?=== \d|\Z)", found.stdout))
     assert '"ready":true' in parts["1"]
-    assert '"name":"lower"' in parts["2"]
-    assert '"kitchen lower"' in parts["3"]
+    assert '"kitchen lower"' in parts["2"]
+    assert '"name":"lower"' in parts["3"]
+    assert '"parameters":{"columns":"kitchen,laundry"}' in parts["3"]
     assert parts["4"].count('{"id":"monday 7:00","sequence":1,"rows":1}') == 2
-    assert '"sequence":2' in parts["5"]
-    assert 'ovk_sequence{model="rooms"} 2.0' in parts["6"]
+    assert '{"id":"label of monday 8:00: kitchen","sequence":2,"rows":1,"outputs":["kitchen"]}' in parts["5"]
+    assert '"sequence":3' in parts["5"]
+    assert 'ovk_sequence{model="rooms"} 3.0' in parts["6"]
     assert '"event": "log replayed"' in found.stderr
     assert '"event": "stopped"' in found.stderr
     assert (tmp_path / "tokens").read_text().startswith("predict ")
+
+
+def test_the_commands_of_the_container_start_check_and_stop_the_server(models, tmp_path):
+    """What stands in the Dockerfile as lists, with this machine's places instead of the container's."""
+    [file] = re.findall(r"```dockerfile\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    check, serve = (
+        json.loads(line) for line in re.findall(r"^(?:HEALTHCHECK .* )?CMD (\[.*\])$", file, flags=re.MULTILINE)
+    )
+    (tmp_path / "tokens").write_text("predict " + "p" * 20 + "\n")
+    (tmp_path / "tokens").chmod(0o400)
+    port = str(free_port())
+    places = {
+        "ovk": [sys.executable, "-m", "ovk.cli"],
+        "python": [sys.executable],
+        "/rooms.ovk": [str(models / "table.ovk")],
+        "/data": [str(tmp_path / "data")],
+        "/run/tokens": [str(tmp_path / "tokens")],
+    }
+
+    def here(command):
+        return [part.replace("8080", port) for word in command for part in places.get(word, [word])]
+
+    def healthy():
+        return subprocess.run(here(check), capture_output=True, timeout=PATIENCE).returncode == 0
+
+    assert not healthy()
+    with subprocess.Popen(here(serve), stderr=subprocess.PIPE, text=True) as server:
+        try:
+            wait_until(healthy, "health", server)
+            server.send_signal(signal.SIGTERM)
+            _, err = server.communicate(timeout=PATIENCE)
+        finally:
+            server.kill()
+    assert server.returncode == 0
+    assert [json.loads(line)["event"] for line in err.splitlines()][-1] == "stopped"

@@ -6,8 +6,8 @@ from ovk.serving.identifiers import BLOCK, REMEMBERED, RequestIdentifiers
 def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
     everything, known, early = [], RequestIdentifiers(), None
     for k in range(REMEMBERED + 3 * BLOCK):
-        known = known.added(f"request {k}", k + 1, k % 7)
-        everything.append((f"request {k}", k + 1, k % 7))
+        known = known.added(f"request {k}", k + 1, k % 7, f"{k:x}")
+        everything.append((f"request {k}", k + 1, k % 7, f"{k:x}"))
         if k == BLOCK + 3:
             early, then = known, list(everything)
     assert list(early) == then

@@ -89,6 +89,20 @@ def test_the_page_shows_the_metrics_and_follows_them(server, browser):
     }
 
 
+def test_a_page_of_few_rows_says_when_more_is_shown(models, browser, tmp_path):
+    with ServerProcess([models / "point.ovk", "--data", tmp_path]) as one:
+        browser.open(one.url, 800)
+        browser.wait(f"{tile('rows learned')} === 0")
+        assert browser.ask("$('chart-text').textContent") == "No rows were learned yet."
+        learn(one, 0, 1, size=1)
+        browser.wait(f"{tile('rows learned')} === 1")
+        assert browser.ask("$('chart-text').textContent") == "The curve needs more rows; so far 1."
+        assert browser.ask("$('hints').textContent") == "Hints begin after 200 rows; so far 1."
+        # The circle of a prediction is seen through the diamond of its outcome.
+        assert browser.ask("getComputedStyle(document.querySelector('#intervals path.seen')).fill") == "none"
+        assert one.terminate() == 0
+
+
 def test_on_a_phone_with_a_keyboard_and_without_eyes(server, browser):
     learn(server, 30, 5)
     browser.open(server.url, 390)

@@ -12,7 +12,7 @@ from benchmarks.service_trials import fuzz_trial, kill_trial
 
 import ovk
 from ovk.serving import create_app
-from ovk.serving.checkpoint import Entry
+from ovk.serving.entries import Entry
 from ovk.serving.log import Log
 from processes import PATIENCE
 from serving_rows import rows, table
@@ -98,6 +98,18 @@ def test_an_address_that_others_reach_needs_tokens(models, capsys):
     assert "--tokens" in capsys.readouterr().err
 
 
+def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("predict " + "p" * 20 + "\n")
+    tokens.chmod(0o644)
+    with ServerProcess([models / "point.ovk", "--tokens", tokens], forked=True) as server:
+        assert server.terminate() == 0
+        assert not server.other
+        [warning] = [line for line in server.lines if line["level"] == "warning"]
+    assert warning["event"] == "others can read the file of tokens"
+    assert (warning["file"], warning["remedy"]) == (str(tokens), f"chmod 600 {tokens}")
+
+
 def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
     from ovk.cli import main
 
@@ -171,7 +183,7 @@ def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
         assert [learn(k) for k in range(6)] == [202] * 6
         assert server.terminate() == 0
     found = ovk.load(tmp_path / "point" / "checkpoint.ovk")
-    ids = [identifier for identifier, _, _ in found.known]
+    ids = [identifier for identifier, *_ in found.known]
     assert (found.rows, sorted(ids)) == (120, list("012345"))
     twin = ovk.load(models / "point.ovk")
     for number in ids:

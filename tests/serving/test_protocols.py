@@ -248,8 +248,14 @@ def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_p
     X, Y = rows(10, seed=6)
     body = {"id": "once", "rows": X.tolist(), "targets": Y.tolist()}
     first = client.post("/v2/models/point/learn", json=body)
-    again = client.post("/v2/models/point/learn", json={**body, "rows": X[:3].tolist(), "targets": Y[:3].tolist()})
+    again = client.post("/v2/models/point/learn", json=body)
     assert first.json() == again.json() == {"id": "once", "sequence": 1, "rows": 10}
+    # Other contents under the same id are not learned, and nobody is told that they were.
+    for change in ({"rows": X[:3].tolist(), "targets": Y[:3].tolist()}, {"targets": (Y + 1e-9).tolist()}):
+        other = client.post("/v2/models/point/learn", json={**body, **change})
+        assert other.status_code == 409
+        assert "the id 'once' was used before for other contents (record 1)" in other.json()["error"]
+        assert "give it an id of its own" in other.json()["error"]
     wait_until_learned(client, "point", 1)
     assert 'ovk_rows_learned_total{model="point"} 10.0' in client.get("/metrics").text
 

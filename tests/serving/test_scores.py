@@ -65,6 +65,23 @@ def test_nothing_is_known_before_the_first_row():
     assert not scores.hints("one")
 
 
+@pytest.mark.parametrize(
+    ("half", "words"),
+    [
+        (0.5, "intervals of 90% hold 50.0% of the outcomes, they are too narrow"),
+        (0.9, ""),
+        (1.0, "intervals of 90% hold 100.0% of the outcomes, they are wider than they need to be"),
+    ],
+)
+def test_coverage_that_is_far_from_its_level_is_a_hint(half, words):
+    """Outcomes spread evenly over (0, 1) in both outputs, of which b has fewer than there are hints for."""
+    Y = np.tile((np.arange(200) * 77 % 200 + 0.5) / 200, (2, 1)).T
+    Y[150:, 1] = np.nan
+    F = np.zeros(Y.shape)
+    scores = after([[Outcome(F, np.full(Y.shape, half), Y)]])
+    assert [hint for hint in scores.hints("one") if "intervals" in hint] == ([f"a: {words}"] if words else [])
+
+
 def test_a_learner_that_could_not_learn_has_no_error_for_these_rows():
     first, second = pieces(outcomes(80, seed=1), [40, 40])
     scores = after([[first, first], [second, None]], names=["one", "two"])

@@ -10,7 +10,7 @@ import pytest
 
 import ovk
 from ovk.serving import Limits
-from ovk.serving.checkpoint import Entry
+from ovk.serving.entries import Entry
 from ovk.serving.errors import RequestRefused
 from ovk.serving.rows import RequestRows
 from ovk.serving.service import ModelService
@@ -42,10 +42,10 @@ def submitted(service, entries, *, then_stop=False):
     """What these entries, which wait at once, are answered."""
 
     async def run():
-        waiting = [asyncio.ensure_future(service.submit(one)) for one in entries]
+        waiting = [asyncio.ensure_future(service.intake.submit(one)) for one in entries]
         await asyncio.sleep(0)  # all of them are in the queue now
         if then_stop:
-            service.stop_accepting()
+            service.intake.stop()
         return await asyncio.gather(*waiting)
 
     return asyncio.run(run())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ovk.cli.errors import Exit, Failure, blaming
-from ovk.cli.output import err
 from ovk.serving import Limits, create_app
 from ovk.serving.access import is_loopback
 
@@ -78,11 +78,12 @@ def command(
     )
     with blaming(Exit.MODEL):
         app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
-        if tokens is not None and tokens.stat().st_mode & 0o044:
-            err.print(f"{tokens} can be read by others: chmod 600 {tokens}", markup=False)
         from ovk.serving.run import log_as_json, serve
 
         log_as_json()
+        if tokens is not None and tokens.stat().st_mode & 0o044:
+            extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
+            logging.getLogger("ovk.serving").warning("others can read the file of tokens", extra=extra)
         app.state.server.open()
     try:
         serve(app, host, port, access_log=access_log)

@@ -20,24 +20,28 @@ from starlette.routing import Route
 
 from ovk._version import __version__
 from ovk.serving.access import Tokens
-from ovk.serving.checkpoint import Entry
+from ovk.serving.entries import Entry
 from ovk.serving.errors import RequestRefused
-from ovk.serving.frames import read_frame
+from ovk.serving.frames import FORMS, read_frame
 from ovk.serving.guard import Guard
+from ovk.serving.learning import read_entry
 from ovk.serving.limits import Limits
 from ovk.serving.metrics import ServiceMetrics
 from ovk.serving.page import page_and_policy, page_for, view
 from ovk.serving.replies import BINARY, beside, gone, json_length, json_reply, no_such_address, pass_on
 from ovk.serving.requests import (
+    INFER,
+    PARAMETERS,
+    check_count,
     check_end,
+    check_keys,
     described,
     identifier_of,
     parameters_of,
     read_inputs,
-    rows_and_targets,
     wanted_outputs,
 )
-from ovk.serving.scoring import checked_level, records
+from ovk.serving.scoring import checked_level, missing_bounds, records
 from ovk.serving.service import ModelService
 from ovk.serving.tensors import parse_json, split_body, write_tensors
 
@@ -77,7 +81,7 @@ class Server:
         """Begin to end: no request to learn is accepted any more, and pages are let go."""
         self.stopping.set()
         for service in self.services.values():
-            service.stop_accepting()
+            service.intake.stop()
 
     def close(self) -> None:
         """Learn what waits, write checkpoints, end."""
@@ -176,15 +180,17 @@ class Server:
 
     def _infer(self, service: ModelService, content: bytes, json_length: str | None) -> Response:
         body, binary = split_body(content, json_length)
+        check_keys(body, INFER, PARAMETERS)
         rows, rest = read_inputs(body, binary)
         check_end(rest)
-        self._check_rows(len(rows))
+        check_count(len(rows), self.limits.rows)
         state = service.state
         leader = state.leader
         parameters = parameters_of(body)
         given = leader.gives()
         wanted, as_bytes = wanted_outputs(body, parameters, given, next(iter(given)))
-        found = leader.predict(rows, frozenset(wanted), checked_level(parameters.get("level", 0.9)))
+        level = checked_level(parameters.get("level", 0.9), leader)
+        found = leader.predict(rows, frozenset(wanted), level)
         outputs = [(given[name], found[name]) for name in wanted]
         tensors, buffers = write_tensors(outputs, as_bytes)
         reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
@@ -192,10 +198,13 @@ class Server:
         if parameters.get("await_label") is True:
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
-            service.waiting.keep(identifier, rows)
+            service.intake.wait_for_label(identifier, rows)
         if identifier is not None:
             reply["id"] = identifier
-        reply |= {"parameters": {"sequence": state.sequence, "champion": leader.name}, "outputs": tensors}
+        about: dict[str, Any] = {"sequence": state.sequence, "champion": leader.name}
+        if note := missing_bounds(found, level):
+            about["note"] = note
+        reply |= {"parameters": about, "outputs": tensors}
         if not buffers:
             return json_reply(reply)
         head = json.dumps(reply, allow_nan=False).encode()
@@ -210,11 +219,12 @@ class Server:
 
     def _invoke(self, service: ModelService, content: bytes) -> Response:
         body = parse_json(content)
+        check_keys(body, (*FORMS, "params"), ["level"], inside="params")
         rows = read_frame(body)
-        self._check_rows(len(rows))
-        params = body.get("params") or {}
-        level = params.get("level") if isinstance(params, dict) else None
-        return json_reply({"predictions": records(service.state.leader, rows, level)})
+        check_count(len(rows), self.limits.rows)
+        level = parameters_of(body, "params").get("level")
+        predictions, note = records(service.state.leader, rows, level)
+        return json_reply({"predictions": predictions, **({"note": note} if note else {})})
 
     # Learning ---------------------------------------------------------------------------------------------------------
 
@@ -223,41 +233,32 @@ class Server:
         service = self._service(request)
         service.check_learns()
         content = await self._body(request)
-        entry, label_of = await beside(len(content), self._entry, service, content, json_length(request))
-        receipt = await service.submit(entry)
-        if label_of is not None:
-            service.waiting.drop(label_of)
-        return json_reply({"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}, 202)
+        entry = await beside(len(content), self._entry, service, content, json_length(request))
+        receipt = await service.intake.submit(entry)
+        reply: dict[str, Any] = {"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}
+        if entry.part and entry.targets is not None:
+            reply["outputs"] = entry.targets.names
+        return json_reply(reply, 202)
 
-    def _entry(self, service: ModelService, content: bytes, json_length: str | None) -> tuple[Entry, str | None]:
+    def _entry(self, service: ModelService, content: bytes, json_length: str | None) -> Entry:
         body, binary = split_body(content, json_length)
-        identifier = identifier_of(body)
-        label_of = body.get("infer_id")
-        if label_of is not None and not isinstance(label_of, str):
-            raise RequestRefused(400, "infer_id must be a text")
-        if identifier is None and label_of is not None:
-            identifier = f"label of {label_of}"
-        if service.earlier(identifier) is not None:
-            return Entry(identifier), None
         try:
-            rows, targets = rows_and_targets(body, binary, None if label_of is None else service.waiting.find(label_of))
-            self._check_rows(len(rows))
-            service.state.leader.check(rows, targets)
+            return read_entry(service, body, binary)
         except RequestRefused:
             service.refused += 1
             raise
-        return Entry(identifier, rows, targets), label_of
 
     async def promote(self, request: Request) -> Response:
         """Let another learner answer from now on."""
         service = self._service(request)
         body = parse_json(await self._body(request))
+        check_keys(body, ("id", "name"))
         state = service.state
         others = [contender.name for contender in state.contenders if contender is not state.leader]
         name = body.get("name", others[0] if len(others) == 1 else None)
         if name not in [contender.name for contender in state.contenders]:
             raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
-        receipt = await service.submit(Entry(identifier_of(body), promote=name))
+        receipt = await service.intake.submit(Entry(identifier_of(body), promote=name))
         return json_reply({"sequence": receipt.sequence, "champion": name}, 202)
 
     # Watching ---------------------------------------------------------------------------------------------------------
@@ -306,10 +307,6 @@ class Server:
         if request.path_params.get("version", VERSION) != VERSION:
             raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")
         return service
-
-    def _check_rows(self, count: int) -> None:
-        if not 1 <= count <= self.limits.rows:
-            raise RequestRefused(400 if count < 1 else 413, f"a request has 1 to {self.limits.rows} rows, got {count}")
 
     async def _body(self, request: Request) -> bytes:
         """The body, if its type and size are allowed and it comes in time."""

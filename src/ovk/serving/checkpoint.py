@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +14,9 @@ from ovk._types import PathLike
 from ovk.persistence import load
 from ovk.serving.contenders import Contender
 from ovk.serving.contenders_by_model import as_contender
+from ovk.serving.entries import Entry
 from ovk.serving.errors import RequestRefused
+from ovk.serving.held import HeldLabels
 from ovk.serving.identifiers import RequestIdentifiers
 from ovk.serving.log import Log
 from ovk.serving.rows import RequestRows
@@ -24,47 +25,6 @@ from ovk.serving.scores import Outcome, Scores
 #: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything
 #: else, such as a lack of memory, stops the learning.
 REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A record of the log: rows to learn with their targets, or the name of a contender to promote.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.serving.checkpoint import Entry
-    >>> from ovk.serving.rows import RequestRows
-    >>> rows = RequestRows.of_matrix(np.ones((2, 3)))
-    >>> Entry.decode(Entry("id 1", rows, rows).encode()).id
-    'id 1'
-    """
-
-    id: str | None
-    rows: RequestRows | None = None
-    targets: RequestRows | None = None
-    promote: str | None = None
-
-    def __len__(self) -> int:
-        return 0 if self.rows is None else len(self.rows)
-
-    def encode(self) -> bytes:
-        """The entry as bytes."""
-        if self.rows is None or self.targets is None:
-            return json.dumps({"id": self.id, "promote": self.promote}).encode() + b"\n"
-        rows, targets = self.rows.encode(), self.targets.encode()
-        return json.dumps({"id": self.id, "rows": len(rows)}).encode() + b"\n" + rows + targets
-
-    @classmethod
-    def decode(cls, content: bytes) -> Entry:
-        """What `encode` gave."""
-        start = content.index(b"\n") + 1
-        head: dict[str, Any] = json.loads(content[:start])
-        if "promote" in head:
-            return cls(head["id"], promote=head["promote"])
-        middle = start + head["rows"]
-        rows, targets = RequestRows.decode(content[start:middle]), RequestRows.decode(content[middle:])
-        return cls(head["id"], rows, targets)
 
 
 @dataclass
@@ -82,6 +42,7 @@ class Checkpoint(State, Registered):
     sequence : number of the last record of the log that was learned
     rows : rows learned in service
     known : identifiers of the last requests, 10,000 at least
+    held : rows of which some outputs have their labels
     origin : digest of the files with which the service began
 
     Examples
@@ -89,7 +50,7 @@ class Checkpoint(State, Registered):
     >>> import numpy as np
     >>> from ovk import PKAWV
     >>> from ovk.serving import Checkpoint
-    >>> from ovk.serving.checkpoint import Entry
+    >>> from ovk.serving.entries import Entry
     >>> from ovk.serving.rows import RequestRows
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> start = Checkpoint.start({"line": PKAWV().fit(X, X)})
@@ -105,9 +66,15 @@ class Checkpoint(State, Registered):
     sequence: int = 0
     rows: int = 0
     known: RequestIdentifiers = field(default_factory=RequestIdentifiers)
+    held: HeldLabels = field(default_factory=HeldLabels)
     origin: str = ""
 
-    _state_classes = {"contenders": Contender, "scores": Scores, "known": RequestIdentifiers}
+    _state_classes = {
+        "contenders": Contender,
+        "scores": Scores,
+        "known": RequestIdentifiers,
+        "held": HeldLabels,
+    }
 
     @classmethod
     def start(cls, models: dict[str, Any], origin: str = "") -> Checkpoint:
@@ -131,29 +98,40 @@ class Checkpoint(State, Registered):
 
     def after(self, number: int, entry: Entry) -> Checkpoint:
         """The state after one more record of the log."""
-        known = self.known if entry.id is None else self.known.added(entry.id, number, len(entry))
+        known = self.known
+        if entry.id is not None:
+            known = known.added(entry.id, number, len(entry), entry.digest)
         new = replace(self, sequence=number, known=known)
         if entry.promote is not None:
             names = [contender.name for contender in self.contenders]
             if entry.promote in names:
                 new.champion = names.index(entry.promote)
             return new
-        if entry.rows is None or entry.targets is None:
-            return new
+        complete: Entry | None = entry
+        if entry.expired is not None:
+            new.held, complete = self.held.expired(entry.expired, self.leader.outputs)
+        elif entry.part:
+            new.held, complete = self.held.added(entry, self.leader.outputs)
+        if complete is not None and complete.rows is not None and complete.targets is not None:
+            new._learn(complete.rows, complete.targets)
+        return new
+
+    def _learn(self, rows: RequestRows, targets: RequestRows) -> None:
+        """Put learners in place that have learned the rows, and the scores with them. For a new state only."""
         outcomes: list[Outcome | None] = []
-        new.contenders = []
+        contenders: list[Contender] = []
         for contender in self.contenders:
             outcome = None
             try:
-                contender, outcome = contender.learned(entry.rows, entry.targets)
+                contender, outcome = contender.learned(rows, targets)
             except REFUSALS:
                 contender = replace(contender, failures=contender.failures + 1)
-            new.contenders.append(contender)
+            contenders.append(contender)
             outcomes.append(outcome)
+        self.contenders = contenders
         if outcomes[self.champion] is not None:
-            new.scores = self.scores.updated(outcomes, self.champion)
-        new.rows = self.rows + len(entry)
-        return new
+            self.scores = self.scores.updated(outcomes, self.champion)
+        self.rows += len(rows)
 
 
 def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
@@ -172,7 +150,7 @@ def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
     >>> import numpy as np
     >>> from ovk import PKAWV
     >>> from ovk.serving import Checkpoint, learn_log
-    >>> from ovk.serving.checkpoint import Entry
+    >>> from ovk.serving.entries import Entry
     >>> from ovk.serving.log import Log
     >>> from ovk.serving.rows import RequestRows
     >>> X = np.linspace(0, 1, 50)[:, None]

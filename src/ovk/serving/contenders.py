@@ -52,6 +52,11 @@ class Contender(State, ABC):
     learns = True
 
     @property
+    def window(self) -> int:
+        """Of how many last rows the errors are kept, from which intervals are made; 0 where that sets no limit."""
+        return 0
+
+    @property
     @abstractmethod
     def outputs(self) -> list[str]:
         """Names of the outputs."""

@@ -18,7 +18,7 @@ from ovk.evaluation.learners import OnlineLearner
 from ovk.online import AutoStream
 from ovk.serving.contenders import Contender, Outputs, TensorSpec
 from ovk.serving.errors import RequestRefused
-from ovk.serving.rows import RequestRows
+from ovk.serving.rows import RequestRows, rows_differ
 from ovk.serving.scores import Outcome
 
 
@@ -42,7 +42,7 @@ class EstimatorContender(Contender):
     def check(self, rows: RequestRows, targets: RequestRows | None) -> None:
         X = self._X(rows)
         if targets is not None and len(self.targets(targets)) != len(X):
-            raise RequestRefused(400, f"there are {len(X)} rows but {len(targets)} targets")
+            raise RequestRefused(400, rows_differ(rows, targets))
 
     def _X(self, rows: RequestRows) -> Array:
         """(n, p) inputs without missing values."""
@@ -83,6 +83,10 @@ class RegressorContender(EstimatorContender, kind="regressor"):
     @property
     def outputs(self) -> list[str]:
         return self.names
+
+    @property
+    def window(self) -> int:
+        return self.intervals.window
 
     def _with_std(self) -> bool:
         kind: Any = type(self.model)

@@ -39,8 +39,10 @@ def read_rows(value: Any, what: str) -> RequestRows:
     >>> read_rows([{"a": 1, "b": None}, {"a": 2, "b": 3}], "rows").names
     ('a', 'b')
     """
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list):
         raise RequestRefused(400, f"{what} must be a list of rows")
+    if not value:
+        raise RequestRefused(400, f"{what} is an empty list: it must hold at least one row")
     if isinstance(value[0], dict):
         names = _names(list(value[0]))
         known = set(names)

@@ -114,7 +114,7 @@ async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:
     if scope["path"] == "/invocations":
         code = MLFLOW_CODES.get(error.status, "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR")
         content = {"error_code": code, "message": str(error)}
-    body = json.dumps(content).encode()
+    body = json.dumps(content).encode() + b"\n"
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

@@ -1,4 +1,4 @@
-"""Identifiers of the last requests, with what they were answered."""
+"""Identifiers of the last requests, with what they held and what they were answered."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ class RequestIdentifiers(State):
 
     Attributes
     ----------
-    blocks : identifiers, numbers of records and numbers of rows, a list of each for a block; the last one is not full
+    blocks : identifiers, numbers of records, numbers of rows and digests of the contents, a list of each for a block;
+        the last one is not full
 
     Examples
     --------
     >>> from ovk.serving.identifiers import RequestIdentifiers
-    >>> one = RequestIdentifiers().added("a", 1, 5)
-    >>> two = one.added("b", 2, 7)
+    >>> one = RequestIdentifiers().added("a", 1, 5, "e3b0")
+    >>> two = one.added("b", 2, 7, "98f1")
     >>> list(one), list(two)
-    ([('a', 1, 5)], [('a', 1, 5), ('b', 2, 7)])
+    ([('a', 1, 5, 'e3b0')], [('a', 1, 5, 'e3b0'), ('b', 2, 7, '98f1')])
     """
 
-    blocks: list[tuple[list[str], list[int], list[int]]] = field(default_factory=list)
+    blocks: list[tuple[list[str], list[int], list[int], list[str]]] = field(default_factory=list)
 
-    def added(self, identifier: str, number: int, rows: int) -> RequestIdentifiers:
+    def added(self, identifier: str, number: int, rows: int, digest: str) -> RequestIdentifiers:
         """With one more, the oldest block gone if there are enough without it."""
         if self.blocks and len(self.blocks[-1][0]) < BLOCK:
-            ids, numbers, counts = self.blocks[-1]
-            last = [*ids, identifier], [*numbers, number], [*counts, rows]
+            ids, numbers, counts, digests = self.blocks[-1]
+            last = [*ids, identifier], [*numbers, number], [*counts, rows], [*digests, digest]
             return RequestIdentifiers([*self.blocks[:-1], last])
         kept = self.blocks[-(REMEMBERED // BLOCK) :]
-        return RequestIdentifiers([*kept, ([identifier], [number], [rows])])
+        return RequestIdentifiers([*kept, ([identifier], [number], [rows], [digest])])
 
-    def __iter__(self) -> Iterator[tuple[str, int, int]]:
-        """Identifier, number of the record and of its rows, the oldest first."""
+    def __iter__(self) -> Iterator[tuple[str, int, int, str]]:
+        """Identifier, number of the record and of its rows, and digest of the contents, the oldest first."""
         for block in self.blocks:
             yield from zip(*block, strict=True)

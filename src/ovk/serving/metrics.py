@@ -95,8 +95,8 @@ class StateCollector(Collector):
             rows.add_metric([name], state.rows)
             refused.add_metric([name], service.refused)
             sequence.add_metric([name], state.sequence)
-            queue.add_metric([name], service.pending)
-            labels.add_metric([name], len(service.waiting))
+            queue.add_metric([name], service.intake.pending)
+            labels.add_metric([name], len(service.intake.waiting))
             if service.folder is not None:
                 age.add_metric([name], time.time() - service.saved_at)
                 saved.add_metric([name], service.saved_sequence)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from ovk.serving.contenders import TensorSpec
@@ -11,24 +12,33 @@ from ovk.serving.frames import read_rows
 from ovk.serving.rows import RequestRows
 from ovk.serving.tensors import read_tensors
 
+#: Keys of a request to predict, those of the protocol and `rows`; and what its parameters may be.
+INFER = ("id", "parameters", "inputs", "outputs", "rows")
+PARAMETERS = ("level", "await_label", "binary_data_output")
 
-def rows_and_targets(
-    body: dict[str, Any], binary: memoryview, waiting: RequestRows | None
-) -> tuple[RequestRows, RequestRows]:
-    """The rows of a request to learn, or those that waited for their labels, and the targets."""
-    if body.get("infer_id") is not None:
-        if waiting is None:
-            raise RequestRefused(404, "no rows wait under this infer_id: it is unknown, or its time has passed")
-        rows = waiting
-    else:
-        rows, binary = read_inputs(body, binary)
-    given = body.get("targets")
-    if isinstance(given, list) and given and isinstance(given[0], dict) and "datatype" in given[0]:
-        targets, binary = read_tensors(given, binary, "targets")
-    else:
-        targets = read_rows(given, "targets")
-    check_end(binary)
-    return rows, targets
+
+def check_keys(
+    body: dict[str, Any], allowed: Sequence[str], parameters: Sequence[str] = (), inside: str = "parameters"
+) -> None:
+    """Refuse keys that nobody would read; `parameters` are those that belong one level deeper, under `inside`."""
+    for key in body:
+        if key in allowed:
+            continue
+        if key in parameters:
+            raise RequestRefused(400, f'{key!r} belongs inside {inside!r}: "{inside}": {{"{key}": ...}}')
+        close = get_close_matches(key, allowed, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise RequestRefused(400, f"unknown key {key[:60]!r}: a request holds {', '.join(allowed)}{meant}")
+
+
+def check_count(count: int, most: int) -> None:
+    """Refuse a request without rows, or with too many."""
+    if count < 1:
+        raise RequestRefused(400, "the request holds no rows")
+    if count > most:
+        raise RequestRefused(
+            413, f"the request holds {count:,} rows; at most {most:,} are allowed (--max-rows): send several requests"
+        )
 
 
 def read_inputs(body: dict[str, Any], binary: memoryview) -> tuple[RequestRows, memoryview]:
@@ -62,10 +72,10 @@ def identifier_of(body: dict[str, Any]) -> str | None:
     return identifier
 
 
-def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
-    parameters = body.get("parameters") or {}
+def parameters_of(body: dict[str, Any], key: str = "parameters") -> dict[str, Any]:
+    parameters = body.get(key) or {}
     if not isinstance(parameters, dict):
-        raise RequestRefused(400, "parameters must be an object")
+        raise RequestRefused(400, f"{key} must be an object")
     return parameters
 
 

@@ -136,6 +136,12 @@ class RequestRows:
         return cls.named(head["names"], columns)
 
 
+def rows_differ(rows: RequestRows, targets: RequestRows) -> str:
+    """That there are not as many targets as rows, in words."""
+    (n, one), (m, other) = ((len(part), "" if len(part) == 1 else "s") for part in (rows, targets))
+    return f"the request has {n} row{one} but {m} target{other}: each row needs its own"
+
+
 def as_numbers(cells: Cells, what: str) -> Array:
     """(n,) numbers; None is a missing one, and infinity is none.
 

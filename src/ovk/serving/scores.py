@@ -22,6 +22,12 @@ SHOWN = 30
 #: Most points of the curve: when there are as many, every other one goes, and the next ones are twice as far apart.
 POINTS = 240
 
+#: Rows before there are hints, and outcomes before there is one on coverage.
+FIRST_HINTS = 200
+
+#: Coverage of intervals of 90% outside of which there is a hint: of 200 outcomes, chance alone does not lead there.
+LOWEST, HIGHEST = 0.8, 0.97
+
 #: Rows before the first point of the curve, and between two points at first.
 STEP = 20
 
@@ -171,7 +177,7 @@ class Scores(State):
     def hints(self, champion: str) -> list[str]:
         """What somebody should look at: errors that rise, a baseline that does better, intervals that miss."""
         found: list[str] = []
-        if len(self.losses) < 200:
+        if len(self.losses) < FIRST_HINTS:
             return found
         all_rows = {name: self.error(name) for name in self.names}
         before, now = all_rows[champion], self.error(champion, len(self.losses) // 5)
@@ -181,9 +187,12 @@ class Scores(State):
             better = [b.name for b in self.baselines if all_rows[b.name][q] < all_rows[champion][q]]
             if better:
                 found.append(f"{output}: {better[0]} does better than the model")
+        known = np.isfinite(self.inside).sum(axis=0)
         for q, part in enumerate(self.coverage()):
-            if part < 0.8:
-                found.append(f"{self.outputs[q]}: intervals of 90% hold {part:.0%} of the outcomes")
+            if known[q] < FIRST_HINTS or LOWEST <= part <= HIGHEST:
+                continue
+            fault = "too narrow" if part < LOWEST else "wider than they need to be"
+            found.append(f"{self.outputs[q]}: intervals of 90% hold {part:.1%} of the outcomes, they are {fault}")
         return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ovk._types import Array
 from ovk.serving.contenders import Contender, Outputs, TensorSpec
 from ovk.serving.errors import RequestRefused
-from ovk.serving.rows import RequestRows
+from ovk.serving.rows import RequestRows, rows_differ
 from ovk.serving.scores import Outcome
 from ovk.sessions import Session
 from ovk.streams import Batch, Preparation, Prepared
@@ -30,6 +30,10 @@ class TableContender(Contender, kind="table"):
     @property
     def learns(self) -> bool:  # type: ignore[override]
         return isinstance(self.model, Session)
+
+    @property
+    def window(self) -> int:
+        return int(self.model.recent.size) if self.learns else 0
 
     def sources(self) -> list[str]:
         """Names of the columns that it reads."""
@@ -57,7 +61,7 @@ class TableContender(Contender, kind="table"):
         columns: list[Any] = list(named.columns)
         if targets is not None:
             if len(targets) != len(rows):
-                raise RequestRefused(400, f"there are {len(rows)} rows but {len(targets)} targets")
+                raise RequestRefused(400, rows_differ(rows, targets))
             # What stands in the inputs under the name of a target is not for the model to see.
             pairs = [(n, c) for n, c in zip(names, columns, strict=True) if n not in self.outputs]
             names, columns = [n for n, _ in pairs] + self.outputs, [c for _, c in pairs] + self._outcomes(targets)
@@ -120,6 +124,10 @@ class ClassTableContender(TableContender, kind="class table"):
     """A session or a fitted table whose target holds classes."""
 
     labels = True
+
+    @property
+    def window(self) -> int:
+        return 0
 
     def gives(self) -> dict[str, TensorSpec]:
         columns = list(self.model.preparation.classes())

@@ -1,0 +1,121 @@
+"""What requests may hold, and what is said of those that hold something else."""
+
+import pytest
+
+from processes import wait_until
+from serving_rows import rows
+
+ROW = rows(1)[0].tolist()
+
+
+def learn(client, X, Y):
+    """Learn rows, and wait until that is done."""
+    reply = client.post("/v2/models/point/learn", json={"rows": X.tolist(), "targets": Y.tolist()})
+    line = f'ovk_sequence{{model="point"}} {float(reply.json()["sequence"])}'
+    wait_until(lambda: line in client.get("/metrics").text, "the rows")
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "words"),
+    [
+        ("infer", {"level": 0.9}, "'level' belongs inside 'parameters': \"parameters\": {\"level\": ...}"),
+        ("infer", {"await_label": True}, "'await_label' belongs inside 'parameters'"),
+        (
+            "infer",
+            {"output": []},
+            "unknown key 'output': a request holds id, parameters, inputs, outputs, rows; did you",
+        ),
+        ("learn", {"target": [[1, 2]]}, "did you mean 'targets'?"),
+        (
+            "learn",
+            {"weight": [1]},
+            "a request holds id, parameters, rows, inputs, infer_id, targets",
+        ),
+        ("promote", {"nmae": "point"}, "did you mean 'name'?"),
+        ("/invocations", {"level": 0.9}, "'level' belongs inside 'params'"),
+        ("/invocations", {"parameters": {"level": 0.9}}, "did you mean 'params'?"),
+    ],
+)
+def test_a_key_that_nobody_would_read_is_refused(client_of, tmp_path, address, body, words):
+    client = client_of("point", data=tmp_path)
+    path = address if address.startswith("/") else f"/v2/models/point/{address}"
+    whole = {"instances" if address == "/invocations" else "rows": ROW, **body}
+    reply = client.post(path, json=body if address == "promote" else whole)
+    assert reply.status_code == 400
+    assert words in reply.json().get("error", reply.json().get("message"))
+
+
+def test_the_protocols_own_keys_are_taken(client_of):
+    inputs = [{"name": "X", "shape": [1, 3], "datatype": "FP64", "data": ROW}]
+    body = {"id": "a", "parameters": {"priority": 1}, "inputs": inputs, "outputs": [{"name": "mean"}]}
+    assert client_of("point").post("/v2/models/point/infer", json=body).status_code == 200
+
+
+def test_intervals_without_ends_are_explained(client_of, tmp_path):
+    client = client_of("point", data=tmp_path)
+    body = {"rows": ROW, "parameters": {"level": 0.95}}
+    note = "ends of intervals are null where an output has too few known outcomes: level 0.95 needs 19 of them"
+    reply = client.post("/v2/models/point/infer", json=body).json()
+    assert (reply["outputs"][1]["data"], reply["parameters"]["note"]) == ([None, None], note)
+    asked = {"instances": ROW, "params": {"level": 0.95}}
+    assert client.post("/invocations", json=asked).json()["note"] == note
+    X, Y = rows(19, seed=60)
+    learn(client, X[:18], Y[:18])
+    assert client.post("/v2/models/point/infer", json=body).json()["parameters"]["note"] == note
+    learn(client, X[18:], Y[18:])
+    reply = client.post("/v2/models/point/infer", json=body).json()
+    assert "note" not in reply["parameters"]
+    assert None not in reply["outputs"][1]["data"]
+    assert "note" not in client.post("/invocations", json=asked).json()
+
+
+@pytest.mark.parametrize("name", ["point", "table"])
+def test_a_level_that_no_interval_can_ever_have_is_refused(client_of, name):
+    body = {"rows": [{"word": "red", "x": 0.5}] if name == "table" else ROW, "parameters": {"level": 0.9999}}
+    reply = client_of(name).post(f"/v2/models/{name}/infer", json=body)
+    assert reply.status_code == 400
+    assert reply.json()["error"] == (
+        "intervals of level 0.9999 need the errors of 9,999 rows, and only the last 2,000 are kept: the highest level "
+        "is 0.9995"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"rows": [[0, 0, 0]] * 3, "targets": [[0, 0]]}, "the request has 3 rows but 1 target: each row needs its own"),
+        ({"rows": [[0, 0, 0]], "targets": [[0, 0]] * 2}, "the request has 1 row but 2 targets: each row needs its own"),
+        ({"rows": [], "targets": [[0, 0]]}, "rows is an empty list: it must hold at least one row"),
+        (
+            {"rows": [[0, 0, 0]] * 21, "targets": [[0, 0]] * 21},
+            "the request holds 21 rows; at most 20 are allowed (--max-rows): send several requests",
+        ),
+    ],
+)
+def test_messages_say_what_is_wrong(client_of, tmp_path, body, words):
+    client = client_of("point", data=tmp_path, limits={"rows": 20})
+    assert client.post("/v2/models/point/learn", json=body).json()["error"] == words
+
+
+@pytest.mark.parametrize(
+    ("level", "found"), [("0.9", "the text '0.9': write it without quotes"), (None, "null"), (True, "true"), (2, "2")]
+)
+def test_a_level_that_is_no_level_is_shown(client_of, level, found):
+    body = {"rows": ROW, "parameters": {"level": level}}
+    reply = client_of("point").post("/v2/models/point/infer", json=body)
+    assert reply.json() == {"error": f"level must be a number between 0 and 1, got {found}"}
+
+
+def test_replies_end_their_line(client_of):
+    client = client_of("point")
+    for reply in (client.get("/v2"), client.get("/v2/models/nobody"), client.post("/invocations", json={})):
+        assert reply.content.endswith(b"}\n")
+
+
+def test_what_users_sent_is_for_the_owner_of_the_folder_alone(client_of, tmp_path):
+    client = client_of("point", data=tmp_path)
+    learn(client, *rows(5))
+    client_of.close(client)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "point").iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert "checkpoint.ovk" in modes
