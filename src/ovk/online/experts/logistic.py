@@ -54,8 +54,10 @@ class OnlineLogistic(State):
         losses = [1.0] * len(X) if weights is None else weights.tolist()
         # Copies, as forks share these arrays.
         self.weights, self.inverse = self.weights.copy(), self.inverse.copy()
+        grown, part = 1.0 / self.discount, np.empty(self.inverse.shape[1:])
         for j in range(Y.shape[1]):
             w, P = self.weights[:, j].copy(), self.inverse[j]
+            trace = float(P.trace())
             for i, (x, y, v) in enumerate(zip(X, Y[:, j].tolist(), losses, strict=True)):
                 p = 1.0 / (1.0 + exp(-min(max(float(w.dot(x)), -LARGEST), LARGEST)))
                 Z[i, j] = p
@@ -64,12 +66,14 @@ class OnlineLogistic(State):
                 Px = P.dot(x)
                 h = v * p * (1.0 - p)
                 shrunk = 1.0 + h * float(x.dot(Px))
-                P = P - np.multiply.outer((h / shrunk) * Px, Px)
-                w = w + (v * (y - p) / shrunk) * Px
+                P -= np.multiply.outer((h / shrunk) * Px, Px, out=part)
+                trace -= h / shrunk * float(Px.dot(Px))
+                w += (v * (y - p) / shrunk) * Px
                 # Without rows that say something, forgetting would let P grow without bound.
-                if self.discount < 1.0 and P.trace() < most:
-                    P = P / self.discount
-            self.weights[:, j], self.inverse[j] = w, P
+                if self.discount < 1.0 and trace < most:
+                    P *= grown
+                    trace *= grown
+            self.weights[:, j] = w
         return Z
 
     def replay(self, X: Array, Y: Array, weights: Array | None = None) -> None:

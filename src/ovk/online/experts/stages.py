@@ -31,6 +31,8 @@ METRIC_ROWS = (300, 600, 1200)
 METRIC_STEPS = 5
 #: A metric must lower the score by this share.
 GAIN = 0.02
+#: Rows of a band in which kernel values of a triangle are computed.
+BAND = 100
 #: Kernel values are at least exp(-FAR), which is nothing beside 1: exponentials that underflow are slow.
 FAR = 100.0
 
@@ -144,8 +146,12 @@ class _Compared:
             self._distances = lengths[:, None] + lengths - 2.0 * U @ U.T
             self._metric, self._width = choice.metric, np.nan
         if choice.width != self._width:
-            self._K = _exponentials(self._distances.copy(), -0.5 / choice.width**2)
-            self._K += self._linear[choice.lag]
+            self._K, rows = np.empty_like(self._distances), len(self._distances)
+            # Bands of the upper triangle, which is all that `score` reads.
+            for start in range(0, rows, BAND):
+                band = (slice(start, start + BAND), slice(start, rows))
+                self._K[band] = _exponentials(self._distances[band].copy(), -0.5 / choice.width**2)
+                self._K[band] += self._linear[choice.lag][band]
             self._width = choice.width
         return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
 

@@ -235,9 +235,8 @@ class DecayingRidge(State):
             Z += W.T @ self.errors[old]
             self.factor[rows, old] = W.T
         C = np.sqrt(G) if n == 1 else dpotrf(G, lower=1, clean=1)[0]
-        low = np.tril(C, -1)
         e = self._solve_forward(C, Y, Z, s)
-        Z += low @ e
+        Z += C @ e - C.diagonal()[:, None] * e
         self.rows[rows], self.whitened[rows], self.factor[rows, rows], self.errors[rows] = Phi, U, C, e
         self.count += n
         Z /= s
