@@ -7,13 +7,27 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits
 
 from interruptions import count_calls, interrupt
-from ovk import KAWV, OLOK, PKAWV, OVKRidge, OVKRidgeCV, _threads
+from ovk import (
+    KAWV,
+    OLOK,
+    PKAWV,
+    AutoStream,
+    AutoStreamClassifier,
+    NoveltyDetector,
+    OLOKClassifier,
+    OVKRidge,
+    OVKRidgeCV,
+    PKAWVClassifier,
+    _threads,
+)
 from ovk._threads import one_blas_thread, tile_threads
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, tiles
+from ovk.online.add_features import add_features
+from ovk.online.experts import stage_experts
 from ovk.operators import Identity
 from ovk.sessions import Settings, learn
 from ovk.streams import open_records
@@ -56,6 +70,70 @@ def test_small_problems_have_one_thread(model, rows, threads):
     clone(model).fit(X, X[:, 0])
     assert threads in Watched.seen
     assert threads == 1 or 1 not in Watched.seen
+
+
+#: Where the matrices of single rows are made: kernel values, and the choices of a stage.
+PRODUCTS = [(tiles, "_one_row"), (stage_experts, "gaussian"), (stage_experts, "choose")]
+
+
+@pytest.fixture
+def threads_of_products(monkeypatch):
+    """How many threads BLAS had at each product of a single row so far."""
+    seen = []
+
+    def watched(product):
+        def call(*args, **kwargs):
+            seen.append(_threads._blas_threads())
+            return product(*args, **kwargs)
+
+        return call
+
+    for module, name in PRODUCTS:
+        monkeypatch.setattr(module, name, watched(getattr(module, name)))
+    return seen
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        AutoStream(),
+        AutoStreamClassifier(),
+        OLOK(Gaussian(1.0)),
+        KAWV(Gaussian(1.0)),
+        PKAWV(Gaussian(1.0)),
+        OLOKClassifier(Gaussian(1.0)),
+        PKAWVClassifier(Gaussian(1.0)),
+        NoveltyDetector(Gaussian(1.0)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_single_rows_have_one_thread(model, threads_of_products):
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    y = np.where(X[:, 0] > 0, 1, 0) if is_classifier(model) else X[:, 0]
+    model = clone(model).fit(X, y)
+    for call in (
+        lambda: model.predict(X[:1]),
+        lambda: model.predict(X[:1].tolist()),
+        lambda: model.partial_fit(X[:1], y[:1]),
+        lambda: model.predict(X[1:2]),
+        lambda: model.partial_fit(X[1:2], y[1:2]),
+        lambda: model.partial_fit(X[2:3].tolist(), y[2:3].tolist()),
+    ):
+        threads_of_products.clear()
+        call()
+        assert set(threads_of_products) == {1}
+
+
+@pytest.mark.parametrize("model", [AutoStream(), AutoStreamClassifier()], ids=lambda model: type(model).__name__)
+def test_new_features_and_classes_have_one_thread(model, threads_of_products):
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    model = clone(model).fit(X, np.where(X[:, 0] > 0, 1, 0))
+    threads_of_products.clear()
+    add_features(model, 1)
+    assert set(threads_of_products) == {1}
+    threads_of_products.clear()
+    model.partial_fit(np.zeros((1, 3)), [2])
+    assert set(threads_of_products) == {1}
 
 
 @pytest.mark.parametrize("we_first", [True, False])

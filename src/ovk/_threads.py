@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 from weakref import WeakSet, ref
@@ -22,43 +21,77 @@ _lock = threading.RLock()
 
 
 class _Call:
-    """A call of `one_blas_thread` that has not ended.
+    """A call of `one_blas_thread`, to be entered once.
 
     An interruption can hit any line, that which leaves too. What counts is therefore whether the call is still alive:
-    a call that nobody holds any more has left.
+    a call that nobody holds any more has left. (A context manager made from a generator would be shorter and costs
+    more than the products of a single row.)
+
+    Parameters
+    ----------
+    asked : how many threads the tiles may use, None for as many as BLAS had
 
     Attributes
     ----------
-    tiles : how many threads its tiles may use
+    tiles : how many threads the tiles may use, in the outermost call of a thread
     """
 
-    def __init__(self, tiles: int) -> None:
-        self.tiles = tiles
+    def __init__(self, asked: int | None) -> None:
+        self._asked = asked
+        self._outer: _Call | None = None
+        self.tiles = 1
+
+    def __enter__(self) -> None:
+        outer = _own_call()
+        if outer is None:
+            _own.call = ref(self)
+            _enter(self)
+            self.tiles = _before if self._asked is None else self._asked
+            return
+        # Inside another call of this thread: BLAS is limited already.
+        self.tiles = outer.tiles
+        self._outer = outer
+        if self._asked is not None:
+            outer.tiles = min(self._asked, outer.tiles)
+
+    def __exit__(self, *error: object) -> None:
+        if self._outer is not None:
+            self._outer.tiles = self.tiles
+            return
+        _own.call = None
+        if _limited is not None:
+            self.leave()
 
     def leave(self) -> None:
         _inside.discard(self)
         _take_back()
 
     def __del__(self) -> None:
-        if self in _inside or (_limit is not None and not _inside):
+        if _limited is not None and (self in _inside or not _inside):
             self.leave()
 
 
-#: Calls inside, the limit they share, and the threads BLAS had before the first of them.
+#: Calls inside, the threads that each library had before they limited it (None while it is not limited), and the most
+#: of these.
 _inside: WeakSet[_Call] = WeakSet()
-_limit: Any = None
+_limited: list[int] | None = None
 _before = 1
 #: The outermost call of this thread, by a weak reference.
 _own = threading.local()
 
 
 @lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
+def _blas() -> tuple[Any, ...]:
+    """The BLAS libraries of the process: NumPy and SciPy bring one each."""
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _threads_of_each() -> list[int]:
+    return [library.get_num_threads() or 1 for library in _blas()]
 
 
 def _blas_threads() -> int:
-    return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
+    return max(_threads_of_each(), default=1)
 
 
 def _own_call() -> _Call | None:
@@ -75,8 +108,7 @@ def tile_threads() -> int:
         return _before if _inside else _blas_threads()
 
 
-@contextmanager
-def one_blas_thread(tiles: int | None = None) -> Iterator[None]:
+def one_blas_thread(tiles: int | None = None) -> AbstractContextManager[None]:
     """BLAS with one thread throughout, for many small products in a row.
 
     Threads of BLAS spin for a while after each of their products, in the way of the work between two of them. Calls
@@ -88,24 +120,7 @@ def one_blas_thread(tiles: int | None = None) -> Iterator[None]:
     tiles : threads that share the tiles of a kernel's matrix meanwhile; default as many as BLAS had. With 1 the same
         sums are made in the same order every time.
     """
-    outer = _own_call()
-    if outer is not None:
-        # Inside another call of this thread: BLAS is limited already.
-        before = outer.tiles
-        outer.tiles = before if tiles is None else min(tiles, before)
-        try:
-            yield
-        finally:
-            outer.tiles = before
-        return
-    call = _Call(tile_threads() if tiles is None else tiles)
-    _own.call = ref(call)
-    _enter(call)
-    try:
-        yield
-    finally:
-        _own.call = None
-        call.leave()
+    return _Call(tiles)
 
 
 #: Matrices of so many rows are done with by one thread before several have agreed on who does what.
@@ -125,46 +140,54 @@ def threads_for(rows: int) -> AbstractContextManager[None]:
 
 
 def _enter(call: _Call) -> None:
-    global _limit, _before
+    global _limited, _before
     with _lock:
-        first = not _inside
+        threads = _threads_of_each() if _limited is None else []
+        if threads:
+            _before = max(threads)
+            if _before == 1:
+                # There is nothing to limit, nor to take back.
+                return
         _inside.add(call)
-        if first and _limit is None:
-            _before = _blas_threads()
-            if _before > 1:
-                with _in_control():
-                    _limit = _blas().limit(limits=1)
+        if threads:
+            # Noted before it is done: an interruption in between is taken back as well.
+            _limited = threads
+            _set_threads([1] * len(threads))
 
 
 def _take_back() -> None:
     """Give BLAS its threads again if nobody is inside."""
-    global _limit
+    global _limited
     with _lock:
-        if not _inside and _limit is not None:
-            with _in_control():
-                _limit.restore_original_limits()
-            _limit = None
+        if not _inside and _limited is not None:
+            _set_threads(_limited)
+            _limited = None
 
 
-@contextmanager
-def _in_control() -> Iterator[None]:
-    """Set the threads of BLAS in this thread, whichever thread set them before.
+def _set_threads(numbers: list[int]) -> None:
+    """Set the threads of each library in this thread, whichever thread set them before.
 
     Since version 3.8 threadpoolctl listens to one thread at a time where all threads share OpenBLAS, and ignores the
     others without a word: a limit set in one thread could then not be taken back in another.
     """
     _release_control()
     try:
-        yield
+        for library, number in zip(_blas(), numbers, strict=True):
+            library.set_num_threads(number)
     finally:
         _release_control()
 
 
 def _release_control() -> None:
-    for library in _blas().lib_controllers:
-        release = getattr(library, "clear_controlling_thread", None)
-        if release is not None:
-            release(force=True)
+    for release in _releases():
+        release(force=True)
+
+
+@lru_cache(maxsize=1)
+def _releases() -> tuple[Any, ...]:
+    """What makes threadpoolctl listen to any thread again: once for each kind of library that has it."""
+    kinds = dict.fromkeys(type(library) for library in _blas())
+    return tuple(kind.clear_controlling_thread for kind in kinds if hasattr(kind, "clear_controlling_thread"))
 
 
 def _forget_other_threads() -> None:

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -480,3 +481,13 @@ def test_a_first_example_of_weight_0_leaves_no_trace():
     assert classifier.predict_proba_one({"a": 1.0}) == {}
     classifier.learn_one({"a": 1.0}, "q")
     assert classifier.predict_one({"a": 1.0}) == "q"
+
+
+def test_labels_that_are_text_are_sent_to_the_classifier():
+    with pytest.raises(ValueError, match=r"y must be a number, got 'spam': .*RiverClassifier"):
+        RiverRegressor(AutoStream()).learn_one({"a": 1.0}, "spam")
+
+
+def test_a_date_is_not_one_hot_encoded():
+    with pytest.raises(ValueError, match=r"feature 'when' must be a number.*weekday"):
+        RiverRegressor(AutoStream()).learn_one({"when": datetime(2026, 1, 1)}, 1.0)

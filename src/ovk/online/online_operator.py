@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._params import check_int, in_interval, positive
+from ovk._threads import one_blas_thread
 from ovk._transactions import reads
 from ovk._types import Array
 from ovk.batch.operator_learning.fill import fill_gaps
@@ -116,8 +118,10 @@ class OnlineOperator(StreamRegressor):
         (n, d) on the output grid, or (n, m) on another; (n,) if y was one-dimensional
         """
         check_is_fitted(self, "learner_")
-        Z = self._inputs(check_inputs(self, X, reset=False, dtype=np.float64))
-        values = self.outputs_.functions(self.size_ * self.learner_.predict(Z).reshape(len(Z), -1), grid)
+        X = check_inputs(self, X, reset=False, dtype=np.float64)
+        with one_blas_thread() if len(X) == 1 else nullcontext():
+            Z = self._inputs(X)
+            values = self.outputs_.functions(self.size_ * self.learner_.predict(Z).reshape(len(Z), -1), grid)
         return values[:, 0] if self.single_output_ else values
 
     def _check_parameters(self) -> None:

@@ -130,6 +130,16 @@ class _OneLearner(_Adapter):
         self._started = True
 
 
+def _target(y: Any) -> Array:
+    """The label of an example, (1,)."""
+    try:
+        return np.array([y], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y must be a number, got {y!r}: for labels of classes use RiverClassifier(AutoStreamClassifier())"
+        ) from None
+
+
 def _weights(w: float) -> dict[str, Any]:
     """The weight of an example as an argument of `partial_fit`, where it is not 1."""
     return {} if w == 1.0 else {"sample_weight": [w]}
@@ -161,6 +171,9 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
     >>> ours < 0.3 * theirs
     True
 
+    The last label is one of the inputs of `AutoStream`, and on this stream repeating it is as good. For predictions
+    from the features alone use ``AutoStream(lag=False)``.
+
     Intervals as river's own wrappers give them:
 
     >>> from ovk import WithIntervals
@@ -178,7 +191,7 @@ class RiverRegressor(_OneLearner, base.MiniBatchRegressor):
             raise TypeError("y must be a number, got a dictionary: use RiverMultiTargetRegressor")
         with self._transaction() as work:
             work._grow(x)
-            work._learn(work._features.row(x), np.array([y], dtype=np.float64), w=w)
+            work._learn(work._features.row(x), _target(y), w=w)
 
     @reads
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> Any:

@@ -77,7 +77,8 @@ class AutoStream(StageLearner, StreamRegressor):
 
     Parameters
     ----------
-    lag : whether the last label may be used as an input
+    lag : whether the last label may be used as an input. Predictions then stay near it where labels change slowly: for
+        questions such as "what if x were 5" set it to False.
 
     Attributes
     ----------

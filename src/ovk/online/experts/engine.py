@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from ovk._state import State
-from ovk._threads import one_blas_thread
+from ovk._threads import one_blas_thread, threads_for
 from ovk._types import Array
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.recent_rows import RecentRows
@@ -99,6 +99,10 @@ class StageMixture(State):
 
     def predict(self, X: Array) -> Array:
         """(n, d) predictions if each row were the next; nothing changes."""
+        with threads_for(len(X)):
+            return self._predict(X)
+
+    def _predict(self, X: Array) -> Array:
         n = len(X)
         F = self._slots(np.tile(_mean(self.total, self.seen), (n, 1)), np.tile(self.last, (n, 1)))
         last = self._shown(F[:, 1])
@@ -134,7 +138,8 @@ class StageMixture(State):
         new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
         new.recent.append(X, last @ M + constant, Y @ M + constant, weights)
         if self.stage is not None:
-            new._start_stage()
+            with one_blas_thread():
+                new._start_stage()
         return new
 
     def with_inputs(self, count: int) -> StageMixture:
@@ -148,7 +153,8 @@ class StageMixture(State):
         new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
         if self.stage is not None:
             new.since = self.count
-            new._start_stage()
+            with one_blas_thread():
+                new._start_stage()
             # Its inputs were others.
             new.previous = None
         return new

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._diverged import refuse_overflow
-from ovk._threads import one_blas_thread
+from ovk._threads import one_blas_thread, threads_for
 from ovk._transactions import reads
 from ovk._types import Array, Mask, Times
 from ovk.expansion import Expansion
@@ -148,11 +149,14 @@ class OLOK(FirstOrder):
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
         if self._gate is not None and self._gate.admits(self, X):
-            z = self._outputs_of_user(self._row_prediction(self._inputs(X)))
+            with one_blas_thread():
+                z = self._outputs_of_user(self._row_prediction(self._inputs(X)))
             return z if self.single_output_ else z[None]
         expansion = self.expansion_
         inputs = self._inputs(check_inputs(self, X, reset=False, dtype=np.float64))
-        values = self._outputs_of_user(expansion(inputs))
+        # The matrix of the kernel has as many numbers as a square one of so many rows.
+        with threads_for(isqrt(inputs.shape[0] * len(expansion.support))):
+            values = self._outputs_of_user(expansion(inputs))
         return values[:, 0] if self.single_output_ else self._named(values, X)
 
     @property

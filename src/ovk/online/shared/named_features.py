@@ -6,6 +6,7 @@ feature that is absent from an example is 0 in it.
 
 from __future__ import annotations
 
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,10 @@ def _number(value: Any, name: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        cure = (
-            "write a missing value as nan for AutoStream, or impute it first (river.preprocessing.StatImputer)"
-            if value is None
-            else "encode it first (river.preprocessing.OneHotEncoder)"
-        )
+        if value is None:
+            cure = "write a missing value as nan for AutoStream, or impute it first (river.preprocessing.StatImputer)"
+        elif isinstance(value, (date, time)):
+            cure = "give numbers made from it, such as the hour, the weekday or the seconds since a start"
+        else:
+            cure = "encode it first (river.preprocessing.OneHotEncoder)"
         raise ValueError(f"feature {name!r} must be a number, got {value!r}: {cure}") from None
