@@ -11,7 +11,7 @@ import reference
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.left_out import SeparableLeftOut
-from ovk.solvers.left_out_pairs import PairsLeftOut
+from ovk.solvers.left_out_pairs import PairsLeftOut, SeparablePairsLeftOut
 from ovk.targets import Targets
 
 N, D, M = 9, 3, 4
@@ -142,6 +142,27 @@ def test_gaps(alpha, intercept, weighted, grouped):
     model = on_pairs(kernel, T, GAPS, alpha, weight, intercept, together)
     cross, prior = pair_cross(kernel, T, GAPS)
     agree(model, cross, prior, kernel(X), kernel(NEW, X), kernel.diag(NEW), T, GAPS, alpha, weight, intercept, together)
+
+
+@pytest.mark.parametrize(("intercept", "weighted", "grouped"), FLAGS, ids=IDS)
+@pytest.mark.parametrize("alpha", [0.3, ALPHAS], ids=["one", "each"])
+def test_gaps_of_a_separable_kernel(alpha, intercept, weighted, grouped):
+    T, kernel = instances.B, Gaussian(1.5)
+    weight, together = W if weighted else None, GROUPS if grouped else None
+    data = Targets(GAPS, D, False, None, weight).pairs()
+    model = SeparablePairsLeftOut(kernel(X), T, data, alpha, intercept=intercept, together=together)
+    G, cross, prior = kernel(X), kernel(NEW, X), kernel.diag(NEW)
+    agree(model, cross, prior, G, cross, prior, T, GAPS, alpha, weight, intercept, together)
+
+
+def test_a_separable_kernel_where_a_row_has_no_output():
+    outputs = without(GAPS, [4])
+    data = Targets(outputs, D, False, None, W).pairs()
+    fast = SeparablePairsLeftOut(Gaussian(1.5)(X), instances.B, data, ALPHAS)
+    slow = on_pairs(Gaussian(1.5), instances.B, outputs, ALPHAS, W, True, None)
+    given, pairs = (Gaussian(1.5)(NEW, X), np.ones(M)), pair_cross(Gaussian(1.5), instances.B, outputs)
+    assert_allclose(fast.variance(*given), slow.variance(*pairs), **CLOSE)
+    assert_allclose(fast.predict_without(given[0]), slow.predict_without(pairs[0]), **CLOSE)
 
 
 def test_a_row_without_any_output_changes_nothing():

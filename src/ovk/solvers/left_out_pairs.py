@@ -8,7 +8,10 @@ the intercept of each output, Z = A^-1 E, M = (E'Z)^-1 and
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+from scipy import sparse
 from scipy.linalg import cho_factor, lapack
 
 from ovk._types import Array, Indices
@@ -50,15 +53,14 @@ class PairsLeftOut(LeftOut):
         inverse, _ = lapack.dpotri(factor, lower=1)
         self._P = np.tril(inverse) + np.tril(inverse, -1).T
         # The intercepts' part of l: Z (E'Z)^-1 e_j for output j, Z = A^-1 E.
-        self._means, self.b = np.zeros((len(pairs), d)), np.zeros(d)
+        self._means, self.b, self._intercept_variance = np.zeros((len(pairs), d)), np.zeros(d), np.zeros(d)
         if intercept:
             E = pairs.columns() / np.sqrt(self.alpha)
             Z = self._P @ E
-            self._inner = np.linalg.inv(E.T @ Z)
-            self._means = Z @ self._inner
+            M = np.linalg.inv(E.T @ Z)
+            self._means, self._intercept_variance = Z @ M, np.diagonal(M)
             self.b = self._means.T @ scaled
             self._P = self._P - self._means @ Z.T
-        self._intercept = intercept
         self._c = self._P @ scaled
         # Blocks without any observation leave everything as it is.
         blocks = RowBlocks(np.arange(n) if together is None else together)
@@ -76,32 +78,90 @@ class PairsLeftOut(LeftOut):
     def predict(self, cross: Array) -> Array:
         return np.asarray((cross * self._scales) @ self._c + self.b)
 
-    def _weights(self, cross: Array) -> Array:
-        """l_j(x), (m, d, N), scaled as the pairs are."""
-        scaled = cross * self._scales
-        L: Array = scaled @ self._P
-        return L + self._means.T if self._intercept else L
+    def _weights(self, cross: Array, q: int) -> Array:
+        """l_q(x) of one output, (m, N), scaled as the pairs are."""
+        return np.asarray((cross[:, q] * self._scales) @ self._P + self._means[:, q])
 
     def variance(self, cross: Array, prior: Array) -> Array:
-        scaled = cross * self._scales
-        v = prior - np.einsum("mdn,mdn->md", scaled @ self._P, scaled)
-        if self._intercept:
-            # k'A^-1 k = k'P k + k'Z M Z'k with M = (E'Z)^-1; of (e - Z'k)' M (e - Z'k) the rest is e'M e - 2 k'Z M e.
-            v = v + np.diagonal(self._inner) - 2.0 * np.einsum("mdn,nd->md", scaled, self._means)
-        return np.asarray(np.maximum(v, 0.0))
+        m, d, N = cross.shape
+        # Two dimensions: with three there would be a small product for each new point.
+        scaled = (cross * self._scales).reshape(m * d, N)
+        explained = np.einsum("ij,ij->i", scaled @ self._P, scaled).reshape(m, d)
+        along = np.einsum("mdn,nd->md", scaled.reshape(m, d, N), self._means)
+        return self._left(prior, explained, along)
+
+    def _left(self, prior: Array, explained: Array, along: Array) -> Array:
+        """v_j(x), (m, d), from K_jj(x, x), k_j'P k_j and k_j'Z M e_j.
+
+        k'A^-1 k = k'P k + k'Z M Z'k with M = (E'Z)^-1; of (e - Z'k)' M (e - Z'k) the rest is e'M e - 2 k'Z M e.
+        """
+        return np.asarray(np.maximum(prior - explained + self._intercept_variance - 2.0 * along, 0.0))
 
     def predict_without(self, cross: Array) -> Array:
-        m, d, _ = cross.shape
-        changes = np.zeros((m, self.n_blocks, d))
-        L = self._weights(cross)
-        for q in range(d):
-            changes[:, self._seen, q] = self._inverses.products(L[:, q], self._r)[:, :, 0]
+        changes = np.zeros((len(cross), self.n_blocks, len(self.alpha)))
+        for q in range(len(self.alpha)):
+            changes[:, self._seen, q] = self._inverses.products(self._weights(cross, q), self._r)[:, :, 0]
         return self.predict(cross)[:, None, :] - changes
 
     def variance_without(self, cross: Array, prior: Array) -> Array:
-        m, d, _ = cross.shape
-        added = np.zeros((m, self.n_blocks, d))
-        L = self._weights(cross)
-        for q in range(d):
-            added[:, self._seen, q] = self._inverses.inner(L[:, q])
+        added = np.zeros((len(cross), self.n_blocks, len(self.alpha)))
+        for q in range(len(self.alpha)):
+            added[:, self._seen, q] = self._inverses.inner(self._weights(cross, q))
         return self.variance(cross, prior)[:, None, :] + added
+
+
+class SeparablePairsLeftOut(PairsLeftOut):
+    """The same for a kernel k T: kernel values of the pairs of a point and an output are never formed.
+
+    With a_jp = T_jq s_p for the pair p = (i, q) of scale s_p, and A_j the (n, N) matrix with a_jp at (i, p), k_j(x) is
+    A_j'k(x). So k_j'P k_j = k(x)'S_j k(x) with S_j = A_j P A_j', which is (n, n) however many outputs a point has.
+
+    Parameters
+    ----------
+    G : (n, n) gram of k
+    T : (d, d) the output operator
+    others : as in `PairsLeftOut`
+
+    For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
+    """
+
+    def __init__(
+        self,
+        G: Array,
+        T: Array,
+        pairs: ObservedPairs,
+        alpha: float | Array,
+        *,
+        intercept: bool = True,
+        together: Indices | None = None,
+    ) -> None:
+        points, outputs = pairs.points, pairs.outputs
+        K = G[np.ix_(points, points)] * T[np.ix_(outputs, outputs)]
+        super().__init__(K, pairs, alpha, intercept=intercept, together=together)
+        self._T, self._pairs = T, pairs
+        self._C = pairs.spread(self._scales * self._c) @ T
+
+    def _gathering(self, q: int) -> sparse.csr_array:
+        """A_q, (n, N)."""
+        points, outputs = self._pairs.points, self._pairs.outputs
+        values = self._T[q, outputs] * self._scales
+        return sparse.csr_array((values, (points, np.arange(len(points)))), shape=(self._pairs.shape[0], len(points)))
+
+    @cached_property
+    def _gathered(self) -> list[tuple[Array, Array]]:
+        """S_q, (n, n), and A_q Z M e_q, (n,), of each output."""
+        every = [self._gathering(q) for q in range(len(self._T))]
+        return [(A @ (A @ self._P).T, A @ self._means[:, q]) for q, A in enumerate(every)]
+
+    def predict(self, cross: Array) -> Array:
+        return np.asarray(cross @ self._C + self.b)
+
+    def _weights(self, cross: Array, q: int) -> Array:
+        return np.asarray(cross @ (self._gathering(q) @ self._P) + self._means[:, q])
+
+    def variance(self, cross: Array, prior: Array) -> Array:
+        explained, along = np.empty((2, len(cross), len(self._T)))
+        for q, (S, mean) in enumerate(self._gathered):
+            explained[:, q] = np.einsum("ij,ij->i", cross @ S, cross)
+            along[:, q] = cross @ mean
+        return self._left(np.multiply.outer(prior, np.diagonal(self._T)), explained, along)
