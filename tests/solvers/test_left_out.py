@@ -165,6 +165,33 @@ def test_a_separable_kernel_where_a_row_has_no_output():
     assert_allclose(fast.predict_without(given[0]), slow.predict_without(pairs[0]), **CLOSE)
 
 
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("fast", [True, False], ids=["separable", "any kernel"])
+def test_small_variances_with_gaps_keep_their_digits(fast, intercept):
+    """With a small alpha a variance is a millionth of what it is the difference of."""
+    rng, T, kernel, alpha = np.random.default_rng(3), instances.B, Gaussian(2.0), 1e-7
+    inputs, new = rng.uniform(-1, 1, (60, 2)), rng.uniform(-1, 1, (20, 2))
+    data = Targets(np.where(rng.random((60, D)) < 0.3, np.nan, 0.0), D, False, None, None).pairs()
+    at, outputs = data.points, data.outputs
+    K = kernel(inputs)[np.ix_(at, at)] * T[np.ix_(outputs, outputs)]
+    cross = kernel(new, inputs)[:, None, at] * T[:, outputs]
+    if fast:
+        model = SeparablePairsLeftOut(kernel(inputs), T, data, alpha, intercept=intercept)
+        found = model.variance(kernel(new, inputs), np.ones(20))
+    else:
+        found = PairsLeftOut(K, data, alpha, intercept=intercept).variance(cross, np.tile(np.diagonal(T), (20, 1)))
+    values, V = np.linalg.eigh(K)
+    root = (V / np.sqrt(np.maximum(values, 0.0) + alpha)).T
+    white = root @ cross.reshape(-1, len(at)).T
+    expected = np.tile(np.diagonal(T), 20) - (white**2).sum(axis=0)
+    if intercept:
+        E = root @ np.eye(D)[outputs]
+        left = np.tile(np.eye(D), (20, 1)) - white.T @ E
+        expected += np.einsum("ij,ji->i", left, np.linalg.solve(E.T @ E, left.T))
+    assert found.max() < 1e-5
+    assert_allclose(found.ravel(), expected, rtol=1e-3)
+
+
 def test_a_row_without_any_output_changes_nothing():
     outputs = without(Y, [4])
     model = on_pairs(Gaussian(1.5), instances.B, outputs, 0.3, None, True, None)
