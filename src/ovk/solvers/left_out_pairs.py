@@ -55,12 +55,12 @@ class PairsLeftOut(LeftOut):
         inverse, _ = lapack.dpotri(self._L, lower=1)
         self._P = np.tril(inverse) + np.tril(inverse, -1).T
         # The intercepts' part of l: Z (E'Z)^-1 e_j for output j, Z = A^-1 E.
-        self._means, self.b = np.zeros((len(pairs), d)), np.zeros(d)
-        self._Z, self._M = self._means, np.zeros((d, d))
+        self._Z, self._means = np.zeros((2, len(pairs), d))
+        self._M, self.b = np.zeros((d, d)), np.zeros(d)
         if intercept:
             E = pairs.columns() / np.sqrt(self.alpha)
-            self._Z = cho_solve((self._L, True), E)
-            self._M = np.linalg.inv(E.T @ self._Z)
+            self._Z = np.asarray(cho_solve((self._L, True), E), dtype=np.float64)
+            self._M = np.asarray(np.linalg.inv(E.T @ self._Z), dtype=np.float64)
             self._means = self._Z @ self._M
             self.b = self._means.T @ scaled
             self._P = self._P - self._means @ self._Z.T
@@ -154,7 +154,7 @@ class SeparablePairsLeftOut(PairsLeftOut):
         result = []
         for A in map(self._gathering, range(len(self._T))):
             white = solve_triangular(self._L, A.toarray().T, lower=True, check_finite=False)
-            result.append((np.linalg.qr(white, mode="r"), A @ self._Z))
+            result.append((np.asarray(np.linalg.qr(white, mode="r")), A @ self._Z))
         return result
 
     def predict(self, cross: Array) -> Array:
