@@ -13,6 +13,7 @@ from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree
 from ovk.plotting import IntervalDisplay
+from ovk.solvers.left_out_pairs import SeparablePairsLeftOut
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(-2, 2, (24, 2)), RNG.uniform(-2, 2, (5, 2))
@@ -31,6 +32,26 @@ MODELS = {
     ),
     "field": OVKRidge(CurlFree(Gaussian(1.0)) + DivFree(Gaussian(0.7)), alpha=0.1, fit_intercept=False),
 }
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5], ids=["few gaps", "many gaps"])
+def test_both_routes_with_gaps_have_the_same_intervals(share):
+    """A kernel k T takes the short route where its matrices are smaller than that of the pairs, here with few gaps."""
+    rng = np.random.default_rng(1)
+    gaps = np.where(rng.uniform(size=Y.shape) < share, np.nan, Y)
+    gaps[np.isnan(gaps).all(axis=1), 0] = 0.5
+    model = OVKRidge(Gaussian(1.0) * COUPLED, alpha=[0.1, 0.7]).fit(X, gaps)
+    # Two terms of different operators are no product k T, though their sum is the same kernel.
+    terms = Gaussian(1.0) * Dense(0.5 * COUPLED.dense() + [[0.2, 0.0], [0.0, 0.0]])
+    terms += Gaussian(1.0 + 1e-12) * Dense(0.5 * COUPLED.dense() - [[0.2, 0.0], [0.0, 0.0]])
+    other = OVKRidge(terms, alpha=[0.1, 0.7]).fit(X, gaps)
+    short = isinstance(model._rows_left_out(None, None).left_out, SeparablePairsLeftOut)
+    assert short == (share == 0.2)
+    assert not isinstance(other._rows_left_out(None, None).left_out, SeparablePairsLeftOut)
+    for method in ("jackknife", "jackknife+", "cv+"):
+        one, two = (each.predict_interval(NEW, 0.8, method=method) for each in (model, other))
+        assert_allclose(one.lower, two.lower, rtol=1e-8)
+        assert_allclose(one.upper, two.upper, rtol=1e-8)
 
 
 def without(model, rows, values, weight, keep):

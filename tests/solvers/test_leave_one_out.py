@@ -109,6 +109,26 @@ def test_any_groups_of_pairs():
         assert_allclose(found[left], (Y - (K @ C.ravel()).reshape(N, 3))[left], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("full", [True, False], ids=["full", "low rank"])
+@pytest.mark.parametrize("large", [30, 1], ids=["small sets", "large sets"])
+def test_a_path_of_alphas(monkeypatch, full, large):
+    """In one batch or in several, of sets of one to three pairs, a path has what each alpha has alone."""
+    monkeypatch.setattr(leave_one_out, "LARGE", large)
+    G = Gaussian(1.5)(X) if full else X @ X.T
+    seen = np.random.default_rng(5).random((N, 3)) < 0.7
+    points, outputs = np.nonzero(seen)
+    K = np.kron(G, instances.B)
+    alphas = np.logspace(-2, 1, 4)
+    expected = [reference.leave_one_out(K, np.where(seen, Y, np.nan), a, None, True, False)[seen] for a in alphas]
+    kept = points * 3 + outputs
+    pairs = eigenpairs(K[np.ix_(kept, kept)], 0.0 if full else 1e-12)
+    assert pairs.full == full
+    for batch in (1 << 22, 200, 1):
+        monkeypatch.setattr(leave_one_out, "BATCH", batch)
+        found = DenseLeaveOneOut(pairs, Y[seen], points, np.eye(3)[outputs]).path(alphas)
+        assert_allclose(list(found), expected, rtol=1e-8, atol=1e-8)
+
+
 def test_dense_in_any_order():
     """Pairs of a point need not stand together."""
     K = CurlFree(Gaussian(1.5)).gram(X).dense()

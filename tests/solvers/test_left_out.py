@@ -11,7 +11,7 @@ import reference
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.left_out import SeparableLeftOut
-from ovk.solvers.left_out_pairs import PairsLeftOut
+from ovk.solvers.left_out_pairs import PairsLeftOut, SeparablePairsLeftOut
 from ovk.targets import Targets
 
 N, D, M = 9, 3, 4
@@ -142,6 +142,54 @@ def test_gaps(alpha, intercept, weighted, grouped):
     model = on_pairs(kernel, T, GAPS, alpha, weight, intercept, together)
     cross, prior = pair_cross(kernel, T, GAPS)
     agree(model, cross, prior, kernel(X), kernel(NEW, X), kernel.diag(NEW), T, GAPS, alpha, weight, intercept, together)
+
+
+@pytest.mark.parametrize(("intercept", "weighted", "grouped"), FLAGS, ids=IDS)
+@pytest.mark.parametrize("alpha", [0.3, ALPHAS], ids=["one", "each"])
+def test_gaps_of_a_separable_kernel(alpha, intercept, weighted, grouped):
+    T, kernel = instances.B, Gaussian(1.5)
+    weight, together = W if weighted else None, GROUPS if grouped else None
+    data = Targets(GAPS, D, False, None, weight).pairs()
+    model = SeparablePairsLeftOut(kernel(X), T, data, alpha, intercept=intercept, together=together)
+    G, cross, prior = kernel(X), kernel(NEW, X), kernel.diag(NEW)
+    agree(model, cross, prior, G, cross, prior, T, GAPS, alpha, weight, intercept, together)
+
+
+def test_a_separable_kernel_where_a_row_has_no_output():
+    outputs = without(GAPS, [4])
+    data = Targets(outputs, D, False, None, W).pairs()
+    fast = SeparablePairsLeftOut(Gaussian(1.5)(X), instances.B, data, ALPHAS)
+    slow = on_pairs(Gaussian(1.5), instances.B, outputs, ALPHAS, W, True, None)
+    given, pairs = (Gaussian(1.5)(NEW, X), np.ones(M)), pair_cross(Gaussian(1.5), instances.B, outputs)
+    assert_allclose(fast.variance(*given), slow.variance(*pairs), **CLOSE)
+    assert_allclose(fast.predict_without(given[0]), slow.predict_without(pairs[0]), **CLOSE)
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize("fast", [True, False], ids=["separable", "any kernel"])
+def test_small_variances_with_gaps_keep_their_digits(fast, intercept):
+    """With a small alpha a variance is a millionth of what it is the difference of."""
+    rng, T, kernel, alpha = np.random.default_rng(3), instances.B, Gaussian(2.0), 1e-7
+    inputs, new = rng.uniform(-1, 1, (60, 2)), rng.uniform(-1, 1, (20, 2))
+    data = Targets(np.where(rng.random((60, D)) < 0.3, np.nan, 0.0), D, False, None, None).pairs()
+    at, outputs = data.points, data.outputs
+    K = kernel(inputs)[np.ix_(at, at)] * T[np.ix_(outputs, outputs)]
+    cross = kernel(new, inputs)[:, None, at] * T[:, outputs]
+    if fast:
+        model = SeparablePairsLeftOut(kernel(inputs), T, data, alpha, intercept=intercept)
+        found = model.variance(kernel(new, inputs), np.ones(20))
+    else:
+        found = PairsLeftOut(K, data, alpha, intercept=intercept).variance(cross, np.tile(np.diagonal(T), (20, 1)))
+    values, V = np.linalg.eigh(K)
+    root = (V / np.sqrt(np.maximum(values, 0.0) + alpha)).T
+    white = root @ cross.reshape(-1, len(at)).T
+    expected = np.tile(np.diagonal(T), 20) - (white**2).sum(axis=0)
+    if intercept:
+        E = root @ np.eye(D)[outputs]
+        left = np.tile(np.eye(D), (20, 1)) - white.T @ E
+        expected += np.einsum("ij,ji->i", left, np.linalg.solve(E.T @ E, left.T))
+    assert found.max() < 1e-5
+    assert_allclose(found.ravel(), expected, rtol=1e-3)
 
 
 def test_a_row_without_any_output_changes_nothing():

@@ -27,6 +27,8 @@ from ovk.targets import members_of_groups
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
+#: Pairs left out together from which on the products of their eigenvectors' entries would take too much memory.
+LARGE = 30
 
 
 class KroneckerLeaveOneOut:
@@ -132,31 +134,62 @@ class DenseLeaveOneOut:
 
     def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
         self._pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
-        self._y, self._E = y, E
-        self._together = members_of_groups(together)
+        self._y, self._E = y, np.zeros((len(y), 0)) if E is None else E
+        members = members_of_groups(together)
+        sizes = np.array([len(group) for group in members])
+        # Sets of the same size, (sets, size), are solved for all at once.
+        self._sets = [np.stack([members[i] for i in np.flatnonzero(sizes == s)]) for s in np.unique(sizes)]
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""
+        return next(self.path(np.array([alpha])))
+
+    def path(self, alphas: Array) -> Iterator[Array]:
+        """Residuals (N,) at each of `alphas` in turn; many of them share the products with the eigenvectors."""
+        size = sum(sets.size * sets.shape[1] for sets in self._sets) + self._y.size + self._E.size
+        step = max(1, BATCH // max(size, 1))
+        for start in range(0, len(alphas), step):
+            yield from self._batch(alphas[start : start + step])
+
+    def _batch(self, alphas: Array) -> Iterator[Array]:
         Q, g, full = self._pairs
-        # A^-1 = root root', or beyond the span of Q, where it is 1 / alpha, that less root root'.
-        root = Q * np.sqrt(1.0 / (g + alpha) if full else g / (alpha * (g + alpha)))
-        outside, sign = (0.0, 1.0) if full else (1.0 / alpha, -1.0)
-
-        def solve(B: Array) -> Array:
-            return np.asarray(sign * (root @ (root.T @ B)) + outside * B)
-
-        c, own = solve(self._y), np.zeros((len(self._y), 0))
-        if self._E is not None:
+        # A^-1 = Q diag(filters) Q', and beyond the span of Q 1 / alpha: have it everywhere, and correct it on the span.
+        outside = np.zeros(len(alphas)) if full else 1.0 / alphas
+        filters = 1.0 / np.add.outer(g, alphas)
+        if not full:
+            filters = -g[:, None] * filters / alphas
+        B = np.column_stack([self._y, self._E])
+        solved = (Q @ ((Q.T @ B)[:, :, None] * filters[:, None, :]).reshape(len(g), -1)).reshape(*B.shape, len(alphas))
+        blocks = [self._blocks(sets, filters) for sets in self._sets]
+        for a in range(len(alphas)):
+            both = solved[:, :, a] + outside[a] * B
+            c, Z = both[:, 0], both[:, 1:]
             # With L L' = E' A^-1 E and own = A^-1 E L'^-1, A^-1 is replaced by A^-1 - own own'.
-            Z = solve(self._E)
-            own = solve_triangular(np.linalg.cholesky(self._E.T @ Z), Z.T, lower=True).T
+            own = solve_triangular(np.linalg.cholesky(self._E.T @ Z), Z.T, lower=True).T if Z.shape[1] else Z
             c = c - own @ (own.T @ self._y)
-        # Pairs that are left out alone need no matrices.
-        squares = np.einsum("ij,ij->i", root, root), np.einsum("ij,ij->i", own, own)
-        residuals: Array = c / (outside + sign * squares[0] - squares[1])
-        for I in self._together:  # noqa: E741 - the set I of the formula
-            if len(I) > 1:
-                block = sign * (root[I] @ root[I].T) - own[I] @ own[I].T
-                block[np.diag_indices(len(I))] += outside
-                residuals[I] = np.linalg.solve(block, c[I])
-        return residuals
+            residuals = np.empty(len(c))
+            for I, entries in zip(self._sets, blocks, strict=True):  # noqa: E741 - the sets I of the formula
+                P = entries[..., a] - own[I] @ own[I].swapaxes(1, 2) + outside[a] * np.eye(I.shape[1])
+                residuals[I] = np.linalg.solve(P, c[I][:, :, None])[:, :, 0]
+            yield residuals
+
+    def _blocks(self, I: Indices, filters: Array) -> Array:  # noqa: E741 - the sets I of the formula
+        """Q_I diag(filters) Q_I' for each of the sets and of the columns of filters: (sets, size, size, columns)."""
+        Q, (count, size), columns = self._pairs.Q, I.shape, filters.shape[1]
+        result = np.empty((count, size, size, columns))
+        if size > LARGE:
+            for number, rows in enumerate(I):
+                for a, one in enumerate(filters.T):
+                    result[number, :, :, a] = (Q[rows] * one) @ Q[rows].T
+            return result
+        # One product with all filters instead of a small one for each set and filter.
+        first, second = np.tril_indices(size)
+        step = max(1, BATCH // max(len(first) * Q.shape[1], 1))
+        for start in range(0, count, step):
+            part = slice(start, start + step)
+            rows = I[part]
+            products = (Q[rows[:, first]] * Q[rows[:, second]]).reshape(-1, Q.shape[1])
+            values = (products @ filters).reshape(len(rows), len(first), columns)
+            result[part, first, second] = values
+            result[part, second, first] = values
+        return result

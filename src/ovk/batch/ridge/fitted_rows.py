@@ -25,7 +25,7 @@ from ovk.operators import Identity
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.left_out import LeftOut, SeparableLeftOut
-from ovk.solvers.left_out_pairs import PairsLeftOut
+from ovk.solvers.left_out_pairs import PairsLeftOut, SeparablePairsLeftOut
 from ovk.solvers.select import DENSE_LIMIT
 from ovk.targets import Targets
 
@@ -113,6 +113,13 @@ class FittedRows:
                 f"leaving rows out takes a dense matrix of all {len(pairs)} observed values, more than "
                 f"{DENSE_LIMIT}: fit fewer rows, or ask for predict(of='posterior') without intervals"
             )
+        how: dict[str, Any] = {"intercept": self.intercept, "together": together}
+        n, separable = X.shape[0], kernel.as_separable()
+        # Its matrices, one of (n, n) for each output, must take no more memory than that of the pairs.
+        if separable is not None and self.targets.task is None and d * n**2 <= len(pairs) ** 2:
+            k = separable.scalar
+            left_out: LeftOut = SeparablePairsLeftOut(k(X), separable.operator.dense(), pairs, self.alpha, **how)
+            return RowsLeftOut(left_out, n * (d + 2), lambda new: (k(new, X), k.diag(new)))
         K = PairProblem(kernel, X, replace(self.targets, weight=None), 1.0).gram.dense()
 
         def kernels(new: Any) -> tuple[Array, Array]:
@@ -121,7 +128,7 @@ class FittedRows:
             cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
             return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
 
-        left_out = PairsLeftOut(K, pairs, self.alpha, intercept=self.intercept, together=together)
+        left_out = PairsLeftOut(K, pairs, self.alpha, **how)
         return RowsLeftOut(left_out, len(pairs) * d, kernels)
 
 

@@ -150,8 +150,13 @@ class PairErrors:
 
     def at(self, alpha: float) -> Array:
         """The error of each output, (d,); 0 where nothing was observed."""
-        sums = self._pairs.sum_by_output(self._left_out.residuals(alpha) ** 2)
-        return np.divide(sums, self._total, out=np.zeros(len(sums)), where=self._total > 0)
+        return next(self.path(np.array([alpha])))
+
+    def path(self, alphas: Array) -> Iterator[Array]:
+        """The error of each output, (d,), at each of `alphas` in turn; 0 where nothing was observed."""
+        for residuals in self._left_out.path(alphas):
+            sums = self._pairs.sum_by_output(residuals**2)
+            yield np.divide(sums, self._total, out=np.zeros(len(sums)), where=self._total > 0)
 
 
 def error_surface(
@@ -224,8 +229,7 @@ def _path(
         return iter(uncoupled_errors(separable, X, targets, same, alphas, intercept=intercept))
     gram = PairProblem(kernel, X, targets, 1.0).gram
     K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
-    errors = PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry)
-    return (errors.at(float(alpha)) for alpha in alphas)
+    return PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry).path(alphas)
 
 
 def with_operator(kernel: OperatorKernel, operator: OutputOperator | None) -> OperatorKernel:

@@ -83,9 +83,9 @@ def coupled(
         T = (1.0 - share) * np.eye(d) + share * C
         K = G * T[np.ix_(outputs, outputs)] * np.outer(v, v)
         left_out = DenseLeaveOneOut(K, Y[at, outputs] * v, together, E[:, used] if intercept else None)
-        for c in FACTORS:
+        for c, residuals in zip(FACTORS, left_out.path(np.array(FACTORS)), strict=True):
             R = np.full(Y.shape, np.nan)
-            R[at, outputs] = left_out.residuals(c) / v
+            R[at, outputs] = residuals / v
             error = float(np.mean(mean_loss(R, threshold, None if weight is None else weight[rows]) / variance))
             if error < best:
                 best, operator, factor = error, T, c
