@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ovk import OLOK, progressive
+from ovk import OLOK, OVKRidgeCV, progressive
 from ovk.evaluation import Recent
 from ovk.plotting import report
 from ovk.plotting.display import date_axis, pyplot
+from ovk.sessions import Settings, fit_table
+from ovk.streams import open_records
 
 plt = pyplot()
 
@@ -200,3 +202,14 @@ def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
     assert "intervals made from earlier errors are too narrow" in text
     calm = report(progressive(OLOK(), X, X, keep="all"), tmp_path / "c.html").read_text(encoding="utf-8")
     assert "There was no alarm" in calm
+
+
+def test_a_learned_table_has_a_report_and_an_estimator_is_told_where_to_find_one(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 7},{i % 7}\n" for i in range(100)))
+    with open_records(path) as records:
+        fitted = fit_table(records, Settings(["y"]))
+    page = report(fitted, tmp_path / "t.html", title="Sevens")
+    assert "<h1>Sevens</h1>" in page.read_text(encoding="utf-8")
+    with pytest.raises(TypeError, match=r"no page of OVKRidgeCV.*fit_table"):
+        report(OVKRidgeCV(), tmp_path / "t.html")

@@ -20,8 +20,9 @@ from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.page import figure, grid, pair, paragraphs, relevance_section, section, write_page
 from ovk.plotting.progressive import ProgressiveErrorDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
+from ovk.plotting.recent_sections import recent_sections
 from ovk.plotting.relevance import RelevanceDisplay
-from ovk.plotting.report import closing_sections, error_table, recent_sections, report
+from ovk.plotting.report import closing_sections, error_table, report
 from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
 from ovk.sessions.batch import tested_rows
 from ovk.sessions.faults import bad_rows_note
@@ -158,16 +159,19 @@ def _okvar(model: Any) -> Display:
     return SeriesDisplay.from_estimator(model)
 
 
-def model_page(model: Any, path: Path, title: str) -> None:
+def model_page(model: Any, path: str | Path, title: str = "What was learned") -> Path:
     """Write what there is to see of a learned table as one HTML file."""
     if isinstance(model, Session):
-        report(model.result(), path, **{**model.for_report(), "title": title})
-    elif isinstance(model, Fitted):
-        write_page(path, title, _table_sections(model))
-    elif isinstance(model, FittedClasses):
-        write_page(path, title, _class_table_sections(model))
-    else:
-        raise ValueError(f"there is no page of {type(model).__name__}: give --out a name that ends in .png or .svg")
+        return report(model.result(), path, **{**model.for_report(), "title": title})
+    if isinstance(model, (Fitted, FittedClasses)):
+        pyplot()
+        sections = _table_sections(model) if isinstance(model, Fitted) else _class_table_sections(model)
+        return write_page(path, title, sections)
+    raise TypeError(
+        f"there is no page of {type(model).__name__}. What `progressive` returns has one, report(progressive(model, X, "
+        "Y), path), and a file that was learned as a whole: report(ovk.sessions.fit_table(records, settings), path), "
+        "which is `ovk fit --report`. Pictures of an estimator are in ovk.plotting, and `ovk plot --out model.png`"
+    )
 
 
 def _table_sections(model: Fitted) -> list[str]:

@@ -50,7 +50,7 @@ class ClassSession(Session):
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         p = rows.chunk.X.shape[1]
-        model = make_model(settings.model, settings.kernel, settings.coupling, p, classify=True)
+        model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, classify=True)
         evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))
         session = cls(settings, preparation, evaluator, Recent.empty(1), RunningMoments(p + 1))
         session._learn_classes(rows, tested=False)

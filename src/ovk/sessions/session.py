@@ -19,6 +19,7 @@ from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.columns import PredictionColumns
 from ovk.sessions.faults import REMEMBERED, bad_rows_note
+from ovk.sessions.file_predictions import TableModel
 from ovk.sessions.forecasts import Forecast, forecast
 from ovk.sessions.horizons import HorizonErrors
 from ovk.sessions.models import make_model
@@ -38,7 +39,7 @@ class TooFewRows(ValueError):
 
 
 @dataclass
-class Session(State, Registered):
+class Session(TableModel, State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
 
     Saved and loaded it goes on with the same bits. It holds no times, so that two runs that learned the same rows make
@@ -158,7 +159,7 @@ class Session(State, Registered):
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        model = make_model(settings.model, settings.kernel, settings.coupling, p)
+        model = make_model(settings.model, settings.stream_kernel, settings.coupling, p)
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
         session = cls(settings, preparation, evaluator, Recent.empty(d), RunningMoments(p + d))
@@ -237,10 +238,6 @@ class Session(State, Registered):
             self.horizons.add(part.X, part.Y, self.evaluator.model, predictor.with_model)
             start = end
         return np.concatenate(found)
-
-    def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
-        """Predict rows that follow those that were learned, with intervals of that level; nothing changes."""
-        return self.predictor().predict(batch, level)
 
     def predictor(self) -> RowPredictor:
         """What predicts a table of several batches, each with the lags that those before it leave."""
