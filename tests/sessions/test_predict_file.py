@@ -119,3 +119,7 @@ def test_tables_compare_kernels_unless_told_otherwise(learned):
     # A stream has no time to compare: it takes the Gaussian kernel, named or not.
     assert Settings(["y"]).differences(Settings(["y"], kernel="gaussian")) == []
     assert Settings(["y"]).differences(Settings(["y"], kernel="linear")) == ["kernel"]
+
+
+def test_a_model_of_a_table_is_printed_in_one_line(learned):
+    assert repr(learned) == f"Fitted(targets=['y'], n_inputs={len(learned.preparation.feature_names_)})"

@@ -45,7 +45,7 @@ LANDMARKS = 500
 COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9)
 
 
-@dataclass
+@dataclass(repr=False)
 class Fitted(TableModel, State, Registered):
     """A batch model of a table: how its columns are read and scaled, the estimator, and errors of rows left out.
 
@@ -169,6 +169,17 @@ def tested_rows(settings: Settings) -> str:
     return "the last fifth of the rows" if in_time(settings) else "every fifth row"
 
 
+def rows_learned(known: int, total: int) -> str:
+    """How many rows are learned, and why they are not all of the table.
+
+    >>> rows_learned(900, 900), rows_learned(879, 900)
+    ('900 rows', '879 of 900 rows (21 have no known target)')
+    """
+    if known == total:
+        return f"{known:,} rows"
+    return f"{known:,} of {total:,} rows ({total - known:,} {'has' if total - known == 1 else 'have'} no known target)"
+
+
 def fit_table(records: Records, settings: Settings, say: Callable[[str], None] | None = None) -> Fitted:
     """Learn a table: ridge regression with kernel width, alpha and coupling chosen by the data.
 
@@ -193,7 +204,8 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     preparation, rows, known, X, Y, left_out, total = whole_table(records, settings)
     n = len(X)
     if say is not None and n >= LONG:
-        say(f"{'comparing kernels' if settings.kernel == 'auto' else 'choosing alpha'} on {n:,} rows")
+        what = "comparing kernels" if settings.kernel == "auto" else "choosing alpha"
+        say(f"{what} on {rows_learned(n, total)}")
     # The errors of rows left out must not know their moments.
     train = Standardised(running=False, robust=True)
     scaled = train.scale_warm_up(X[~left_out], Y[~left_out])

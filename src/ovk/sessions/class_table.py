@@ -14,7 +14,7 @@ from ovk._types import Array, Indices
 from ovk.batch import OVKClassifier, OVKClassifierCV
 from ovk.evaluation import ClassScores, Recent
 from ovk.evaluation.running import Standardised
-from ovk.sessions.batch import EXACT, LANDMARKS, LONG, whole_table
+from ovk.sessions.batch import EXACT, LANDMARKS, LONG, rows_learned, whole_table
 from ovk.sessions.class_predictions import ClassColumns, ClassRowPredictor, by_label
 from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.file_predictions import TableModel
@@ -23,7 +23,7 @@ from ovk.sessions.settings import Settings
 from ovk.streams import Preparation, Records
 
 
-@dataclass
+@dataclass(repr=False)
 class FittedClasses(TableModel, State, Registered):
     """A batch classifier of a table: how its columns are read and scaled, the estimator, and scores of rows left out.
 
@@ -88,7 +88,7 @@ def fit_classes(records: Records, settings: Settings, say: Callable[[str], None]
     if len(np.unique(codes[learned])) < 2:
         raise ValueError(f"{records.label} has rows of one class only: there is nothing to choose between")
     if say is not None and len(codes) >= LONG:
-        say(f"choosing kernel and alpha on {len(codes):,} rows")
+        say(f"choosing kernel and alpha on {rows_learned(len(codes), table.n_rows)}")
     scaling, first = _fitted(settings, table.X[learned], labels[codes[learned]])
     P = by_label(first, first.predict_proba(scaling.scale_inputs(table.X[left_out]).X), labels.tolist())
     scores = [_scores("model", codes[left_out], P)]

@@ -19,7 +19,7 @@ from ovk.streams import Batch, Preparation, Prepared, Records
 from ovk.streams.labels import Label
 
 
-@dataclass
+@dataclass(repr=False)
 class ClassSession(Session):
     """A session whose target holds classes.
 

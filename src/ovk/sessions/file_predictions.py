@@ -34,6 +34,11 @@ class TableModel(ABC):
 
     preparation: Preparation
 
+    def __repr__(self) -> str:
+        # The arrays that it holds fill pages.
+        outputs, inputs = list(self.preparation.targets), len(self.preparation.feature_names_)
+        return f"{type(self).__name__}(targets={outputs}, n_inputs={inputs})"
+
     @abstractmethod
     def predictor(self) -> Any:
         """What predicts a table of several batches."""

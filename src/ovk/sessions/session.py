@@ -38,7 +38,7 @@ class TooFewRows(ValueError):
     """A table or a stream ends before there are rows enough to begin with."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Session(TableModel, State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
 
