@@ -11,9 +11,10 @@ from ovk._types import Array
 from ovk.evaluation import Recent
 from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.graph import OutputGraphDisplay
+from ovk.plotting.observed import ObservedDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.page import figure, grid, section
-from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
+from ovk.plotting.recent import ROWS, CalibrationDisplay, RecentDisplay, ResidualDisplay
 
 #: Most outputs with figures of their own; the tables have all of them.
 FIGURES = 12
@@ -26,11 +27,18 @@ TOLERANCE = 0.03
 
 
 def recent_sections(
-    recent: Recent, outputs: Sequence[str], heading: str = "Predictions and outcomes of the last rows"
+    recent: Recent,
+    outputs: Sequence[str],
+    heading: str = "Predictions and outcomes of the last rows",
+    *,
+    ordered: bool = True,
 ) -> list[str]:
-    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together."""
+    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together.
+
+    Rows that are not `ordered` in time are drawn as outcomes against predictions.
+    """
     return [
-        section("recent", heading, _last_rows(recent, outputs)),
+        section("recent", heading, _last_rows(recent, outputs) if ordered else _any_rows(recent, outputs)),
         section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
         section("structure", "Which outputs go together", _structure(recent, outputs)),
     ]
@@ -41,7 +49,18 @@ def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
         figure(RecentDisplay.from_recent(recent, q, name=name), f"The last predictions and outcomes of {name}")
         for q, name in enumerate(outputs[:FIGURES])
     ]
-    return grid(figures)
+    shown = min(len(recent.Y), ROWS)
+    more = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
+    return more + grid(figures)
+
+
+def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
+    figures = [
+        figure(ObservedDisplay.from_recent(recent, q, name=name), f"Outcomes of {name} against their predictions")
+        for q, name in enumerate(outputs[:FIGURES])
+    ]
+    text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
+    return text + grid(figures)
 
 
 def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
@@ -49,8 +68,9 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        "<p>Every prediction had an interval, computed from the errors of earlier rows. The curves show how "
-        "often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide.</p>"
+        "<p>As soon as there were enough errors of earlier rows, predictions had intervals made from them. The curves "
+        "show how often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide. "
+        "Bars are two standard errors: with few rows, points lie off the diagonal by chance.</p>"
         f"<p>{escape(_verdict(recent, outputs))}</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))

@@ -187,7 +187,7 @@ def error_table(
     if recent is not None:
         columns[f"outcomes inside {LEVEL:.0%} intervals"] = [share(s) for s in recent.coverage[LEVELS.index(LEVEL)]]
     rows = [[escape(output), *cells] for output, *cells in zip(outputs, *columns.values(), strict=True)]
-    return compared + table("The model", ["output", *columns], rows)
+    return compared + table("Errors and intervals of the model", ["output", *columns], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:
@@ -220,7 +220,7 @@ def _data(summary: Sequence[tuple[str, str, float, float, float]]) -> str:
         for name, role, seen, mean, spread in summary[:INPUTS]
     ]
     more = f"<p>{len(summary) - INPUTS:,} more columns.</p>" if len(summary) > INPUTS else ""
-    return table("Columns", ["column", "role", "observed", "mean", "standard deviation"], rows, words=2) + more
+    return table("Columns", ["column", "role", "known", "mean", "standard deviation"], rows, words=2) + more
 
 
 def settings_table(settings: Mapping[str, object]) -> str:

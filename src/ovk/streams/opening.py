@@ -25,7 +25,7 @@ def open_records(
     Parameters
     ----------
     path : the file
-    form : "csv", "jsonl" or "parquet"; by default what the ending of the name says, or else its first letter
+    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
     strict : bool
         Whether a row that cannot be read is an error; by default it is left out and named among the faults.
     columns : numbers of the columns to read; default all
@@ -40,7 +40,7 @@ def open_records(
     ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
     ...     with open_records(path) as records:
     ...         [(batch.columns, batch.rows, batch.bad) for batch in records.batches(10)]
-    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 fields where the first line names 2')])]
+    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field where the first line names 2')])]
     """
     path = Path(path)
     known = form or FORMATS.get(stem_suffix(path))
