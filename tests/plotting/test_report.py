@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ovk import OLOK, progressive
+from ovk import OLOK, OVKRidgeCV, progressive
 from ovk.evaluation import Recent
-from ovk.plotting import report
+from ovk.plotting import CalibrationDisplay, report
 from ovk.plotting.display import date_axis, pyplot
+from ovk.sessions import Settings, fit_table
+from ovk.streams import open_records
 
 plt = pyplot()
 
@@ -200,3 +202,57 @@ def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
     assert "intervals made from earlier errors are too narrow" in text
     calm = report(progressive(OLOK(), X, X, keep="all"), tmp_path / "c.html").read_text(encoding="utf-8")
     assert "There was no alarm" in calm
+
+
+def test_a_learned_table_has_a_report_and_an_estimator_is_told_where_to_find_one(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 7},{i % 7}\n" for i in range(100)))
+    with open_records(path) as records:
+        fitted = fit_table(records, Settings(["y"]))
+    page = report(fitted, tmp_path / "t.html", title="Sevens")
+    assert "<h1>Sevens</h1>" in page.read_text(encoding="utf-8")
+    with pytest.raises(TypeError, match=r"no page of OVKRidgeCV.*fit_table"):
+        report(OVKRidgeCV(), tmp_path / "t.html")
+
+
+def fitted_table(tmp_path, **settings):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 3, (900, 2))
+    Y = np.column_stack([np.sin(X).sum(axis=1), 1e4 * X[:, 0] + 100 * rng.standard_normal(900)])
+    days = np.datetime64("2022-01-01") + np.arange(900)
+    rows = [f"{day},{a:.4f},{b:.4f},{u:.4f},{v:.1f}" for day, (a, b), (u, v) in zip(days, X, Y, strict=True)]
+    path = tmp_path / "t.csv"
+    path.write_text("day,a,b,u,v\n" + "\n".join(rows) + "\n")
+    with open_records(path) as records:
+        return fit_table(records, Settings(["u", "v"], kernel="linear", coupling=0.5, **settings))
+
+
+def test_rows_without_order_are_drawn_as_outcomes_against_predictions(tmp_path):
+    text = report(fitted_table(tmp_path), tmp_path / "t.html").read_text(encoding="utf-8")
+    assert "Outcomes of u against their predictions" in text
+    assert "The last predictions and outcomes" not in text
+    # One table with one kind of error, and no arrays.
+    assert text.count("RMSE</th>") == 1
+    assert "Mean squared errors" not in text
+    assert "array(" not in text
+    assert "ridge regression, Linear kernel" in text
+
+
+def test_rows_in_time_are_drawn_along_it(tmp_path):
+    text = report(fitted_table(tmp_path, time=["day"]), tmp_path / "t.html").read_text(encoding="utf-8")
+    assert "The last predictions and outcomes of u" in text
+    assert "<p>The last 150 of 180 rows.</p>" in text
+    assert "against their predictions" not in text
+
+
+def test_coverage_of_few_rows_has_long_bars():
+    rng = np.random.default_rng(0)
+    heights = []
+    for n in (60, 600):
+        recent = Recent.empty(1)
+        recent.update(np.zeros((n, 1)), rng.standard_normal((n, 1)))
+        display = CalibrationDisplay.from_recent(recent)
+        [bars] = display.ax_.collections
+        heights.append([float(np.ptp(bar[:, 1])) for bar in bars.get_segments()])
+        plt.close(display.figure_)
+    assert all(few > 2 * many for few, many in zip(*heights, strict=True))

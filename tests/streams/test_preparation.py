@@ -141,7 +141,7 @@ def test_cells_that_cannot_be_read_are_missing():
 
 def test_lags_count_rows_that_cannot_be_read():
     preparation = Preparation(["y"], lags=[1, 2]).bind(["x", "y"]).fit(batch(["1", "2"], ["1", "2"]))
-    torn = Batch([["1", "2", "4"], ["10", "20", "40"]], [1, 2, 4], [(3, "1 fields where the first line names 2")])
+    torn = Batch([["1", "2", "4"], ["10", "20", "40"]], [1, 2, 4], [(3, "1 field where the first line names 2")])
     X = preparation.prepare(torn).chunk.X
     # Row 3 has no outputs, so that row 4 finds the last known value at lag 1 and that of row 2 at lag 2.
     np.testing.assert_array_equal(X[:, 1:], [[np.nan, np.nan], [10, np.nan], [20, 20]])

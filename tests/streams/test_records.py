@@ -69,7 +69,7 @@ def test_faulty_rows_are_named_and_the_others_read(tmp_path):
         assert rows == [("1", "2"), ("7\n8", "9"), ("10", "11")]
         assert numbers == [1, 6, 7]
         assert [row for row, _ in bad] == [2, 3, 5]
-        assert bad[0][1] == "1 fields where the first line names 2"
+        assert bad[0][1] == "1 field where the first line names 2"
         assert "field" in bad[2][1]
 
 

@@ -147,8 +147,8 @@ def command(
         [name, *map(number, (mse[q], of_mean[q], mse[q] ** 0.5, explained[q])), percent(coverage[q])]
         for q, name in enumerate(names)
     ]
-    title = f"mean squared error of rows left out of a first fit: {fitted.tested}"
-    table(title, ["", "model", "mean", "RMSE", "R2", "in 90% interval"], rows)
+    title = f"errors on rows left out of a first fit: {fitted.tested}"
+    table(title, ["", "MSE", "MSE of the mean", "RMSE", "R2", "in 90% interval"], rows)
     out.print(f"chosen: {fitted.chosen()}", markup=False)
     _print_written(written)
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from ovk.cli.errors import Exit, Failure, article, blaming
-from ovk.cli.options import File, Format, Json, Keep, Level, Out, check_level, check_place, listed
+from ovk.cli.options import File, Format, Json, Keep, Level, MaxBad, Out, check_level, check_place, listed
 from ovk.cli.output import err
 from ovk.cli.prediction_files import KeptColumns, write_predictions
 from ovk.persistence import load
 from ovk.sessions import Fitted, FittedClasses, Session
+from ovk.sessions.file_predictions import MAX_BAD, FilePredictions
 from ovk.streams import open_records
 
 NAME = "predict"
@@ -25,6 +26,7 @@ def command(
     save: Out = None,
     keep: Keep = "",
     level: Level = 0.9,
+    max_bad: MaxBad = MAX_BAD,
     form: Format = "",
     as_json: Json = False,
 ) -> None:
@@ -32,27 +34,25 @@ def command(
 
     A model of classes predicts labels and the probabilities of all classes. Nothing is learned. If the model uses
     lags, they are taken from the outputs in the file. Rows from standard input (-) are answered as they arrive. --keep
-    copies columns of the file, such as an id, to the predictions.
+    copies columns of the file, such as an id, to the predictions. Columns whose cells cannot be read, and words that
+    were never learned, are named on standard error.
 
     Example: ovk predict soil.ovk new-places.csv --out predictions.csv
     """
     check_level(level)
     check_place(save)
     learned = load_table_model(model)
-    predictor = learned.predictor()
     with blaming(Exit.DATA), open_records(file, form or None) as records:
         records.live = True
-        predictor.bind(records.names, records.label)
-        columns: Any = learned.prediction_columns(outcomes=predictor.preparation.knows_outputs())
-        batches = records.batches(4096)
-        found: Iterable[Any] = (predictor.predict(batch, level) for batch in batches)
+        rows = FilePredictions(learned, records, level, max_bad)
+        found: Iterable[Any] = (predictions for predictions, _ in rows)
+        columns = rows.columns
         if names := listed(keep):
             columns = KeptColumns(columns, names, records.names, records.label)
-            found = ((predictor.predict(batch, level), batch) for batch in batches)
+            found = rows
         write_predictions(found, columns, save, as_json=as_json)
-    if predictor.n_bad:
-        rows = f"{predictor.n_bad:,} row{'s' if predictor.n_bad > 1 else ''}"
-        err.print(f"{rows} had unreadable cells (an unreadable cell counts as missing)")
+    for remark in rows.remarks():
+        err.print(f"warning: {remark}", style="yellow", markup=False)
 
 
 def load_table_model(path: Path) -> Fitted | FittedClasses | Session:

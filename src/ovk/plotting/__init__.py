@@ -9,6 +9,7 @@ from ovk.plotting.graph import NetworkDisplay, OutputGraphDisplay
 from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
+from ovk.plotting.observed import ObservedDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay
 from ovk.plotting.progressive import ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
@@ -30,6 +31,7 @@ __all__ = [
     "KernelWeightsDisplay",
     "LeaveOneOutDisplay",
     "NetworkDisplay",
+    "ObservedDisplay",
     "OutputGraphDisplay",
     "OutputStructureDisplay",
     "PredictionDisplay",

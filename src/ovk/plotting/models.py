@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,33 @@ import numpy as np
 from ovk.batch import OKVAR, MovKL, OVKRidgeCV
 from ovk.evaluation import ClassificationResult
 from ovk.evaluation.class_conclusion import class_conclusion
+from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.autoregression import SeriesDisplay
 from ovk.plotting.class_report import class_table, score_table
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
 from ovk.plotting.display import Display, pyplot, shortened
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
-from ovk.plotting.page import figure, grid, pair, paragraphs, relevance_section, section, write_page
+from ovk.plotting.observed import ObservedDisplay
+from ovk.plotting.page import (
+    figure,
+    grid,
+    number,
+    pair,
+    paragraphs,
+    relevance_section,
+    section,
+    share,
+    table,
+    write_page,
+)
 from ovk.plotting.progressive import ProgressiveErrorDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
+from ovk.plotting.recent_sections import recent_sections
 from ovk.plotting.relevance import RelevanceDisplay
-from ovk.plotting.report import closing_sections, error_table, recent_sections, report
+from ovk.plotting.report import closing_sections, report
 from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
-from ovk.sessions.batch import tested_rows
+from ovk.sessions.batch import in_time, tested_rows
 from ovk.sessions.faults import bad_rows_note
 from ovk.sessions.relevance import relevance
 
@@ -73,7 +88,9 @@ class ModelPicture(Display):
         axes = iter(grid.reshape(-1))
         for q, name in enumerate(outputs):
             self.ax_ = next(axes)
-            RecentDisplay.from_recent(model.recent, q, name=name, ax=self.ax_)
+            ordered = isinstance(model, Session) or in_time(model.settings)
+            display = RecentDisplay if ordered else ObservedDisplay
+            display.from_recent(model.recent, q, name=name, ax=self.ax_)
             if isinstance(model, Session):
                 panel = next(axes)
                 ProgressiveErrorDisplay.from_result(model.result(), outputs=[q], axes=panel)
@@ -158,16 +175,19 @@ def _okvar(model: Any) -> Display:
     return SeriesDisplay.from_estimator(model)
 
 
-def model_page(model: Any, path: Path, title: str) -> None:
+def model_page(model: Any, path: str | Path, title: str = "What was learned") -> Path:
     """Write what there is to see of a learned table as one HTML file."""
     if isinstance(model, Session):
-        report(model.result(), path, **{**model.for_report(), "title": title})
-    elif isinstance(model, Fitted):
-        write_page(path, title, _table_sections(model))
-    elif isinstance(model, FittedClasses):
-        write_page(path, title, _class_table_sections(model))
-    else:
-        raise ValueError(f"there is no page of {type(model).__name__}: give --out a name that ends in .png or .svg")
+        return report(model.result(), path, **{**model.for_report(), "title": title})
+    if isinstance(model, (Fitted, FittedClasses)):
+        pyplot()
+        sections = _table_sections(model) if isinstance(model, Fitted) else _class_table_sections(model)
+        return write_page(path, title, sections)
+    raise TypeError(
+        f"there is no page of {type(model).__name__}. What `progressive` returns has one, report(progressive(model, X, "
+        "Y), path), and a file that was learned as a whole: report(ovk.sessions.fit_table(records, settings), path), "
+        "which is `ovk fit --report`. Pictures of an estimator are in ovk.plotting, and `ovk plot --out model.png`"
+    )
 
 
 def _table_sections(model: Fitted) -> list[str]:
@@ -186,12 +206,20 @@ def _table_sections(model: Fitted) -> list[str]:
         *_rows_read(model),
         f"Chosen by leave-one-out: {model.chosen()}.",
     ]
-    deviations = dict(zip(outputs, np.sqrt(of_mean).tolist(), strict=True))
-    caption = "Mean squared errors of the rows left out"
-    scores = error_table(caption, outputs, ["model", "mean"], [mse, of_mean], deviations, model.recent)
+    coverage = model.recent.coverage[LEVELS.index(LEVEL)]
+    rows = [
+        [escape(name), number(mse[q] ** 0.5), number(of_mean[q] ** 0.5), f"{explained[q]:.3f}", share(coverage[q])]
+        for q, name in enumerate(outputs)
+    ]
+    head = ["output", "RMSE", "RMSE of the mean", "R2", f"inside {LEVEL:.0%} intervals"]
+    scores = table("Errors on the rows left out", head, rows) + (
+        "<p>RMSE is the root of the mean squared error, in units of the output; RMSE of the mean is that of predicting "
+        "every row by the mean of the output; R2 is the share of the variance that the model explains.</p>"
+    )
     found = relevance(model.predictor(), model.inputs)
-    last, *others = recent_sections(model.recent, outputs, "Predictions and outcomes of rows left out")
-    settings = {**model.settings.get_params(deep=False), "learner": repr(model.estimator)}
+    heading = "Predictions and outcomes of rows left out"
+    last, *others = recent_sections(model.recent, outputs, heading, ordered=in_time(model.settings))
+    settings = {**model.settings.get_params(deep=False), "learner": f"ridge regression, {model.chosen()}"}
     return [
         section("summary", "In short", pair(paragraphs(lead, facts), scores)),
         last,
@@ -211,7 +239,7 @@ def _class_table_sections(model: FittedClasses) -> list[str]:
     ]
     picture = figure(ConfusionDisplay.from_counts(model.scores[0].confusion, labels), "Confusion of classes")
     text = paragraphs(class_conclusion(model.scores, labels), facts)
-    settings = {**model.settings.get_params(deep=False), "learner": repr(model.estimator)}
+    settings = {**model.settings.get_params(deep=False), "learner": type(model.estimator).__name__}
     return [
         section("summary", "In short", pair(text, score_table(model.scores))),
         section("classes", "The classes", pair(class_table(model.scores[0], labels), grid([picture]))),

@@ -131,7 +131,15 @@ def model_heading(name: str) -> str:
 
 
 def number(value: float) -> str:
-    return "–" if not np.isfinite(value) else f"{value:.4g}"
+    """Four digits, of which the last ones may be zeros: numbers below each other have as many.
+
+    >>> [number(value) for value in (0.956, 48.66, 25820.3, 0.0, 1.5e9, float("nan"))]
+    ['0.9560', '48.66', '25,820', '0', '1.500e+09', '–']
+    """
+    if not np.isfinite(value) or value == 0:
+        return "0" if value == 0 else "–"
+    exponent = int(f"{value:.3e}".partition("e")[2])
+    return f"{value:,.{max(3 - exponent, 0)}f}" if -4 < exponent < 7 else f"{value:.3e}"
 
 
 def share(value: float, digits: int = 0) -> str:

@@ -15,6 +15,9 @@ from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
 from ovk.streams.steps import as_dates
 
+#: Rows that are drawn.
+ROWS = 150
+
 
 @dataclass(eq=False, repr=False)
 class RecentDisplay(Display):
@@ -53,7 +56,7 @@ class RecentDisplay(Display):
         result: ProgressiveResult,
         output: int | str = 0,
         *,
-        rows: int = 150,
+        rows: int = ROWS,
         Y: Any = None,
         ax: Any = None,
         plot: bool = True,
@@ -85,7 +88,14 @@ class RecentDisplay(Display):
 
     @classmethod
     def from_recent(
-        cls, recent: Recent, output: int, *, name: str | None = None, rows: int = 150, ax: Any = None, plot: bool = True
+        cls,
+        recent: Recent,
+        output: int,
+        *,
+        name: str | None = None,
+        rows: int = ROWS,
+        ax: Any = None,
+        plot: bool = True,
     ) -> Self:
         """One output of the last `rows` rows, with its intervals of level 0.9."""
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
@@ -122,6 +132,7 @@ class CalibrationDisplay(Display):
     levels : (k,) levels of the intervals
     coverage : (k, d) share of outcomes inside them
     names : names of the outputs
+    tested : (k, d) how many outcomes that is the share of, for bars of two standard errors; None leaves them out
 
     Examples
     --------
@@ -138,6 +149,7 @@ class CalibrationDisplay(Display):
     levels: Array
     coverage: Array
     names: Sequence[str]
+    tested: Array | None = None
 
     @classmethod
     def from_recent(
@@ -145,12 +157,13 @@ class CalibrationDisplay(Display):
     ) -> Self:
         """The intervals of a stream, tested as it went."""
         d = recent.Y.shape[1]
-        display = cls(np.array(LEVELS), recent.coverage, names or [f"y{q}" for q in range(d)])
+        display = cls(np.array(LEVELS), recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.8))
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
+        lowest = np.nanmin(self.coverage, initial=0.42)
         for q, name in enumerate(self.names[:8]):
             style = LINES[q % len(LINES)]
             ax.plot(
@@ -158,8 +171,14 @@ class CalibrationDisplay(Display):
                 color=style["color"], linestyle=style["linestyle"], linewidth=1.2,
                 fillstyle="none" if q >= len(LINES) else "full",
             )  # fmt: skip
+            if self.tested is not None:
+                error = 2 * np.sqrt(self.levels * (1 - self.levels) / np.maximum(self.tested[:, q], 1))
+                # Bars of several outputs stand side by side.
+                beside = self.levels + 0.006 * (q - (min(len(self.names), 8) - 1) / 2)
+                ax.errorbar(beside, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
+                lowest = np.fmin(lowest, np.nanmin(self.coverage[:, q] - error, initial=lowest))
         ax.set_xlim(0.4, 1.0)
-        ax.set_ylim(min(0.4, float(np.nanmin(self.coverage, initial=0.4)) - 0.02), 1.01)
+        ax.set_ylim(max(float(lowest) - 0.02, -0.02), 1.01)
         ax.set_xlabel("level of the interval")
         ax.set_ylabel("share of outcomes inside")
         ax.set_title("Coverage of the intervals")

@@ -16,8 +16,6 @@ from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.class_report import class_sections
 from ovk.plotting.display import pyplot
 from ovk.plotting.drift import drift_section
-from ovk.plotting.graph import OutputGraphDisplay
-from ovk.plotting.output_structure import OutputStructureDisplay
 from ovk.plotting.page import (
     WIDTH,
     figure,
@@ -33,13 +31,8 @@ from ovk.plotting.page import (
     write_page,
 )
 from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
-from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
-
-#: Most outputs with figures of their own; the tables have all of them.
-FIGURES = 12
-
-#: Most outputs in the graph of those that go together.
-NODES = 40
+from ovk.plotting.recent_sections import FIGURES, recent_sections
+from ovk.sessions.file_predictions import TableModel
 
 #: Most learners whose errors fit beside the text.
 BESIDE = 4
@@ -47,15 +40,12 @@ BESIDE = 4
 #: Letters of the names of two learners that fit side by side in a legend.
 WORDS = 20
 
-#: How far the coverage of an interval may be from its level before a word is said about it.
-TOLERANCE = 0.03
-
 #: Most inputs in the summary of the data.
 INPUTS = 40
 
 
 def report(
-    result: ProgressiveResult | ClassificationResult,
+    result: ProgressiveResult | ClassificationResult | TableModel,
     path: str | Path,
     *,
     title: str = "What was learned",
@@ -67,11 +57,13 @@ def report(
     relevance: Mapping[str, float] | None = None,
     conclusion: str | None = None,
 ) -> Path:
-    """Write a report of a progressive evaluation: one HTML file that needs no network.
+    """Write a report of a progressive evaluation, or of a learned table: one HTML file that needs no network.
 
     Parameters
     ----------
-    result : what `progressive` or `progressive_classes` returned
+    result : what `progressive` or `progressive_classes` returned, or what was learned from a file: a `Session`, or
+        what `fit_table`, `fit_files` and `fit_classes` of `ovk.sessions` return, of which only `path` and `title` are
+        needed
     path : the file to write
     title : its heading
     summary : for each column its name, its role, share of its values that were observed, their mean and standard
@@ -102,10 +94,10 @@ def report(
     (True, False)
     """
     if not isinstance(result, (ProgressiveResult, ClassificationResult)):
-        raise TypeError(
-            f"result must be what `progressive` returns, got {type(result).__name__}: evaluate the model first, as in "
-            "report(progressive(model, X, Y), path)"
-        )
+        # It imports this module.
+        from ovk.plotting.models import model_page
+
+        return model_page(result, path, title)
     if len(result.rows) == 0:
         raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to report")
     pyplot()
@@ -195,7 +187,7 @@ def error_table(
     if recent is not None:
         columns[f"outcomes inside {LEVEL:.0%} intervals"] = [share(s) for s in recent.coverage[LEVELS.index(LEVEL)]]
     rows = [[escape(output), *cells] for output, *cells in zip(outputs, *columns.values(), strict=True)]
-    return compared + table("The model", ["output", *columns], rows)
+    return compared + table("Errors and intervals of the model", ["output", *columns], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:
@@ -214,98 +206,6 @@ def _errors(result: ProgressiveResult) -> str:
     return more + grid(figures)
 
 
-def recent_sections(
-    recent: Recent, outputs: Sequence[str], heading: str = "Predictions and outcomes of the last rows"
-) -> list[str]:
-    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together."""
-    return [
-        section("recent", heading, _last_rows(recent, outputs)),
-        section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
-        section("structure", "Which outputs go together", _structure(recent, outputs)),
-    ]
-
-
-def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
-    figures = [
-        figure(RecentDisplay.from_recent(recent, q, name=name), f"The last predictions and outcomes of {name}")
-        for q, name in enumerate(outputs[:FIGURES])
-    ]
-    return grid(figures)
-
-
-def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
-    if not recent.tested.any():
-        return "<p>Too few rows to test intervals.</p>"
-    display = CalibrationDisplay.from_recent(recent, names=list(outputs))
-    text = (
-        "<p>Every prediction had an interval, computed from the errors of earlier rows. The curves show how "
-        "often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide.</p>"
-        f"<p>{escape(_verdict(recent, outputs))}</p>"
-    )
-    residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
-    return text + grid(
-        [
-            figure(display, "Coverage of intervals against their level"),
-            figure(residuals, "Residuals of each output"),
-        ]
-    )
-
-
-def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
-    """Whether the intervals of level 0.9 kept it, and what to do if not."""
-    k = LEVELS.index(LEVEL)
-    coverage, tested = recent.coverage[k], np.maximum(recent.tested[k], 1)
-    # Beyond chance, and by more than anybody would mind.
-    far = np.maximum(TOLERANCE, 3 * np.sqrt(LEVEL * (1 - LEVEL) / tested))
-    off = [q for q in range(len(outputs)) if abs(coverage[q] - LEVEL) > far[q]]
-    if not off:
-        return f"Intervals of {LEVEL:.0%} contained about as many outcomes as they should."
-    found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
-    if any(coverage[q] < LEVEL for q in off):
-        cure = (
-            "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
-            "learn more rows, or use a model that follows changes (ovk stream without --model)"
-        )
-    else:
-        cure = "errors have become smaller along the rows: later intervals will be narrower"
-    return f"Intervals of {LEVEL:.0%} contained {found}: {cure}."
-
-
-def _structure(recent: Recent, outputs: Sequence[str]) -> str:
-    outcomes, errors = _correlation(recent.Y), _correlation(recent.Y - recent.F)
-    names = list(outputs)
-    if len(names) == 1:
-        return "<p>There is one output.</p>"
-    heat = OutputStructureDisplay(outcomes, names).plot()
-    heat.ax_.set_title("Correlation of the outcomes", fontsize=10)
-    left = OutputStructureDisplay(errors, names).plot()
-    left.ax_.set_title("Correlation of the errors", fontsize=10)
-    text = (
-        "<p>Outputs whose outcomes are correlated can help to predict each other. Correlation that is left in the "
-        "errors is information that the model has not used.</p>"
-    )
-    return text + grid(
-        [
-            figure(heat, "Correlation matrix of the outcomes"),
-            figure(left, "Correlation matrix of the errors"),
-            figure(OutputGraphDisplay(outcomes[:NODES, :NODES], names[:NODES]).plot(), "Graph of the outputs"),
-        ]
-    )
-
-
-def _correlation(A: Array) -> Array:
-    """(d, d) correlations over the rows where both are known; 0 where there are too few."""
-    d = A.shape[1]
-    result = np.eye(d)
-    for i in range(d):
-        for j in range(i):
-            known = np.isfinite(A[:, i]) & np.isfinite(A[:, j])
-            x, y = A[known, i], A[known, j]
-            if len(x) > 2 and x.std() > 0 and y.std() > 0:
-                result[i, j] = result[j, i] = np.corrcoef(x, y)[0, 1]
-    return result
-
-
 def closing_sections(
     summary: Sequence[tuple[str, str, float, float, float]], settings: Mapping[str, object]
 ) -> list[str]:
@@ -320,7 +220,7 @@ def _data(summary: Sequence[tuple[str, str, float, float, float]]) -> str:
         for name, role, seen, mean, spread in summary[:INPUTS]
     ]
     more = f"<p>{len(summary) - INPUTS:,} more columns.</p>" if len(summary) > INPUTS else ""
-    return table("Columns", ["column", "role", "observed", "mean", "standard deviation"], rows, words=2) + more
+    return table("Columns", ["column", "role", "known", "mean", "standard deviation"], rows, words=2) + more
 
 
 def settings_table(settings: Mapping[str, object]) -> str:

@@ -19,15 +19,16 @@ from ovk.sessions.chosen import kernel_in_words
 from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.columns import PredictionColumns
 from ovk.sessions.faults import REMEMBERED
+from ovk.sessions.file_predictions import TableModel
 from ovk.sessions.forecasts import Forecast, forecast
 from ovk.sessions.horizons import REMEMBERED as REMEMBERED_FORECASTS
 from ovk.sessions.horizons import horizon_errors
 from ovk.sessions.models import kernel_of_table
-from ovk.sessions.predictions import Predictions, RowPredictor
+from ovk.sessions.predictions import RowPredictor
 from ovk.sessions.relevance import ROWS
 from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
-from ovk.streams import Batch, Chunk, Preparation, Prepared, Records
+from ovk.streams import Chunk, Preparation, Prepared, Records
 from ovk.streams.lags import filled
 from ovk.streams.records import concatenate
 
@@ -44,8 +45,8 @@ LANDMARKS = 500
 COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9)
 
 
-@dataclass
-class Fitted(State, Registered):
+@dataclass(repr=False)
+class Fitted(TableModel, State, Registered):
     """A batch model of a table: how its columns are read and scaled, the estimator, and errors of rows left out.
 
     Attributes
@@ -82,10 +83,6 @@ class Fitted(State, Registered):
     _defaults_for_old_files = {
         "n_rows": 0, "faults": [], "ahead": None, "inputs": None, "moments": None, "tested": "a fifth of the rows"
     }  # fmt: skip
-
-    def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
-        """Predict rows that follow those that were learned, with intervals of that level; nothing changes."""
-        return self.predictor().predict(batch, level)
 
     def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
         """Forecast the rows that follow the table, as `Session.forecast` does."""
@@ -172,6 +169,17 @@ def tested_rows(settings: Settings) -> str:
     return "the last fifth of the rows" if in_time(settings) else "every fifth row"
 
 
+def rows_learned(known: int, total: int) -> str:
+    """How many rows are learned, and why they are not all of the table.
+
+    >>> rows_learned(900, 900), rows_learned(879, 900)
+    ('900 rows', '879 of 900 rows (21 have no known target)')
+    """
+    if known == total:
+        return f"{known:,} rows"
+    return f"{known:,} of {total:,} rows ({total - known:,} {'has' if total - known == 1 else 'have'} no known target)"
+
+
 def fit_table(records: Records, settings: Settings, say: Callable[[str], None] | None = None) -> Fitted:
     """Learn a table: ridge regression with kernel width, alpha and coupling chosen by the data.
 
@@ -196,7 +204,8 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     preparation, rows, known, X, Y, left_out, total = whole_table(records, settings)
     n = len(X)
     if say is not None and n >= LONG:
-        say(f"{'comparing kernels' if settings.kernel == 'auto' else 'choosing alpha'} on {n:,} rows")
+        what = "comparing kernels" if settings.kernel == "auto" else "choosing alpha"
+        say(f"{what} on {rows_learned(n, total)}")
     # The errors of rows left out must not know their moments.
     train = Standardised(running=False, robust=True)
     scaled = train.scale_warm_up(X[~left_out], Y[~left_out])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovk._types import Array, Indices
 from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.sessions.columns import as_text, csv_line, pyarrow, safe_text, shown_name
+from ovk.sessions.columns import as_text, csv_line, dates, pyarrow, safe_text, shown_name
 from ovk.sessions.predictions import RowPredictor
 from ovk.streams import Batch
 
@@ -67,9 +67,8 @@ class ClassRowPredictor(RowPredictor):
     def predict(self, batch: Batch, level: float = LEVEL) -> ClassPredictions:  # type: ignore[override]
         """Predict rows."""
         known = len(self.preparation.classes())
-        rows = self.preparation.prepare(batch)
+        rows = self._prepared(batch)
         labels = list(self.preparation.classes())
-        self.n_bad += len(rows.bad)
         P = np.zeros((len(rows.rows), len(labels)))
         if len(P):
             P[:, :known] = self.outputs(rows.chunk.X)[:, :known]
@@ -126,6 +125,20 @@ class ClassColumns:
             outcome = {"outcome": cells[-1]} if self._outcomes else {}
             time = {"time": cells[1]} if self._timed else {}
             yield {"row": cells[0], **time, self._target: {**one, **outcome}}
+
+    def arrays(self, found: ClassPredictions) -> dict[str, Any]:
+        """(n,) arrays by the names of the columns; an unknown label is None."""
+        columns: dict[str, Any] = {self.names[0]: np.array(found.rows, dtype=np.int64)}
+        if self._timed:
+            columns["time"] = dates(found.instants, len(found.rows))
+        columns[self._target] = np.array([found.labels[code] for code in found.codes], dtype=object)
+        columns["probability"] = found.P[np.arange(len(found.P)), found.codes]
+        start = 3 + self._timed
+        columns |= dict(zip(self.names[start : start + self._count], found.P.T, strict=False))
+        if self._outcomes and found.outcomes is not None:
+            came = [found.labels[code] if code >= 0 else None for code in found.outcomes.tolist()]
+            columns[self.names[-1]] = np.array(came, dtype=object)
+        return columns
 
     def table(self, found: ClassPredictions) -> Any:
         """A table of pyarrow."""

@@ -13,18 +13,18 @@ from ovk._state import State
 from ovk._types import Array, Indices
 from ovk.batch import OVKClassifier, OVKClassifierCV
 from ovk.evaluation import ClassScores, Recent
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
-from ovk.sessions.batch import EXACT, LANDMARKS, LONG, whole_table
-from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, by_label
+from ovk.sessions.batch import EXACT, LANDMARKS, LONG, rows_learned, whole_table
+from ovk.sessions.class_predictions import ClassColumns, ClassRowPredictor, by_label
 from ovk.sessions.faults import REMEMBERED
+from ovk.sessions.file_predictions import TableModel
 from ovk.sessions.models import kernel_of_table
 from ovk.sessions.settings import Settings
-from ovk.streams import Batch, Preparation, Records
+from ovk.streams import Preparation, Records
 
 
-@dataclass
-class FittedClasses(State, Registered):
+@dataclass(repr=False)
+class FittedClasses(TableModel, State, Registered):
     """A batch classifier of a table: how its columns are read and scaled, the estimator, and scores of rows left out.
 
     Attributes
@@ -47,10 +47,6 @@ class FittedClasses(State, Registered):
     scores: list[ClassScores]
 
     _state_classes = {"scaling": Standardised, "scores": ClassScores}
-
-    def predict(self, batch: Batch, level: float = LEVEL) -> ClassPredictions:
-        """Predict rows; nothing changes."""
-        return self.predictor().predict(batch, level)
 
     def predictor(self) -> ClassRowPredictor:
         """What predicts a table of several batches."""
@@ -79,7 +75,7 @@ def fit_classes(records: Records, settings: Settings, say: Callable[[str], None]
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{'big' if i % 7 > 3 else 'small'}\\n" for i in range(100)))
     ...     with open_records(path) as records:
-    ...         fitted = fit_classes(records, Settings(["y"], kernel="auto", classify=True))
+    ...         fitted = fit_classes(records, Settings(["y"], classify=True))
     ...     with open_records(path) as records:
     ...         _ = fitted.preparation.bind(records.names, records.label, predict=True)
     ...         predictions = fitted.predict(next(records.batches(5)))
@@ -92,7 +88,7 @@ def fit_classes(records: Records, settings: Settings, say: Callable[[str], None]
     if len(np.unique(codes[learned])) < 2:
         raise ValueError(f"{records.label} has rows of one class only: there is nothing to choose between")
     if say is not None and len(codes) >= LONG:
-        say(f"choosing kernel and alpha on {len(codes):,} rows")
+        say(f"choosing kernel and alpha on {rows_learned(len(codes), table.n_rows)}")
     scaling, first = _fitted(settings, table.X[learned], labels[codes[learned]])
     P = by_label(first, first.predict_proba(scaling.scale_inputs(table.X[left_out]).X), labels.tolist())
     scores = [_scores("model", codes[left_out], P)]

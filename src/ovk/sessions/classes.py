@@ -20,7 +20,7 @@ from ovk.streams import Batch, Preparation, Prepared, Records
 from ovk.streams.labels import Label
 
 
-@dataclass
+@dataclass(repr=False)
 class ClassSession(Session):
     """A session whose target holds classes.
 
@@ -53,7 +53,9 @@ class ClassSession(Session):
         cls, settings: Settings, preparation: Preparation, rows: Prepared, *, mergeable: bool = False
     ) -> Self:
         p = rows.chunk.X.shape[1]
-        model = make_model(settings.model, settings.kernel, settings.coupling, p, classify=True, mergeable=mergeable)
+        model = make_model(
+            settings.model, settings.stream_kernel, settings.coupling, p, classify=True, mergeable=mergeable
+        )
         evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))
         session = cls(settings, preparation, evaluator, Recent.empty(1), RunningMoments(p + 1))
         session._learn_classes(rows, tested=False)

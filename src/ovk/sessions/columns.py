@@ -96,13 +96,19 @@ class PredictionColumns:
             known = [value if np.isfinite(value) else None for value in values]
             yield dict(zip(self.names, [row, *time, *known], strict=True))
 
+    def arrays(self, found: Predictions) -> dict[str, Any]:
+        """(n,) arrays by the names of the columns, nan where nothing is known."""
+        columns: dict[str, Any] = {self.names[0]: np.array(found.rows, dtype=np.int64)}
+        if self._timed:
+            columns["time"] = dates(found.instants, len(found.rows))
+        return columns | dict(zip(self.names[len(columns) :], self._numbers(found).T, strict=True))
+
     def table(self, found: Predictions) -> Any:
         """A table of pyarrow."""
         arrow = pyarrow()
         columns: list[Any] = [arrow.array(found.rows, arrow.int64())]
         if self._timed:
-            instants = np.full(len(found.rows), np.nan) if found.instants is None else found.instants
-            columns.append(arrow.array(as_dates(instants).astype("datetime64[ms]")))
+            columns.append(arrow.array(dates(found.instants, len(found.rows)).astype("datetime64[ms]")))
         numbers = self._numbers(found)
         # Not finite is not known, as in CSV.
         columns += [arrow.array(column, mask=~np.isfinite(column)) for column in numbers.T]
@@ -142,6 +148,11 @@ def safe_text(cell: str) -> str:
     ("'=1+1", '-1')
     """
     return cell if not read_numbers([cell]).bad[0] else shown_name(cell)
+
+
+def dates(instants: Array | None, n: int) -> Any:
+    """(n,) times as NumPy's dates, NaT where not known."""
+    return as_dates(np.full(n, np.nan) if instants is None else instants)
 
 
 def as_text(instants: Array | None, n: int) -> list[str]:

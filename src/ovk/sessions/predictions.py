@@ -17,8 +17,9 @@ from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
 from ovk.persistence.atomic import remove_leftovers, replacing
 from ovk.sessions.columns import PredictionColumns
+from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.part_files import CsvPart, ParquetPart
-from ovk.streams import Batch, Preparation
+from ovk.streams import Batch, Preparation, Prepared
 
 _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 
@@ -60,12 +61,14 @@ class RowPredictor:
     ----------
     preparation, recent : as above; the preparation with lags of its own
     n_bad : rows so far that had unreadable cells
+    faults : the first of them, with their faults
     """
 
     def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: Recent) -> None:
         self.preparation, self.recent = preparation.fork(), recent
         self._scaling, self._model = scaling, model
         self.n_bad = 0
+        self.faults: list[tuple[int, str]] = []
 
     def bind(self, names: Sequence[str], label: str) -> RowPredictor:
         """Say in which order the columns of the batches to come stand; targets may be missing."""
@@ -87,11 +90,17 @@ class RowPredictor:
 
     def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
         """Predict rows, with intervals of that level."""
-        rows = self.preparation.prepare(batch)
-        self.n_bad += len(rows.bad)
+        rows = self._prepared(batch)
         F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty(rows.chunk.Y.shape)
         Y = rows.chunk.Y if self.preparation.knows_outputs() else None
         return Predictions(rows.rows, F, self.recent.widths(level), Y, rows.instants)
+
+    def _prepared(self, batch: Batch) -> Prepared:
+        """Inputs and outputs of rows, whose faults are counted."""
+        rows = self.preparation.prepare(batch)
+        self.n_bad += len(rows.bad)
+        self.faults += rows.bad[: REMEMBERED - len(self.faults)]
+        return rows
 
 
 class OtherSession(ValueError):

@@ -19,6 +19,7 @@ from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.columns import PredictionColumns
 from ovk.sessions.faults import REMEMBERED, bad_rows_note
+from ovk.sessions.file_predictions import TableModel
 from ovk.sessions.forecasts import Forecast, forecast
 from ovk.sessions.horizons import HorizonErrors
 from ovk.sessions.models import make_model
@@ -37,8 +38,8 @@ class TooFewRows(ValueError):
     """A table or a stream ends before there are rows enough to begin with."""
 
 
-@dataclass
-class Session(State, Registered):
+@dataclass(repr=False)
+class Session(TableModel, State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
 
     Saved and loaded it goes on with the same bits. It holds no times, so that two runs that learned the same rows make
@@ -161,7 +162,7 @@ class Session(State, Registered):
         """A session that has learned the rows of its warm-up; `mergeable` if others are to be merged with it."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
         model = make_model(
-            settings.model, settings.kernel, settings.coupling, p, mergeable=mergeable, lags=bool(settings.lags)
+            settings.model, settings.stream_kernel, settings.coupling, p, mergeable=mergeable, lags=bool(settings.lags)
         )
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
@@ -241,10 +242,6 @@ class Session(State, Registered):
             self.horizons.add(part.X, part.Y, self.evaluator.model, predictor.with_model)
             start = end
         return np.concatenate(found)
-
-    def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
-        """Predict rows that follow those that were learned, with intervals of that level; nothing changes."""
-        return self.predictor().predict(batch, level)
 
     def predictor(self) -> RowPredictor:
         """What predicts a table of several batches, each with the lags that those before it leave."""

@@ -18,7 +18,8 @@ class Settings(Parameters):
     ----------
     targets, features, time, lags : as in `ovk.streams.Preparation`
     model : one of `MODELS`
-    kernel : "gaussian", "laplacian", "matern" or "linear"; for tables also "auto", which tries several
+    kernel : "gaussian", "laplacian", "matern" or "linear"; "auto" tries several on a table, and is the Gaussian one on
+        a stream
     coupling : float in [0, 1), how much outputs have in common; None leaves it to the model
     warm_up : rows for scaling and bandwidth, learned but not tested
     block : rows read at a time; the same block gives the same bits
@@ -43,7 +44,7 @@ class Settings(Parameters):
         time: Sequence[str] = (),
         lags: Sequence[int] = (),
         model: str = "auto",
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         coupling: float | None = None,
         warm_up: int = 1000,
         block: int = 4096,
@@ -75,19 +76,8 @@ class Settings(Parameters):
         check_int(self.horizon, "horizon", least=0)
 
     def check_bad_rows(self, bad: int, rows: int, last: tuple[int, str], label: str) -> None:
-        """Refuse a table of which too large a part cannot be read.
-
-        Parameters
-        ----------
-        bad, rows : number of rows with unreadable cells, and of all rows so far
-        last : number and fault of the last of them
-        """
-        if rows >= FEW and bad > self.max_bad * rows:
-            raise ValueError(
-                f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
-                f"{last[1]}), more than the {self.max_bad:.0%} of max_bad: mend the file or leave the column out, or "
-                "raise max_bad (--max-bad)"
-            )
+        """Refuse a table of which too large a part cannot be read."""
+        check_bad_rows(bad, rows, last, label, self.max_bad)
 
     def preparation(self, records: Records) -> Preparation:
         """How rows of that file are made inputs and outputs, before any of them was looked at."""
@@ -96,10 +86,35 @@ class Settings(Parameters):
         preparation.bind(records.names, records.label)
         return preparation
 
+    @property
+    def stream_kernel(self) -> str:
+        """The kernel of a stream, which cannot wait to compare several."""
+        return "gaussian" if self.kernel == "auto" else self.kernel
+
     def differences(self, other: Settings) -> list[str]:
-        """Names of the settings in which the other differs."""
-        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        """Names of the settings in which the other session of a stream differs."""
+        mine = {**self.get_params(deep=False), "kernel": self.stream_kernel}
+        theirs = {**other.get_params(deep=False), "kernel": other.stream_kernel}
         return [name for name in mine if _plain(mine[name]) != _plain(theirs[name])]
+
+
+def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_bad: float, few: int = FEW) -> None:
+    """Refuse a table of which too large a part cannot be read.
+
+    Parameters
+    ----------
+    bad, rows : number of rows with unreadable cells, and of all rows so far
+    last : number and fault of one of them
+    label : what to call the table
+    max_bad : largest share of bad rows
+    few : rows before which nothing is said
+    """
+    if rows >= few and bad > max_bad * rows:
+        raise ValueError(
+            f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
+            f"{last[1]}), more than the {max_bad:.0%} of max_bad: mend the file or leave the column out, or "
+            "raise max_bad (--max-bad)"
+        )
 
 
 def _plain(value: object) -> object:

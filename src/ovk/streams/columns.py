@@ -37,6 +37,10 @@ class Column(State, ABC):
     def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
         """Inputs (n, number of names) out of a sequence of cells for each source."""
 
+    def unknown(self, cells: Sequence[Sequence[Any]]) -> list[str]:
+        """Words among the cells that the column has no input for; only categories have any."""
+        return []
+
     @abstractmethod
     def describe(self) -> str:
         """How the cells are read, in a few words."""
@@ -101,6 +105,10 @@ class Category(Column, kind="category"):
         found = np.array([place.get(_word(cell), -1) for cell in cells[0]], dtype=np.int64)
         values = (found[:, None] == np.arange(len(self.levels))).astype(np.float64)
         return Read(values, np.zeros(len(found), dtype=bool))
+
+    def unknown(self, cells: Sequence[Sequence[Any]]) -> list[str]:
+        known = set(self.levels)
+        return [word for cell in cells[0] if (word := _word(cell)) not in known and not is_missing(cell)]
 
     def describe(self) -> str:
         shown = ", ".join(map(repr, self.levels[:3])) + (", ..." if len(self.levels) > 3 else "")

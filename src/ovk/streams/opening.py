@@ -13,6 +13,9 @@ from ovk.streams.text import COMPRESSED, STDIN, open_text, stem_suffix
 #: Formats by the ending of a file's name.
 FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
+#: What a file is that begins with these bytes.
+_NO_TEXT = {b"PK\x03\x04": "a spreadsheet or another zip file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
+
 
 def open_records(
     path: str | Path, form: str | None = None, *, strict: bool = False, columns: Sequence[int] | None = None
@@ -22,7 +25,7 @@ def open_records(
     Parameters
     ----------
     path : the file
-    form : "csv", "jsonl" or "parquet"; by default what the ending of the name says, or else its first letter
+    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
     strict : bool
         Whether a row that cannot be read is an error; by default it is left out and named among the faults.
     columns : numbers of the columns to read; default all
@@ -37,7 +40,7 @@ def open_records(
     ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
     ...     with open_records(path) as records:
     ...         [(batch.columns, batch.rows, batch.bad) for batch in records.batches(10)]
-    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 fields where the first line names 2')])]
+    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field where the first line names 2')])]
     """
     path = Path(path)
     known = form or FORMATS.get(stem_suffix(path))
@@ -51,8 +54,20 @@ def open_records(
         return ParquetRecords(path, strict, columns)
     label = "standard input" if str(path) == STDIN else path.name
     with readable(label):
+        _refuse_spreadsheets(path, label)
         file = open_text(path)
     return records_of_text(file, known, label, strict, columns)
+
+
+def _refuse_spreadsheets(path: Path, label: str) -> None:
+    """Refuse a file of Excel and other zip files, whose first line would be taken for names."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        head = file.read(max(map(len, _NO_TEXT)))
+    for begin, what in _NO_TEXT.items():
+        if head.startswith(begin):
+            raise ValueError(f"{label} is {what}, not a text file: save it as CSV and read that")
 
 
 def records_of_text(

@@ -210,6 +210,7 @@ class Preparation(Parameters):
         A number or a date that cannot be read is missing, and its row is named with the fault.
         """
         n = len(batch.rows)
+        self._check_width(batch)
         X = np.empty((n, len(self.feature_names_)))
         Y = np.full((n, len(self.targets)), np.nan)
         faults: dict[int, str] = {}
@@ -238,6 +239,25 @@ class Preparation(Parameters):
             instants = clock.instants([self._cells(batch, source) for source in clock.sources()])
             self.instants_ = np.concatenate([self.instants_, instants])[-REMEMBERED:]
         return Prepared(chunk, batch.rows, sorted([*batch.bad, *named]), instants)
+
+    def _check_width(self, batch: Batch) -> None:
+        """Refuse rows whose columns are not those that were bound."""
+        names = getattr(self, "_names", None)
+        if names is None or len(batch.columns) != len(names):
+            bound = "no columns are bound" if names is None else f"{len(names)} columns are bound ({quoted(names)})"
+            raise ValueError(
+                f"a batch of {len(batch.columns)} columns cannot be read, since {bound}: call bind(names) with the "
+                "names of its columns first, or predict a file with predict_file"
+            )
+
+    def unknown_words(self, batch: Batch) -> dict[str, list[str]]:
+        """Cells of the columns of categories that hold none of the levels, by the name of the column."""
+        found = {}
+        for column in self.columns_:
+            cells = [self._cells(batch, source) for source in column.sources()]
+            if unknown := column.unknown(cells):
+                found[column.sources()[0]] = unknown
+        return found
 
     def knows_outputs(self) -> bool:
         """Whether the table has a column of at least one target."""

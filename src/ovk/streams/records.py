@@ -240,7 +240,8 @@ class CSVRecords(TextRecords):
             for i, row in enumerate(rows):
                 if i not in known and len(row) != width:
                     if row:
-                        faults.append((i, f"{len(row)} fields where the first line names {width}"))
+                        fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+                        faults.append((i, f"{fields} where the first line names {width}"))
                     rows[i] = None
         return rows, sorted(faults)
 

@@ -32,7 +32,7 @@ def read_table(
     targets : names of the output columns
     features : names of the input columns; default all others
     time : names of the columns that hold the time of a row
-    form : "csv", "jsonl" or "parquet"; by default what the name or the first letter says
+    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
 
     Returns
     -------

@@ -25,7 +25,7 @@ def make():
             with open_records(path) as records:
                 found[model] = learn(records, settings)
         with open_records(path) as records:
-            found["fit"] = fit_table(records, Settings(["y", "z"], features=["word", "x"]))
+            found["fit"] = fit_table(records, Settings(["y", "z"], features=["word", "x"], kernel="gaussian"))
     return found
 
 

@@ -69,7 +69,7 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
             self.labels_, self.model_ = labels, model
             self.calibrations_ = None
             self._learn_names(y, len(labels.classes))
-            # A row of weight 0 or without any label taught nothing, and the regressor has left it out.
+            # The regressor leaves out rows of weight 0 or without any label.
             taught = (numbers >= 0).any(axis=1) & (True if weight is None else weight > 0)
             self.label_numbers_ = numbers if takes_gram(self.kernel) else numbers[taught]
             if model.landmarks_ is not None:

@@ -285,7 +285,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
             around a curve or a field, a box is a band. Only with "jackknife".
         groups : (training rows,), optional
             Where rows come in groups (patients, days, places) and new rows are of new groups: whole groups are left
-            out. Rows that taught nothing, of weight 0 or without any observed output, have no entry.
+            out. Rows that are not learned, of weight 0 or without any observed output, have no entry.
         folds : int
             Of "cv+".
 

@@ -16,12 +16,14 @@ from ovk._state import State
 from ovk._types import Array
 from ovk.batch.ridge.inputs import InputScaling
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
+from ovk.batch.ridge.text_columns import check_categories
 from ovk.targets import check_inputs, is_missing
 
 #: Categories of a column that have a column of their own, the most frequent ones.
 MOST_CATEGORIES = 50
-#: How the names of types of words begin, in pandas and in polars.
-WORDS = ("category", "categorical", "enum", "object", "str", "utf8")
+#: How the names of types of categories begin, in pandas and in polars, and those of all types of words.
+DECLARED = ("category", "categorical", "enum")
+WORDS = (*DECLARED, "object", "str", "utf8")
 #: The same of types that are neither words nor numbers.
 REFUSED = ("date", "time", "duration", "period", "interval", "list", "struct", "binary")
 
@@ -61,6 +63,9 @@ class FrameColumns(State):
             if values.dtype == np.float64:
                 found.append(None)
             else:
+                # Who gives a column that type knows that it holds categories.
+                if not _kind(frame[name]).startswith(DECLARED):
+                    check_categories(values.tolist(), name)
                 frequent = Counter(values.tolist()).most_common(MOST_CATEGORIES)
                 found.append(sorted(category for category, _ in frequent))
         return cls(found)
@@ -88,9 +93,14 @@ def is_frame(X: Any) -> bool:
     return getattr(X, "columns", None) is not None and not isinstance(X, np.ndarray)
 
 
+def _kind(column: Any) -> str:
+    """The name of a column's type, in small letters."""
+    return str(column.dtype).lower()
+
+
 def column_values(column: Any, name: Any) -> Array:
     """A column as float64 with nan where something is missing, or as strings, "" where something is missing."""
-    kind = str(column.dtype).lower()
+    kind = _kind(column)
     if kind.startswith(REFUSED):
         raise ValueError(
             f"column {name!r} of X holds {column.dtype}, which is neither a number nor a category: convert it, dates "

@@ -1,0 +1,137 @@
+"""Sections of a page about the last rows: predictions and outcomes, intervals, which outputs go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from ovk._types import Array
+from ovk.evaluation import Recent
+from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
+from ovk.plotting.graph import OutputGraphDisplay
+from ovk.plotting.observed import ObservedDisplay
+from ovk.plotting.output_structure import OutputStructureDisplay
+from ovk.plotting.page import figure, grid, section
+from ovk.plotting.recent import ROWS, CalibrationDisplay, RecentDisplay, ResidualDisplay
+
+#: Most outputs with figures of their own; the tables have all of them.
+FIGURES = 12
+
+#: Most outputs in the graph of those that go together.
+NODES = 40
+
+#: How far the coverage of an interval may be from its level before a word is said about it.
+TOLERANCE = 0.03
+
+
+def recent_sections(
+    recent: Recent,
+    outputs: Sequence[str],
+    heading: str = "Predictions and outcomes of the last rows",
+    *,
+    ordered: bool = True,
+) -> list[str]:
+    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together.
+
+    Rows that are not `ordered` in time are drawn as outcomes against predictions.
+    """
+    return [
+        section("recent", heading, _last_rows(recent, outputs) if ordered else _any_rows(recent, outputs)),
+        section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
+        section("structure", "Which outputs go together", _structure(recent, outputs)),
+    ]
+
+
+def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
+    figures = [
+        figure(RecentDisplay.from_recent(recent, q, name=name), f"The last predictions and outcomes of {name}")
+        for q, name in enumerate(outputs[:FIGURES])
+    ]
+    shown = min(len(recent.Y), ROWS)
+    more = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
+    return more + grid(figures)
+
+
+def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
+    figures = [
+        figure(ObservedDisplay.from_recent(recent, q, name=name), f"Outcomes of {name} against their predictions")
+        for q, name in enumerate(outputs[:FIGURES])
+    ]
+    text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
+    return text + grid(figures)
+
+
+def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
+    if not recent.tested.any():
+        return "<p>Too few rows to test intervals.</p>"
+    display = CalibrationDisplay.from_recent(recent, names=list(outputs))
+    text = (
+        "<p>As soon as there were enough errors of earlier rows, predictions had intervals made from them. The curves "
+        "show how often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide. "
+        "Bars are two standard errors: with few rows, points lie off the diagonal by chance.</p>"
+        f"<p>{escape(_verdict(recent, outputs))}</p>"
+    )
+    residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
+    return text + grid(
+        [
+            figure(display, "Coverage of intervals against their level"),
+            figure(residuals, "Residuals of each output"),
+        ]
+    )
+
+
+def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
+    """Whether the intervals of level 0.9 kept it, and what to do if not."""
+    k = LEVELS.index(LEVEL)
+    coverage, tested = recent.coverage[k], np.maximum(recent.tested[k], 1)
+    # Beyond chance, and by more than anybody would mind.
+    far = np.maximum(TOLERANCE, 3 * np.sqrt(LEVEL * (1 - LEVEL) / tested))
+    off = [q for q in range(len(outputs)) if abs(coverage[q] - LEVEL) > far[q]]
+    if not off:
+        return f"Intervals of {LEVEL:.0%} contained about as many outcomes as they should."
+    found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
+    if any(coverage[q] < LEVEL for q in off):
+        cure = (
+            "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
+            "learn more rows, or use a model that follows changes (ovk stream without --model)"
+        )
+    else:
+        cure = "errors have become smaller along the rows: later intervals will be narrower"
+    return f"Intervals of {LEVEL:.0%} contained {found}: {cure}."
+
+
+def _structure(recent: Recent, outputs: Sequence[str]) -> str:
+    outcomes, errors = _correlation(recent.Y), _correlation(recent.Y - recent.F)
+    names = list(outputs)
+    if len(names) == 1:
+        return "<p>There is one output.</p>"
+    heat = OutputStructureDisplay(outcomes, names).plot()
+    heat.ax_.set_title("Correlation of the outcomes", fontsize=10)
+    left = OutputStructureDisplay(errors, names).plot()
+    left.ax_.set_title("Correlation of the errors", fontsize=10)
+    text = (
+        "<p>Outputs whose outcomes are correlated can help to predict each other. Correlation that is left in the "
+        "errors is information that the model has not used.</p>"
+    )
+    return text + grid(
+        [
+            figure(heat, "Correlation matrix of the outcomes"),
+            figure(left, "Correlation matrix of the errors"),
+            figure(OutputGraphDisplay(outcomes[:NODES, :NODES], names[:NODES]).plot(), "Graph of the outputs"),
+        ]
+    )
+
+
+def _correlation(A: Array) -> Array:
+    """(d, d) correlations over the rows where both are known; 0 where there are too few."""
+    d = A.shape[1]
+    result = np.eye(d)
+    for i in range(d):
+        for j in range(i):
+            known = np.isfinite(A[:, i]) & np.isfinite(A[:, j])
+            x, y = A[known, i], A[known, j]
+            if len(x) > 2 and x.std() > 0 and y.std() > 0:
+                result[i, j] = result[j, i] = np.corrcoef(x, y)[0, 1]
+    return result

@@ -1,0 +1,150 @@
+"""Predictions of the rows of a whole file, with what could not be read in it or was never learned."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.sessions.faults import bad_rows_note
+from ovk.sessions.settings import check_bad_rows
+from ovk.streams import Batch, Preparation, Records, open_records
+
+#: Rows read at a time.
+BLOCK = 4096
+
+#: Rows of a file from which on the share of bad ones is checked at its end.
+FEW = 10
+
+#: Unknown words of a column that are named.
+NAMED = 5
+
+#: Share of rows with unreadable cells above which a file is refused.
+MAX_BAD = 0.2
+
+
+class TableModel(ABC):
+    """What was learned from a table: it predicts other rows with the same columns."""
+
+    preparation: Preparation
+
+    def __repr__(self) -> str:
+        # The arrays that it holds fill pages.
+        outputs, inputs = list(self.preparation.targets), len(self.preparation.feature_names_)
+        return f"{type(self).__name__}(targets={outputs}, n_inputs={inputs})"
+
+    @abstractmethod
+    def predictor(self) -> Any:
+        """What predicts a table of several batches."""
+
+    @abstractmethod
+    def prediction_columns(self, *, outcomes: bool = True) -> Any:
+        """How predictions are written."""
+
+    def predict(self, batch: Batch, level: float = LEVEL) -> Any:
+        """Predict rows that follow those that were learned, with intervals of that level; nothing changes.
+
+        The columns of the batch stand in the order that was bound last (``preparation.bind``). `predict_file` reads
+        a file with the columns in any order.
+        """
+        return self.predictor().predict(batch, level)
+
+    def predict_file(
+        self, path: str | Path, level: float = LEVEL, *, form: str | None = None, max_bad: float = MAX_BAD
+    ) -> dict[str, Any]:
+        """Predict the rows of a file, as `ovk predict` does; nothing changes.
+
+        Parameters
+        ----------
+        path : CSV, JSON lines or Parquet with the input columns in any order; the outputs may be missing
+        level : probability with which an interval should contain the outcome
+        form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+        max_bad : share of rows with unreadable cells above which the file is refused
+
+        Returns
+        -------
+        (n,) arrays by the names that `ovk predict` writes: "row", "time" where rows have one, and for each output its
+        prediction, the ends of its interval and its outcome, such as "y", "y low", "y high" and "y outcome"; for
+        classes the label and the probabilities. ``pandas.DataFrame(found)`` makes a data frame of them.
+
+        Warns
+        -----
+        UserWarning
+            With the columns whose cells could not be read, and with words that were never learned.
+        """
+        with open_records(path, form) as records:
+            rows = FilePredictions(self, records, level, max_bad)
+            found = [rows.columns.arrays(predictions) for predictions, _ in rows]
+        if not any(len(part["row"]) for part in found):
+            raise ValueError(f"{records.label} has no rows to predict: check the path and the format")
+        for remark in rows.remarks():
+            warnings.warn(f"{records.label}: {remark}", UserWarning, stacklevel=2)
+        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+
+class FilePredictions:
+    """The rows of an opened file with their predictions, batch by batch, once.
+
+    Parameters
+    ----------
+    model : what was learned from a table
+    records : the file
+    level : of the intervals
+    max_bad : share of rows with unreadable cells above which the file is refused
+
+    Attributes
+    ----------
+    columns : how the predictions are written
+    """
+
+    def __init__(self, model: TableModel, records: Records, level: float, max_bad: float) -> None:
+        self._predictor = model.predictor().bind(records.names, records.label)
+        self._records, self._level, self._max_bad = records, level, max_bad
+        self._preparation: Preparation = self._predictor.preparation
+        self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs())
+        self._unknown: dict[str, Counter[str]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Any, Batch]]:
+        total = 0
+        for batch in self._records.batches(BLOCK):
+            found = self._predictor.predict(batch, self._level)
+            total += len(batch.rows) + len(batch.bad)
+            self._check(total)
+            for name, words in self._preparation.unknown_words(batch).items():
+                self._unknown.setdefault(name, Counter()).update(words)
+            yield found, batch
+        self._check(total, FEW)
+
+    def _check(self, total: int, *few: int) -> None:
+        if self._predictor.n_bad:
+            last = self._predictor.faults[-1]
+            check_bad_rows(self._predictor.n_bad, total, last, self._records.label, self._max_bad, *few)
+
+    def remarks(self) -> list[str]:
+        """What was unreadable or unknown in the rows so far, in sentences."""
+        bad, faults = self._predictor.n_bad, self._predictor.faults
+        return [
+            *([bad_rows_note(bad, faults)] if bad else []),
+            *(_unknown_words(name, words) for name, words in self._unknown.items()),
+        ]
+
+
+def _unknown_words(name: str, words: Counter[str]) -> str:
+    """Which words of a column of categories were never learned.
+
+    >>> _unknown_words("line", Counter({"Line Z": 3}))
+    "Column 'line' holds 'Line Z' in 3 rows, which is not among the categories that were learned: these rows were predicted without a category."
+    """  # noqa: E501
+    shown = ", ".join(repr(word[:40]) for word, _ in words.most_common(NAMED)) + (", ..." if len(words) > NAMED else "")
+    rows = words.total()
+    some = f"{rows:,} row{'s' if rows > 1 else ''}"
+    return (
+        f"Column {name!r} holds {shown} in {some}, which {'is' if len(words) == 1 else 'are'} not among the categories "
+        f"that were learned: {'these rows were' if rows > 1 else 'this row was'} predicted without a category."
+    )

@@ -1,0 +1,61 @@
+"""Text columns of data frames: categories are encoded, numbers and dates in disguise refused."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ovk import OVKRidgeCV
+
+N = 40
+RNG = np.random.default_rng(0)
+NUMBERS = RNG.uniform(0, 3000, N)
+
+
+def _fit(words):
+    frame = pd.DataFrame({"x": np.linspace(0, 1, N), "text": words})
+    return OVKRidgeCV().fit(frame, np.sin(frame["x"].to_numpy()))
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ([f"{v / 30:.1f}%" for v in NUMBERS], "numbers"),
+        ([f"{v % 7:.0f}%" for v in NUMBERS], "numbers"),
+        ([f"{v:,.2f}" for v in NUMBERS], "numbers"),
+        ([f"{v:.1f}".replace(".", ",") for v in NUMBERS], "numbers"),
+        (["n/a", "?", *(f"{v:.3g}" for v in NUMBERS[2:] / 100)], "numbers"),
+        ([f"2024-01-{1 + i % 28:02d}" for i in range(N)], "dates"),
+        ([f"{1 + i % 28}/12/2006 17:24:00" for i in range(N)], "dates"),
+        ([f"{1 + i % 28:02d}.12.2006" for i in range(N)], "dates"),
+    ],
+)
+def test_numbers_and_dates_in_disguise_are_refused(words, what):
+    with pytest.raises(ValueError, match=rf"column 'text' of X holds {what} written as text, such as"):
+        _fit(words)
+    # Who says that they are categories is believed.
+    assert len(_fit(pd.Categorical(words)).predict(pd.DataFrame({"x": [0.5], "text": words[:1]}))) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["chalk", "clay"] * (N // 2),
+        [str(i % 5) for i in range(N)],  # codes
+        [f"Line {i % 7}" for i in range(N)],
+        [f"A-{i % 9}/3" for i in range(N)],
+        ["chalk", None] * (N // 2),
+        ["3.5", *["red", "blue", "green"] * 13],  # one odd cell among words
+    ],
+)
+def test_categories_are_encoded_without_a_word(words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = _fit(words)
+    assert len(model.columns_.categories[1]) == len(set(words))
+
+
+def test_names_are_warned_about():
+    with pytest.warns(UserWarning, match=r"'text' of X holds 40 different words in 40 rows.*leave the column out"):
+        _fit([f"sample {i}" for i in range(N)])

@@ -1,0 +1,125 @@
+"""A model of a table predicts the rows of another file."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ovk
+from ovk.cli.app import app
+from ovk.sessions import Session, Settings, fit_classes, fit_table
+from ovk.streams import Batch, open_records
+
+
+def _write(path, rows, header="line,load,when,y"):
+    path.write_text(header + "\n" + "".join(f"{row}\n" for row in rows))
+    return path
+
+
+def _row(i):
+    line = "AB"[i % 2]
+    return f"Line {line},{i % 7}%,2024-01-{1 + i % 28:02d},{i % 7 + (line == 'A')}"
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    path = _write(tmp_path_factory.mktemp("plant") / "plant.csv", map(_row, range(120)))
+    with open_records(path) as records:
+        return fit_table(records, Settings(["y"]))
+
+
+@pytest.fixture
+def new(tmp_path):
+    """Other rows, without the output, and with the columns in another order."""
+    rows = [f"2024-02-{1 + i},{i % 7}%,Line A" for i in range(9)]
+    return _write(tmp_path / "new.csv", rows, "when,load,line")
+
+
+def test_predicts_what_the_command_writes(learned, new, tmp_path):
+    ovk.save(learned, tmp_path / "plant.ovk")
+    found = ovk.load(tmp_path / "plant.ovk").predict_file(new)
+    written = CliRunner().invoke(app, ["predict", str(tmp_path / "plant.ovk"), str(new)])
+    assert written.exit_code == 0, written.output
+    rows = list(csv.DictReader(io.StringIO(written.stdout)))
+    assert list(found) == ["row", "time", "y", "y low", "y high"] == list(rows[0])
+    assert found["row"].tolist() == [int(row["row"]) for row in rows]
+    assert str(found["time"][0]) == rows[0]["time"]
+    for name in ("y", "y low", "y high"):
+        np.testing.assert_allclose(found[name], [float(row[name]) for row in rows], rtol=1e-5)
+    np.testing.assert_allclose(found["y"], np.arange(9) % 7 + 1, atol=0.3)
+
+
+def test_sessions_and_classes_predict_files_too(tmp_path):
+    path = _write(tmp_path / "t.csv", [f"{i % 7},{i % 7}" for i in range(300)], "x,y")
+    with open_records(path) as records:
+        session, batches = Session.start(records, Settings(["y"], warm_up=100))
+        for _ in batches:
+            pass
+    found = session.predict_file(path, 0.5)
+    assert list(found) == ["row", "y", "y low", "y high", "y outcome"]
+    np.testing.assert_array_equal(found["y outcome"], np.arange(300) % 7)
+
+    path = _write(tmp_path / "c.csv", [f"{i % 7},{'big' if i % 7 > 3 else 'small'}" for i in range(200)], "x,y")
+    with open_records(path) as records:
+        classes = fit_classes(records, Settings(["y"], classify=True))
+    found = classes.predict_file(path)
+    assert list(found) == ["row", "y", "probability", "y=big", "y=small", "y outcome"]
+    assert (found["y"] == found["y outcome"]).all()
+    np.testing.assert_allclose(found["y=big"] + found["y=small"], 1.0)
+
+
+def test_a_file_without_rows_is_refused(learned, tmp_path):
+    with pytest.raises(ValueError, match=r"new\.csv has no rows to predict"):
+        learned.predict_file(_write(tmp_path / "new.csv", [], "when,load,line"))
+
+
+def test_a_batch_of_other_columns_is_refused(learned, tmp_path):
+    batch = Batch([["Line A"], ["3%"]], [1], [])
+    with pytest.raises(ValueError, match=r"2 columns .* 4 columns are bound .* predict_file"):
+        learned.predict(batch)
+    ovk.save(learned, tmp_path / "plant.ovk")
+    with pytest.raises(ValueError, match=r"no columns are bound: .* predict_file"):
+        ovk.load(tmp_path / "plant.ovk").predict(batch)
+
+
+def test_unknown_words_are_named(learned, tmp_path):
+    rows = ["2024-02-01,3%,Line Z", "2024-02-02,4%,Line A", "2024-02-03,4%,"]
+    path = _write(tmp_path / "new.csv", rows, "when,load,line")
+    with pytest.warns(UserWarning, match="Column 'line' holds 'Line Z' in 1 row, which is not among"):
+        learned.predict_file(path)
+    ovk.save(learned, tmp_path / "plant.ovk")
+    run = CliRunner().invoke(app, ["predict", str(tmp_path / "plant.ovk"), str(path)])
+    assert run.exit_code == 0
+    assert "Column 'line' holds 'Line Z' in 1 row" in run.stderr
+
+
+def test_unreadable_columns_are_named_and_too_many_refused(learned, tmp_path):
+    path = _write(tmp_path / "new.csv", [f"2024-02-0{1 + i % 9},high,Line A" for i in range(20)], "when,load,line")
+    with pytest.raises(ValueError, match=r"20 of the first 20 rows of new\.csv .*'high' in column 'load'"):
+        learned.predict_file(path)
+    with pytest.warns(UserWarning, match="20 rows had unreadable cells .*'high' in column 'load'"):
+        learned.predict_file(path, max_bad=1.0)
+    ovk.save(learned, tmp_path / "plant.ovk")
+    out = tmp_path / "out.csv"
+    arguments = ["predict", str(tmp_path / "plant.ovk"), str(path), "--out", str(out)]
+    run = CliRunner().invoke(app, arguments)
+    assert run.exit_code != 0
+    assert "column 'load'" in str(run.exception)
+    assert not out.exists()
+    run = CliRunner().invoke(app, [*arguments, "--max-bad", "1"])
+    assert run.exit_code == 0
+    assert "'high' in column 'load'" in run.stderr
+    assert out.exists()
+
+
+def test_tables_compare_kernels_unless_told_otherwise(learned):
+    assert Settings(["y"]).kernel == "auto"
+    # A stream has no time to compare: it takes the Gaussian kernel, named or not.
+    assert Settings(["y"]).differences(Settings(["y"], kernel="gaussian")) == []
+    assert Settings(["y"]).differences(Settings(["y"], kernel="linear")) == ["kernel"]
+
+
+def test_a_model_of_a_table_is_printed_in_one_line(learned):
+    assert repr(learned) == f"Fitted(targets=['y'], n_inputs={len(learned.preparation.feature_names_)})"
