@@ -109,7 +109,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         Operators to choose from, in the place of the kernel's own.
     fit_intercept : bool
         Learn a constant curve. Where the operator is chosen it is a term ``Intercept(100.0)`` of the kernel, penalised
-        a hundred times less than the rest, and `intercept_` is None; with a kernel of yours it is not penalised.
+        a hundred times less than the rest, and `intercept_` is None; elsewhere it is not penalised.
     tol : as in `OVKRidgeCV`
 
     Attributes
