@@ -600,6 +600,11 @@ def _(kernel: kernels.Mapped, x, z):
 
 
 @scalar.register
+def _(kernel: kernels.OnColumns, x, z):
+    return scalar(kernel.kernel, *(np.array([u[column] for column in kernel.columns]) for u in (x, z)))
+
+
+@scalar.register
 def _(kernel: kernels.OnCurves, x, z):
     roots = np.sqrt(quadrature(kernel.grid))
     seen = []

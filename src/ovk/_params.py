@@ -309,6 +309,13 @@ def in_interval(value: Any, name: str, low: float, high: float) -> float:
     return float(value)
 
 
+def check_level(value: Any) -> float:
+    """The coverage of an interval as a float, if it lies in (0, 1)."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
+        raise ValueError(f"level must be a number in (0, 1), such as 0.9, got {value!r}")
+    return float(value)
+
+
 def dense_inputs(X: Any, what: str) -> Array:
     """`X` as a float array; a scipy sparse matrix is refused in the name of `what`."""
     if sparse.issparse(X):

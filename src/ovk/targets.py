@@ -321,7 +321,24 @@ def check_inputs(model: Any, X: Any, **options: Any) -> Any:
         return X
     refuse_masked(X, "X", "missing inputs are not understood")
     with naming_bad_cells(X, "X"):
-        return validate_data(model, X, **options)
+        try:
+            return validate_data(model, X, **options)
+        except ValueError as error:
+            if not str(error).startswith("Input X contains NaN"):
+                raise
+            # scikit-learn's own text goes on to recommend estimators that take nan.
+            raise ValueError(
+                f"Input X contains NaN{_first_missing(X)}: fill missing inputs, as with scikit-learn's SimpleImputer, "
+                "or leave their rows out"
+            ) from error
+
+
+def _first_missing(X: Any) -> str:
+    """Where the first nan of X is, for a message; nothing where X is no plain table of floats."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f":
+        return ""
+    row, column = np.argwhere(np.isnan(X))[0]
+    return f", first in row {row}, column {column}"
 
 
 def _is_checked(

@@ -371,3 +371,36 @@ def test_a_single_output_has_no_level():
     model = FunctionalRidgeCV().fit(X, curves)
     assert model.level_ == pytest.approx(50.0, abs=1.0)
     assert model.fit(X, curves[:, 0]).level_ == 0.0
+
+
+@pytest.mark.parametrize("region", ["each", "box"])
+def test_intervals_at_other_times(region):
+    model = FunctionalRidge(alpha=0.1, grid=T).fit(X, Y)
+    fitted = model.predict_interval(NEW, 0.8, region=region)
+    same = model.predict_interval(NEW, 0.8, region=region, grid=T[[2, 5]])
+    assert_allclose(same.lower, fitted.lower[:, [2, 5]])
+    assert_allclose(same.upper, fitted.upper[:, [2, 5]])
+    middle = 0.5 * (T[2] + T[3])
+    between = model.predict_interval(NEW, 0.8, region=region, grid=[middle])
+    assert_allclose(between.predictions, model.predict(NEW, grid=[middle]))
+    assert_allclose(between.width[:, 0], fitted.width[:, 2:4].mean(axis=1))
+    assert between.contains(between.predictions).all()
+    wide = model.predict_interval(NEW, 0.999, region=region, grid=[middle])
+    assert np.isposinf(wide.upper).all()
+
+
+def test_intervals_at_other_times_are_no_ellipsoids():
+    with pytest.raises(ValueError, match="'ellipsoid' is about the fitted grid: leave grid out"):
+        FunctionalRidge(grid=T).fit(X, Y).predict_interval(NEW, region="ellipsoid", grid=[0.5])
+
+
+def test_messages_about_levels_and_missing_inputs():
+    model = FunctionalRidge(grid=T).fit(X, Y)
+    for level in (90, 0.0, 1.0):
+        with pytest.raises(ValueError, match=r"level must be a number in \(0, 1\), such as 0.9, got"):
+            model.predict_interval(NEW, level)
+    gap = X.copy()
+    gap[3, 0] = np.nan
+    with pytest.raises(ValueError, match=r"^Input X contains NaN, first in row 3, column 0: fill missing") as raised:
+        FunctionalRidge(grid=T).fit(gap, Y)
+    assert "HistGradientBoosting" not in str(raised.value)

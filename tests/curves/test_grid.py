@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
 import reference
-from ovk.curves import BadGrid, FourierBasis, Grid, SplineBasis, common_grid
+from ovk.curves import BadGrid, FourierBasis, Grid, SplineBasis
 
 gaps = hnp.arrays(float, st.integers(1, 8), elements=st.floats(0.01, 2.0))
 
@@ -69,12 +69,6 @@ def test_coordinates_in_a_basis_are_orthonormal(basis):
     assert_allclose(coordinates @ coordinates, grid.inner(inside, inside))
 
 
-def test_curves_of_their_own_points_meet():
-    grid, Y = common_grid([[0.0, 1.0], [0.5, 1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0, 5.0]])
-    assert grid.points.tolist() == [0.0, 0.5, 1.0, 2.0]
-    assert np.array_equal(Y, [[1.0, np.nan, 2.0, np.nan], [np.nan, 3.0, 4.0, 5.0]], equal_nan=True)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -89,11 +83,9 @@ def test_curves_of_their_own_points_meet():
         (lambda: Grid("ab").weights(), "must be numbers, got 'ab'"),
         (lambda: Grid([0.0, 1.0], period=1.0).weights(), "span 1 but the curves repeat after 1: leave out"),
         (lambda: Grid([0.0, 1.0], quadrature=[1.0, 0.0]).weights(), "a finite weight > 0 for each of the 2 points"),
-        (lambda: Grid([0.0, 1.0]).interpolation([1.5]), r"must lie in \[0, 1\], where the curves were seen"),
+        (lambda: Grid([0.0, 1.0]).interpolation([0.5, 1.5]), r"lie in \[0, 1\], where the curves were seen, got 1.5$"),
+        (lambda: Grid([0.0, 1.0]).interpolation([-2.0, 1.5]), r"where the curves were seen, got -2$"),
         (lambda: Grid([0.0, 1.0]).interpolation([]), "sequence of finite numbers"),
-        (lambda: common_grid([[0.0]], []), "as many curves, got 1 and 0"),
-        (lambda: common_grid([[0.0, 1.0]], [[1.0]]), "curve 0 must have a value for each of its points"),
-        (lambda: common_grid([[0.0, 0.0]], [[1.0, 2.0]]), "curve 0 has two values at one point"),
         (lambda: SplineBasis().values(Grid([0.0, 0.5], period=1.0)), "use FourierBasis"),
     ],
 )

@@ -16,6 +16,7 @@ from ovk.kernels import (
     Gaussian,
     Laplacian,
     Linear,
+    OnColumns,
     Polynomial,
     Precomputed,
     SklearnKernel,
@@ -170,3 +171,23 @@ def test_scikit_learn_s_algebra_with_our_kernels_and_operators(tmp_path):
 def test_products_of_earlier_releases_hold_an_operator_as_a_constant():
     old = RBF(1.0) * ConstantKernel(MixedEffect(0.5))
     assert as_operator_kernel(old).operator.omega == 0.5
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([0, 3], r"columns must lie between 0 and 2, the last column of X, got \[0, 3\]"),
+        ([-1], "columns must lie between 0 and 2"),
+        ([], "columns must be different whole numbers, one or more"),
+        ([1, 1], "columns must be different whole numbers"),
+        ([0.5], "columns must be different whole numbers"),
+    ],
+)
+def test_bad_columns(columns, message):
+    with pytest.raises(ValueError, match=message):
+        OnColumns(Gaussian(1.0), columns)(X)
+
+
+def test_lengths_are_learned_from_the_columns():
+    kernel = OnColumns(Gaussian(), [0, 2]).resolve(X)
+    assert_allclose(kernel.kernel.length_scale, np.median(pdist(X[:, [0, 2]])))

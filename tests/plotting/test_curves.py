@@ -20,6 +20,17 @@ def _no_open_figures():
     plt.close("all")
 
 
+def test_a_band_of_a_level():
+    model = FunctionalRidge(alpha=0.1).fit(X, Y)
+    display = FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], level=0.8)
+    found = model.predict_interval(X[:3], 0.8)
+    np.testing.assert_allclose(display.interval, (found.lower, found.upper))
+    assert display.std is None
+    edges = display.axes_[0].collections[0].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([edges.min(), edges.max()], [found.lower[0].min(), found.upper[0].max()])
+    assert "80% interval" in [text.get_text() for text in display.figure_.legends[0].get_texts()]
+
+
 def test_curves_with_bands():
     model = FunctionalRidge(alpha=0.01, grid=T).fit(X, Y)
     display = FunctionalPredictionDisplay.from_estimator(model, X[:5], Y[:5], names=list("abcde"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -171,9 +170,9 @@ class Grid(Parameters):
         if self.period is None:
             slack = 1e-9 * (own[-1] - own[0])
             if new.min() < own[0] - slack or new.max() > own[-1] + slack:
+                outside = new[np.argmax(np.maximum(own[0] - new, new - own[-1]))]
                 raise BadGrid(
-                    f"points must lie in [{own[0]:g}, {own[-1]:g}], where the curves were seen, got "
-                    f"[{new.min():g}, {new.max():g}]"
+                    f"points must lie in [{own[0]:g}, {own[-1]:g}], where the curves were seen, got {outside:g}"
                 )
             new = np.clip(new, own[0], own[-1])
         return new
@@ -196,43 +195,3 @@ class Grid(Parameters):
 def as_grid(grid: Any) -> Grid:
     """Turn what a user may pass as a grid, a `Grid` or its points, into a `Grid`."""
     return grid if isinstance(grid, Grid) else Grid(grid)
-
-
-def common_grid(times: Sequence[Any], values: Sequence[Any], period: float | None = None) -> tuple[Grid, Array]:
-    """The grid of all points at which any curve was seen, and the curves on it with nan where they were not.
-
-    Parameters
-    ----------
-    times, values : for each curve its points and its values there
-
-    Returns
-    -------
-    grid, (n, d) curves
-
-    Examples
-    --------
-    >>> from ovk.curves import common_grid
-    >>> grid, Y = common_grid([[0.0, 1.0], [0.5, 1.0]], [[1.0, 2.0], [3.0, 4.0]])
-    >>> grid.points
-    array([0. , 0.5, 1. ])
-    >>> Y
-    array([[ 1., nan,  2.],
-           [nan,  3.,  4.]])
-    """
-    if len(times) != len(values) or len(times) == 0:
-        raise BadGrid(f"times and values must hold as many curves, got {len(times)} and {len(values)}")
-    pairs = [
-        (np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)) for t, y in zip(times, values, strict=True)
-    ]
-    for i, (t, y) in enumerate(pairs):
-        if t.ndim != 1 or t.shape != y.shape:
-            raise BadGrid(f"curve {i} must have a value for each of its points, got shapes {t.shape} and {y.shape}")
-        if len(np.unique(t)) < len(t):
-            raise BadGrid(f"curve {i} has two values at one point: keep one of them, or their mean")
-    points = np.unique(np.concatenate([t for t, _ in pairs]))
-    grid = Grid(points, period)
-    grid.checked()
-    Y = np.full((len(pairs), len(points)), np.nan)
-    for i, (t, y) in enumerate(pairs):
-        Y[i, np.searchsorted(points, t)] = y
-    return grid, Y

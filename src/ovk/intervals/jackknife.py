@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
-from ovk._params import in_interval
+from ovk._params import check_level
 from ovk._types import Array, Indices, Mask
 from ovk.intervals.quantile import masses, upper_quantile
 from ovk.intervals.regions import Regions
@@ -69,7 +69,7 @@ def jackknife(
     >>> bool(0.87 < inside.mean() < 0.93)
     True
     """
-    level = in_interval(level, "level", 0.0, 1.0)
+    level = check_level(level)
     F, s = left_out.predict(cross), left_out.deviation(cross, prior)
     scores = left_out.residuals / np.sqrt(left_out.variances)
     if region == "each":

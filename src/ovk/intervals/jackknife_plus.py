@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._params import check_int, in_interval
+from ovk._params import check_int, check_level
 from ovk._types import Array, Indices
 from ovk.intervals.quantile import masses, upper_quantile
 from ovk.intervals.regions import Regions
@@ -46,7 +46,7 @@ def jackknife_plus(
     >>> jackknife_plus(left_out, k(X[:3], X), k.diag(X[:3])).width.shape
     (3, 1)
     """
-    level = in_interval(level, "level", 0.0, 1.0)
+    level = check_level(level)
     step = max(1, BATCH // max(left_out.residuals.size, 1))
     starts = range(0, len(cross), step)
     parts = [_ends(left_out, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]

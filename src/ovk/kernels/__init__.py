@@ -6,7 +6,7 @@ from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
 from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
 from ovk.kernels.intercept import Intercept
 from ovk.kernels.laplacian import Laplacian
-from ovk.kernels.mapped import Mapped, Periodic
+from ovk.kernels.mapped import Mapped, OnColumns, Periodic
 from ovk.kernels.matern import Matern
 from ovk.kernels.on_curves import OnCurves
 from ovk.kernels.precomputed import Precomputed
@@ -21,6 +21,7 @@ __all__ = [
     "Mapped",
     "Matern",
     "NotDifferentiable",
+    "OnColumns",
     "OnCurves",
     "Periodic",
     "Polynomial",

@@ -1,4 +1,4 @@
-"""Kernels of inputs that are mapped first: by a matrix, or onto a circle."""
+"""Kernels of inputs that are mapped first: by a matrix, to some of their columns, or onto a circle."""
 
 from __future__ import annotations
 
@@ -89,6 +89,54 @@ class Mapped(OfCoordinates):
         M = self._map(X.shape[1])
         inner = self.kernel.slopes(*self._pair(X, Z))
         return [Slope(A, B, (M @ D if np.ndim(D) == 2 else M * D) @ M.T) for A, B, D in inner]
+
+
+class OnColumns(OfCoordinates):
+    """k(x_c, z_c): a kernel of some columns c of the inputs, for products and sums with kernels of the others.
+
+    Parameters
+    ----------
+    kernel : scalar kernel of these columns
+    columns : sequence of whole numbers, from 0
+
+    Examples
+    --------
+    Inputs that are a curve at three points and a number.
+
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian, OnColumns, OnCurves
+    >>> k = OnColumns(OnCurves(Gaussian(1.0)), [0, 1, 2]) * OnColumns(Gaussian(2.0), [3])
+    >>> k(np.array([[0.0, 0.0, 0.0, 5.0], [1.0, 1.0, 1.0, 7.0]])).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    def __init__(self, kernel: ScalarKernel, columns: Any) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    def _chosen(self, p: int) -> Indices:
+        c = np.asarray(self.columns)
+        if c.ndim != 1 or len(c) == 0 or c.dtype.kind not in "iu" or len(np.unique(c)) < len(c):
+            raise ValueError(f"columns must be different whole numbers, one or more, got {self.columns!r}")
+        if c.min() < 0 or c.max() >= p:
+            raise ValueError(f"columns must lie between 0 and {p - 1}, the last column of X, got {self.columns!r}")
+        return c.astype(np.intp)
+
+    def coordinates(self, X: Any) -> Any:
+        """The columns, (n, q)."""
+        return X[:, self._chosen(X.shape[1])]
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        # Columns that are left out have slope 0.
+        p = X.shape[1]
+        c, inner = self._chosen(p), self.kernel.slopes(*self._pair(X, Z))
+        found = []
+        for A, B, D in inner:
+            metric = np.zeros((p, p))
+            metric[np.ix_(c, c)] = D if np.ndim(D) == 2 else np.diag(np.broadcast_to(D, len(c)))
+            found.append(Slope(A, B, metric))
+        return found
 
 
 class Periodic(OfCoordinates):

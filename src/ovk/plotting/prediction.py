@@ -96,7 +96,7 @@ class PredictionDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class FunctionalPredictionDisplay(Display):
-    """A few curves: prediction, two standard deviations, and what was observed.
+    """A few curves: prediction, two standard deviations or an interval of a level, and what was observed.
 
     Parameters
     ----------
@@ -105,6 +105,8 @@ class FunctionalPredictionDisplay(Display):
     std : (n, d) or None
     observed : (n, d) or None, nan in gaps
     names : names of the curves, optional
+    interval : (n, d) lower and upper ends of an interval, drawn in the place of standard deviations, or None
+    level : the level of the interval, or None
 
     Examples
     --------
@@ -123,6 +125,8 @@ class FunctionalPredictionDisplay(Display):
     std: Array | None = None
     observed: Array | None = None
     names: Any = None
+    interval: tuple[Array, Array] | None = None
+    level: float | None = None
 
     @classmethod
     def from_estimator(
@@ -132,20 +136,33 @@ class FunctionalPredictionDisplay(Display):
         Y: Any = None,
         *,
         band: bool = True,
+        level: float | None = None,
         names: Any = None,
         max_curves: int = 12,
         axes: Any = None,
         plot: bool = True,
     ) -> Self:
-        """Predicted curves at the first `max_curves` rows of X, and the observed ones Y; a `band` takes many solves."""
+        """Predicted curves at the first `max_curves` rows of X, and the observed ones Y.
+
+        The band, which takes many solves, is two standard deviations, or with a `level`, such as 0.9, the interval that
+        `predict_interval` gives for it at each time.
+        """
         check_is_fitted(estimator)
         if estimator.grid_ is None:
             raise ValueError("FunctionalPredictionDisplay draws curves, but the model was fitted without a grid")
         first = slice(check_int(max_curves, "max_curves"))
         X, Y, names = (None if part is None else getattr(part, "iloc", part)[first] for part in (X, Y, names))
-        mean, std = unnamed(estimator.predict(X, return_std=True) if band else (estimator.predict(X), None))
+        std, interval = None, None
+        if band and level is not None:
+            found = estimator.predict_interval(X, level)
+            mean, *ends = unnamed((found.predictions, found.lower, found.upper))
+            interval = (ends[0], ends[1])
+        elif band:
+            mean, std = unnamed(estimator.predict(X, return_std=True))
+        else:
+            mean = unnamed(estimator.predict(X))
         observed = None if Y is None else np.asarray(Y, dtype=np.float64)
-        display = cls(estimator.grid_.checked(), mean, std, observed, names)
+        display = cls(estimator.grid_.checked(), mean, std, observed, names, interval, level if band else None)
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -156,6 +173,10 @@ class FunctionalPredictionDisplay(Display):
         for i, panel in enumerate(panels):
             if self.std is not None:
                 draw_band(panel, self.points, self.mean[i], 2 * self.std[i], "two standard deviations")
+            if self.interval is not None:
+                low, high = (ends[i] for ends in self.interval)
+                label = "interval" if self.level is None else f"{100 * self.level:g}% interval"
+                draw_band(panel, self.points, 0.5 * (low + high), 0.5 * (high - low), label)
             if self.observed is not None:
                 # Thin and light: dashes of a rough curve cannot be told from the curve. Dots: a value between gaps.
                 thin: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "markersize": 2.5}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -252,3 +254,14 @@ def test_what_is_not_positive_definite_has_no_factor_in_single_precision_either(
 
     with pytest.raises(SingularSystem, match="or give dtype='float64'"):
         SinglePrecisionSystem(Negative(), X, np.ones(len(X)), 1.0, 1e-4)
+
+
+def test_outputs_that_are_mostly_missing_are_warned_of():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 40))
+    hidden = rng.uniform(size=Y.shape)
+    with pytest.warns(UserWarning, match="7[0-9]% of the output values are missing, and filling them can be slow"):
+        fill_gaps(np.where(hidden < 0.75, np.nan, Y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fill_gaps(np.where(hidden < 0.3, np.nan, Y))

@@ -114,6 +114,46 @@ class CurveOutputs(OVKRegressor, saved=False):
             return self._named(mean, X), found[1] / np.outer(roots, roots)
         return self._named((mean, found[1] / roots) if return_std else mean, X)
 
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        *,
+        method: str = "jackknife",
+        region: str = "each",
+        groups: Any = None,
+        folds: int = 10,
+        grid: Any = None,
+    ) -> Regions:
+        """Intervals around curves, as those of `OVKRidge.predict_interval` around outputs.
+
+        Parameters
+        ----------
+        X, level, method, region, groups, folds : as in `OVKRidge.predict_interval`; a "box" is a band for whole curves
+        grid : points, `Grid` or `ProductGrid`, optional
+            Where to evaluate them. Curves are predicted there; how far the ends are away from them is interpolated
+            between the points of the fitted grid. Not with region="ellipsoid".
+
+        Returns
+        -------
+        `ovk.intervals.Regions` with `predictions`, `lower` and `upper`, (n, d) on the fitted grid or (n, m) on another
+        """
+        if grid is not None and region == "ellipsoid":
+            raise ValueError("region='ellipsoid' is about the fitted grid: leave grid out, or give region='box'")
+        how: dict[str, Any] = {"method": method, "region": region, "groups": groups, "folds": folds}
+        found = super().predict_interval(X, level, **how)
+        if grid is None:
+            return found
+        predictions = self._predict_at(X, grid)
+        assert self.grid_ is not None
+        weights = self.grid_.interpolation(grid)
+        middle, lower, upper = unnamed((found.predictions, found.lower, found.upper))
+        below, above = (_between(distances, weights) for distances in (middle - lower, upper - middle))
+        each = found.radius.shape[1] == middle.shape[1]
+        radius = _between(found.radius, weights) if each else found.radius
+        covered = np.full(radius.shape, np.nan)
+        return Regions(predictions, predictions - below, predictions + above, radius, covered)
+
     def _outputs_alike(self) -> bool:
         return self.grid_ is not None
 
@@ -143,6 +183,13 @@ class CurveOutputs(OVKRegressor, saved=False):
         if self.intercept_ is None:
             return values
         return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ self.grid_.interpolation(points))
+
+
+def _between(distances: Array, weights: Any) -> Array:
+    """Distances (n, d), some of them infinite, at other points by weights (d, m)."""
+    endless = np.isinf(distances)
+    known = np.where(endless, 0.0, distances) @ weights
+    return np.where(endless.astype(np.float64) @ weights > 0, np.inf, known)
 
 
 def has_curve_operator(kernel: OperatorKernel) -> bool:

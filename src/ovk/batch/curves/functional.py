@@ -10,11 +10,15 @@ from ovk._params import check_int, equal, positive
 from ovk._types import Array
 from ovk.batch.curves.curve_outputs import CurveOutputs
 from ovk.batch.curves.default_operators import CHOICE_VALUES, INTERCEPT, coarser_curves, default_operators
+from ovk.batch.curves.input_kernels import input_kernels
 from ovk.batch.ridge.left_out import error_surface
+from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
 from ovk.curves import ProductGrid
-from ovk.kernels import Gaussian, Intercept
+from ovk.curves.grid import as_grid
+from ovk.kernels import Intercept
+from ovk.kernels.foreign import as_ours
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import Eigenpairs
@@ -82,24 +86,30 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     """`FunctionalRidge` with alpha, the operator or its number of eigenfunctions, and the kernel chosen by leaving out
     one curve at a time, in closed form.
 
-    Without a kernel, the output operator is chosen too, among integral operators for smooth curves of three scales and
-    one for rough curves and jumps, and the intercept is a curve as smooth as the operator makes all others. Curves with
-    gaps and more than 1,200 observed values are averaged over neighbouring grid points for that choice, because
-    leaving out curves with gaps takes time that grows with the third power of the number of values; what is chosen is
-    then fitted to the curves as they are.
+    If no kernel is given, or one without an operator, the output operator is chosen too, among integral operators for
+    smooth curves of three scales and one for rough curves and jumps, and the intercept is a curve as smooth as the
+    operator makes all others. Curves with gaps and more than 1,200 observed values are averaged over neighbouring grid
+    points for that choice, because leaving out curves with gaps takes time that grows with the third power of the
+    number of values; what is chosen is then fitted to the curves as they are.
 
     Parameters
     ----------
-    kernel : operator-valued kernel or a list of them; by default ``Gaussian()`` times an operator that is chosen
+    kernel : operator-valued kernel, scalar kernel, or a list of them; default ``Gaussian()``
+        A scalar kernel is multiplied by an operator that is chosen; write ``k * Identity()`` for curves whose times
+        know nothing of each other.
     alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
     grid : `Grid` or its points, optional
+    input_grid : `Grid` or its points, optional
+        Without a kernel: every row of X starts with a curve on this grid, and the columns after it are numbers. The
+        kernel is chosen too, with curves compared by integrals, numbers standardised, and each of the two as important
+        as the outputs say.
     n_eigen : sequence of ints, optional
         Numbers of eigenfunctions to choose from, for kernels k * Integral(...).
     operators : sequence of output operators, optional
         Operators to choose from, in the place of the kernel's own.
     fit_intercept : bool
         Learn a constant curve. Where the operator is chosen it is a term ``Intercept(100.0)`` of the kernel, penalised
-        a hundred times less than the rest, and `intercept_` is None; with a kernel of yours it is not penalised.
+        a hundred times less than the rest, and `intercept_` is None; elsewhere it is not penalised.
     tol : as in `OVKRidgeCV`
 
     Attributes
@@ -124,6 +134,8 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     (8, 0.44)
     """
 
+    _defaults_for_old_files = {"input_grid": None}
+
     omegas = None
     leave_out = "row"
     scored_outputs = None
@@ -137,6 +149,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         alphas: Any = None,
         *,
         grid: Any = None,
+        input_grid: Any = None,
         n_eigen: Any = None,
         operators: Any = None,
         fit_intercept: bool = True,
@@ -145,6 +158,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         self.kernel = kernel
         self.alphas = alphas
         self.grid = grid
+        self.input_grid = input_grid
         self.n_eigen = n_eigen
         self.operators = operators
         self.fit_intercept = fit_intercept
@@ -154,7 +168,10 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         return False
 
     def _chooses_operator(self) -> bool:
-        return self.kernel is None and self.operators is None and self.n_eigen is None
+        kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
+        # The intercept is added to the scalar kernel, and a kernel matrix given as X has no place for it.
+        scalar = all(is_scalar(kernel) for kernel in kernels if kernel is not None) and not takes_gram(self.kernel)
+        return scalar and self.operators is None and self.n_eigen is None
 
     @property
     def _free_intercept(self) -> bool:
@@ -168,11 +185,15 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         free = not self.fit_intercept or self._free_intercept
         return 0.0 if free else float(np.average(targets.Y[seen], weights=(seen * weight[:, None])[seen]))
 
-    def _default_kernel(self) -> OperatorKernel:
-        curves = self._chooses_operator() and getattr(self, "grid_", None) is not None
-        if not (curves and self.fit_intercept):
-            return super()._default_kernel()
-        return Separable(Gaussian() + Intercept(INTERCEPT), Integral())
+    def _kernels(self) -> list[OperatorKernel]:
+        kernels = super()._kernels()
+        if getattr(self, "grid_", None) is None or not self._chooses_operator():
+            return kernels
+        scalars = [kernel.scalar for kernel in kernels if isinstance(kernel, Separable)]
+        if self.fit_intercept:
+            scalars = [scalar + Intercept(INTERCEPT) for scalar in scalars]
+        # The operators to choose from take the place of this one.
+        return [Separable(scalar, Integral()) for scalar in scalars]
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
         super()._fit(X, y, sample_weight, task, groups)
@@ -184,20 +205,34 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     def _best(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
     ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
+        kernels = self._of_input_curves(X, kernels)
         grid, wide = self.grid_, targets.task is None and not targets.complete
         few = np.count_nonzero(~np.isnan(targets.Y)) <= CHOICE_VALUES
         if not self._chooses_operator() or grid is None or isinstance(grid, ProductGrid) or not wide or few:
             return super()._best(kernels, alphas, X, targets, scored)
         coarse, averages, rows = coarser_curves(grid, targets)
-        separable = kernels[0].as_separable()
-        assert separable is not None
-        scalar, whole = separable.kernel.resolve(X), default_operators(grid)
+        scalars = [kernel.scalar.resolve(X) for kernel in kernels if isinstance(kernel, Separable)]
+        whole, same = default_operators(grid), self._same_inputs(X[rows], averages)
         operators = [operator.replace(grid=coarse) for operator in whole]
         how: dict[str, Any] = {"intercept": False, "entry": False, "tol": positive(self.tol, "tol", zero=True)}
-        kernel, same = Separable(scalar, operators[0]), self._same_inputs(X[rows], averages)
-        surface, _ = error_surface(kernel, [*operators], alphas, X[rows], averages, same, **how)
-        _, o, a = self._keep_surface(alphas, surface[None], list(range(averages.d)))
-        return Separable(scalar, whole[o]), float(alphas[a]), None
+        surface = [
+            error_surface(Separable(scalar, operators[0]), [*operators], alphas, X[rows], averages, same, **how)[0]
+            for scalar in scalars
+        ]
+        k, o, a = self._keep_surface(alphas, np.stack(surface), list(range(averages.d)))
+        return Separable(scalars[k], whole[o]), float(alphas[a]), None
+
+    def _of_input_curves(self, X: Any, kernels: list[OperatorKernel]) -> list[OperatorKernel]:
+        """The kernels to choose from, those of input curves in the place of the default one."""
+        if self.input_grid is None:
+            return kernels
+        if self.kernel is not None:
+            raise ValueError("input_grid is about the choice of a kernel: leave it out, or leave kernel out")
+        scalars = input_kernels(X, as_grid(self.input_grid))
+        operator = kernels[0].as_separable()
+        assert operator is not None
+        added = self.fit_intercept and not self._free_intercept
+        return [Separable(k + Intercept(INTERCEPT) if added else k, operator.operator) for k in scalars]
 
     def _operators(self, d: int) -> list[OutputOperator | None]:
         if self._chooses_operator() and self.grid_ is not None:
@@ -217,3 +252,8 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         if not numbers:
             raise ValueError("n_eigen must hold at least one number, got none")
         return [self._own_copy(first.replace(n_eigen=count), d).resolve(d) for count in numbers]
+
+
+def is_scalar(kernel: Any) -> bool:
+    """Whether what a user gave as a kernel says nothing about outputs."""
+    return not isinstance(as_ours(kernel), (OperatorKernel, OutputOperator))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ovk._types import Array, Mask
@@ -12,6 +14,8 @@ RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 HELD_OUT, ROUNDS = 0.1, 30
 #: Numbers of factors in a row that may fail to help.
 PATIENCE = 3
+#: Share of observed values below which a warning is given.
+MOSTLY = 0.5
 
 
 def fill_gaps(Y: Array, seed: int = 0) -> Array:
@@ -20,6 +24,14 @@ def fill_gaps(Y: Array, seed: int = 0) -> Array:
     The number of factors is the one that predicts held-out values best.
     """
     seen = ~np.isnan(Y)
+    if seen.mean() < MOSTLY:
+        warnings.warn(
+            f"{1.0 - seen.mean():.0%} of the output values are missing, and filling them can be slow and inaccurate: "
+            "put the functions on fewer points, as ovk.curves.common_grid does, or use FunctionalRidgeCV, which fills "
+            "nothing",
+            UserWarning,
+            stacklevel=3,
+        )
     mean = np.nanmean(Y, axis=0)
     centred = np.where(seen, Y - mean, 0.0)
     part = seen & (np.random.default_rng(seed).uniform(size=Y.shape) > HELD_OUT)

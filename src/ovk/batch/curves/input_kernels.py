@@ -1,0 +1,44 @@
+"""Kernels to choose from where inputs are curves, alone or with numbers beside them.
+
+With k of the curves, a Gaussian of their L2 distance, and h of the standardised numbers, candidates are
+
+    k + h + k h
+
+that is a function of the curves, one of the numbers, and one of both together. The lengths of k and h are 1, 3 and 9
+times the median distance of the training inputs, each with each. So neither counts for more because it has more columns
+or larger units, and leaving out one curve at a time finds how fast the outputs change along each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ovk.curves import Grid
+from ovk.kernels import Gaussian, OnColumns, OnCurves, ScalarKernel, median_distance
+
+#: Lengths of the Gaussians in median distances.
+FACTORS = (1.0, 3.0, 9.0)
+
+
+def input_kernels(X: Any, grid: Grid) -> list[ScalarKernel]:
+    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers.
+
+    >>> len(input_kernels(np.random.default_rng(0).standard_normal((20, 5)), Grid.regular(3)))
+    9
+    """
+    X, d = np.asarray(X.toarray() if hasattr(X, "toarray") else X), len(grid)
+    if X.shape[1] < d:
+        raise ValueError(f"X has {X.shape[1]} columns but input_grid has {d} points: a row of X starts with the curve")
+    length = median_distance(X[:, :d] * grid.roots())
+    curves = [OnCurves(Gaussian(factor * length), grid) for factor in FACTORS]
+    if X.shape[1] == d:
+        return [*curves]
+    numbers = X[:, d:]
+    scales = numbers.std(axis=0)
+    scales = np.where(scales > 0, scales, 1.0)
+    lengths = scales * median_distance(numbers / scales)
+    first = [OnColumns(curve, np.arange(d)) for curve in curves]
+    rest = [OnColumns(Gaussian(factor * lengths), np.arange(d, X.shape[1])) for factor in FACTORS]
+    return [k + h + k * h for k in first for h in rest]

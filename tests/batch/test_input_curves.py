@@ -1,0 +1,105 @@
+"""Curves predicted from curves, with numbers beside them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import ovk
+from ovk import FunctionalRidgeCV
+from ovk.kernels import Gaussian, Linear, OnCurves
+from ovk.operators import Identity, Integral
+
+S, T = np.linspace(0, 1, 60), np.linspace(0, 1, 30)
+
+
+def problem(kind, n, rng):
+    """Input curves (n, 60), numbers (n, 2) and output curves (n, 30) without noise."""
+    waves = np.stack([np.ones(60), np.sin(np.pi * S), np.cos(np.pi * S), np.sin(2 * np.pi * S)])
+    weights = rng.standard_normal((n, 4)) / [1.0, 1.0, 2.0, 2.0]
+    curves, numbers = weights @ waves, rng.standard_normal((n, 2))
+    mean = curves.mean(axis=1, keepdims=True)
+    if kind == "additive":
+        return curves, numbers, np.sin(2 * np.pi * T + 2 * mean) + numbers[:, :1] * np.cos(np.pi * T)
+    if kind == "interaction":
+        return curves, numbers, (1 + numbers[:, :1]) * np.sin(2 * np.pi * T + mean) + numbers[:, 1:] * T
+    if kind == "only the numbers count":
+        return curves, numbers, (1 + numbers[:, :1]) * np.sin(2 * np.pi * T + numbers[:, 1:])
+    assert kind == "only the curve counts"
+    return curves, numbers, np.sin(2 * np.pi * T + 2 * mean) + weights[:, 1:2] * T
+
+
+def errors(kind, units):
+    rng = np.random.default_rng(0)
+    curves, numbers, truth = problem(kind, 160, rng)
+    X, Y = np.hstack([curves, numbers * units]), truth[:100] + 0.1 * rng.standard_normal((100, 30))
+    models = [FunctionalRidgeCV(grid=T, input_grid=S), FunctionalRidgeCV(grid=T)]
+    return [np.sqrt(np.mean((model.fit(X[:100], Y).predict(X[100:]) - truth[100:]) ** 2)) for model in models]
+
+
+@pytest.mark.parametrize(
+    ("kind", "share"),
+    [
+        ("additive", 0.75),
+        ("interaction", 1.2),
+        ("only the numbers count", 0.2),
+        ("only the curve counts", 1.05),
+    ],
+)
+def test_numbers_beside_curves_count_as_they_should(kind, share):
+    """Pasted columns are good where the curve counts for more than the numbers, and bad elsewhere."""
+    found, pasted = errors(kind, 1.0)
+    assert found < share * pasted
+
+
+def test_units_of_the_numbers_do_not_matter():
+    plain, other = errors("interaction", 1.0)[0], errors("interaction", np.array([1000.0, 0.001]))[0]
+    assert_allclose(other, plain, rtol=1e-6)
+
+
+def test_input_curves_alone_are_compared_by_integrals():
+    rng = np.random.default_rng(1)
+    curves, _, Y = problem("only the curve counts", 60, rng)
+    model = FunctionalRidgeCV(grid=T, input_grid=S).fit(curves, Y)
+    assert model.errors_.shape == (3, 4, 25)
+    kernel = model.kernel_.scalar.left
+    assert isinstance(kernel, OnCurves)
+    assert_allclose(kernel.grid.checked(), S)
+
+
+def test_with_gaps_the_kernel_is_chosen_too(tmp_path):
+    rng = np.random.default_rng(2)
+    curves, numbers, truth = problem("additive", 80, rng)
+    numbers = np.hstack([numbers, np.ones((80, 1))])  # one that is the same for all
+    X, Y = np.hstack([curves, numbers]), truth + 0.1 * rng.standard_normal(truth.shape)
+    Y[::2, 20:] = np.nan
+    model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
+    assert model.errors_.shape == (9, 4, 25)
+    assert np.sqrt(np.mean((model.predict(X) - truth) ** 2)) < 0.15
+    ovk.save(model, tmp_path / "model.ovk")
+    assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X), model.predict(X))
+
+
+def test_bad_input_grids():
+    X, Y = np.ones((5, 3)), np.ones((5, 30))
+    with pytest.raises(ValueError, match="X has 3 columns but input_grid has 60 points: a row of X starts with"):
+        FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
+    with pytest.raises(ValueError, match="input_grid is about the choice of a kernel"):
+        FunctionalRidgeCV(Gaussian(1.0), grid=T, input_grid=S[:3]).fit(X, Y)
+
+
+# ---------------------------------------------------------------------------------------- kernels without an operator
+
+
+def test_a_scalar_kernel_gets_an_operator_that_is_chosen():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (40, 1))
+    Y = np.sin(4 * T + 2 * X) + 0.3 * rng.standard_normal((40, 30))
+    model = FunctionalRidgeCV(Gaussian(), grid=T).fit(X, Y)
+    assert isinstance(model.kernel_.operator, Integral)
+    assert_allclose(model.predict(X), FunctionalRidgeCV(grid=T).fit(X, Y).predict(X))
+    several = FunctionalRidgeCV([Linear(), Gaussian(), "linear"], grid=T).fit(X, Y)
+    assert several.errors_.shape == (3, 4, 25)
+    apart = FunctionalRidgeCV(Gaussian() * Identity(), grid=T).fit(X, Y)
+    assert isinstance(apart.kernel_.operator, Identity)
+    truth = np.sin(4 * T + 2 * X)
+    assert np.mean((several.predict(X) - truth) ** 2) < 0.7 * np.mean((apart.predict(X) - truth) ** 2)

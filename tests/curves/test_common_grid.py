@@ -1,0 +1,127 @@
+"""Curves that were each seen at points of their own."""
+
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ovk import FunctionalRidgeCV
+from ovk.curves import BadGrid, common_grid
+
+
+def irregular(n, least, most, rng, full=0):
+    """Times and noiseless values of sine waves, the first `full` of them on a grid of 80 points."""
+    times = [np.linspace(0, 1, 80) if i < full else rng.uniform(0, 1, rng.integers(least, most)) for i in range(n)]
+    return times, [np.sin(2 * np.pi * t) for t in times]
+
+
+def test_curves_of_their_own_points_meet():
+    grid, Y = common_grid([[0.0, 1.0], [0.5, 1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0, 5.0]])
+    assert grid.points.tolist() == [0.0, 0.5, 1.0, 2.0]
+    assert np.array_equal(Y, [[1.0, np.nan, 2.0, np.nan], [np.nan, 3.0, 4.0, 5.0]], equal_nan=True)
+
+
+def test_few_points_are_taken_as_they_are():
+    rng = np.random.default_rng(0)
+    times, values = irregular(10, 20, 21, rng)
+    assert len(common_grid(times[:2], values[:2])[0]) == 40
+    assert len(common_grid(times, values)[0]) == 50
+    grid, Y = common_grid(times, values, points="all")
+    assert len(grid) == 200
+    assert np.count_nonzero(~np.isnan(Y)) == 200
+
+
+@pytest.mark.parametrize("within", ["mean", "nearest"])
+def test_bins_hold_values_near_their_centre(within):
+    times, values = irregular(60, 15, 40, np.random.default_rng(1))
+    grid, Y = common_grid(times, values, points=40, within=within)
+    assert_allclose(np.diff(grid.points), (grid.points[-1] - grid.points[0]) / 39)
+    for row, t in zip(Y, times, strict=True):
+        near = np.abs(t[:, None] - grid.points).min(axis=0) <= 0.5 * (grid.points[1] - grid.points[0])
+        assert np.array_equal(~np.isnan(row), near)
+    error = np.nanmax(np.abs(Y - np.sin(2 * np.pi * grid.points)))
+    # Half a bin at the steepest slope; means are moved to the centre.
+    assert error <= 2 * np.pi * 0.5 / 39
+    if within == "mean":
+        assert np.nanmedian(np.abs(Y - np.sin(2 * np.pi * grid.points))) < 0.01
+
+
+def test_means_and_nearest_values():
+    times, values = [[0.0, 0.2, 1.0]], [[1.0, 3.0, 5.0]]
+    assert_allclose(common_grid(times, values, points=2)[1], [[2.0, 5.0]])
+    assert_allclose(common_grid(times, values, points=2, within="nearest")[1], [[1.0, 5.0]])
+    # The second curve has means 2 at 0.1 and 6 at 0.55, and at the centre 0.5 the value on the line between them.
+    found = common_grid([[0.0, 1.0], [0.0, 0.2, 0.55]], [[0.0, 0.0], [1.0, 3.0, 6.0]], points=3)[1]
+    assert_allclose(found, [[0.0, np.nan, 0.0], [2.0, 2.0 + 4.0 * 0.4 / 0.45, np.nan]])
+
+
+def test_an_empty_curve_and_values_that_are_missing():
+    for within in ("mean", "nearest"):
+        _, Y = common_grid([[0.0, 0.5, 1.0], []], [[1.0, np.nan, 2.0], []], points=3, within=within)
+        assert np.array_equal(Y, [[1.0, np.nan, 2.0], [np.nan] * 3], equal_nan=True)
+
+
+@pytest.mark.parametrize("within", ["mean", "nearest"])
+def test_a_period_closes(within):
+    grid, Y = common_grid([[0.0, 0.24, 0.5, 0.99]], [[0.0, 1.0, 0.0, 0.0]], period=1.0, points=4, within=within)
+    assert_allclose(grid.points, [0.0, 0.25, 0.5, 0.75])
+    assert_allclose(Y[0, [1, 2]], [1.0, 0.0], atol=0.05)
+    assert_allclose(Y[0, 0], 0.0, atol=0.03)
+    assert np.isnan(Y[0, 3])
+
+
+def test_curves_that_are_mostly_full_are_quick():
+    """40 curves among 120 with points of their own once made a grid of 1,169 points, and a fit of a minute."""
+    rng = np.random.default_rng(2)
+    times, values = irregular(120, 15, 41, rng, full=80)
+    assert len(common_grid(times, values, points="all")[0]) > 1000
+    grid, Y = common_grid(times, values)
+    assert 20 <= len(grid) <= 80
+    assert np.count_nonzero(~np.isnan(Y)) <= 4000
+    start = time.perf_counter()
+    model = FunctionalRidgeCV(grid=grid).fit(rng.standard_normal((120, 2)), Y)
+    assert time.perf_counter() - start < 30
+    assert_allclose(model.predict(np.zeros((1, 2)))[0], np.sin(2 * np.pi * grid.points), atol=0.05)
+
+
+def test_sparse_curves_keep_their_values():
+    times, values = irregular(200, 5, 6, np.random.default_rng(3))
+    grid, Y = common_grid(times, values)
+    assert len(grid) == 50
+    assert np.count_nonzero(~np.isnan(Y)) > 900
+
+
+def test_curves_that_fill_all_bins_keep_their_number_of_points():
+    rng = np.random.default_rng(4)
+    times = [np.linspace(0, 1, 90) + rng.uniform(-0.001, 0.001, 90) for _ in range(60)]
+    grid, Y = common_grid(times, [np.sin(each) for each in times])
+    assert len(grid) == 90
+    assert not np.isnan(Y).any()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: common_grid([[0.0]], []), "as many curves, got 1 and 0"),
+        (lambda: common_grid([[0.0, 1.0]], [[1.0]]), "curve 0 must have a value for each of its points"),
+        (lambda: common_grid([[0.0, 0.0]], [[1.0, 2.0]]), "curve 0 has two values at one point"),
+    ],
+)
+def test_bad_curves(make, message):
+    with pytest.raises(BadGrid, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"points": "some"}, "points must be a number, 'auto' or 'all', got 'some'"),
+        ({"points": 1}, "points must be a whole number >= 2, got 1"),
+        ({"points": 2.5}, "points must be a whole number >= 2, got 2.5"),
+        ({"within": "median"}, "within must be 'mean' or 'nearest', got 'median'"),
+    ],
+)
+def test_bad_arguments(given, message):
+    with pytest.raises(ValueError, match=message):
+        common_grid([[0.0, 1.0]], [[1.0, 2.0]], **given)
