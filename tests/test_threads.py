@@ -34,7 +34,8 @@ from ovk.streams import open_records
 
 
 @pytest.fixture(autouse=True)
-def two_threads():
+def two_threads(monkeypatch):
+    monkeypatch.setattr(_threads, "_rows_left", 0)
     with threadpool_limits(2, user_api="blas"):
         if _threads._blas_threads() != 2:
             pytest.skip("BLAS cannot use two threads here")

@@ -123,6 +123,26 @@ def one_blas_thread(tiles: int | None = None) -> AbstractContextManager[None]:
     return _Call(tiles)
 
 
+#: Rows that come one at a time before BLAS is asked again how many threads it has, if it had one; and those left.
+ROWS = 100
+_rows_left = 0
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+def thread_for_row() -> AbstractContextManager[None]:
+    """BLAS with one thread for the products of a single row.
+
+    Asking BLAS costs a tenth of what a row does. Where the process was given one thread it is asked once in `ROWS` rows.
+    """
+    global _rows_left
+    if _rows_left > 0:
+        _rows_left -= 1
+        return _NOTHING
+    if _limited is None and _blas_threads() == 1:
+        _rows_left = ROWS
+    return one_blas_thread()
+
+
 #: Matrices of so many rows are done with by one thread before several have agreed on who does what.
 SMALL = 1000
 

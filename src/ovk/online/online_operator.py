@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._params import check_int, in_interval, positive
-from ovk._threads import one_blas_thread
+from ovk._threads import thread_for_row
 from ovk._transactions import reads
 from ovk._types import Array
 from ovk.batch.operator_learning.fill import fill_gaps
@@ -119,7 +119,7 @@ class OnlineOperator(StreamRegressor):
         """
         check_is_fitted(self, "learner_")
         X = check_inputs(self, X, reset=False, dtype=np.float64)
-        with one_blas_thread() if len(X) == 1 else nullcontext():
+        with thread_for_row() if len(X) == 1 else nullcontext():
             Z = self._inputs(X)
             values = self.outputs_.functions(self.size_ * self.learner_.predict(Z).reshape(len(Z), -1), grid)
         return values[:, 0] if self.single_output_ else values

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._diverged import refuse_overflow
-from ovk._threads import one_blas_thread, threads_for
+from ovk._threads import one_blas_thread, thread_for_row, threads_for
 from ovk._transactions import reads
 from ovk._types import Array, Mask, Times
 from ovk.expansion import Expansion
@@ -149,7 +149,7 @@ class OLOK(FirstOrder):
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
         if self._gate is not None and self._gate.admits(self, X):
-            with one_blas_thread():
+            with thread_for_row():
                 z = self._outputs_of_user(self._row_prediction(self._inputs(X)))
             return z if self.single_output_ else z[None]
         expansion = self.expansion_

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk._diverged import refuse_not_finite, refuse_overflow
 from ovk._params import positive
-from ovk._threads import one_blas_thread, threads_for
+from ovk._threads import thread_for_row, threads_for
 from ovk._transactions import reads
 from ovk._types import Array
 from ovk.expansion import row_slices
@@ -153,7 +153,7 @@ class SecondOrder(StreamRegressor, saved=False):
         (n, d), or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a tuple with that behind it
         """
         if self._gate is not None and not return_std and not return_cov and self._gate.admits(self, X):
-            with one_blas_thread():
+            with thread_for_row():
                 z = self._predict_row(X)
             return z if self.single_output_ else z[None]
         check_is_fitted(self, "kernel_")
@@ -162,7 +162,7 @@ class SecondOrder(StreamRegressor, saved=False):
         asked, X = X, self._inputs(check_inputs(self, X, reset=False, dtype=np.float64))
         n, d = len(X), self.n_outputs_
         mean, cov = np.empty((n, d)), np.empty((n, d, d) if return_cov or return_std else (0, d, d))
-        with one_blas_thread() if n == 1 else threads_for(self._width()):
+        with thread_for_row() if n == 1 else threads_for(self._width()):
             for rows in row_slices(n, self._width()):
                 forecast = self._forecast(X[rows])
                 mean[rows] = self._clipped(forecast.predictions(shrink=self.forecaster == "awv"))

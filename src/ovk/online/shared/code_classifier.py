@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ovk._params import Parameters
-from ovk._threads import one_blas_thread
+from ovk._threads import thread_for_row
 from ovk._transactions import Transactional, reads
 from ovk._types import Array, Indices, Labels, Mask
 from ovk.calibration import Calibration, ScoreCounts, two_sided
@@ -147,7 +147,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         seen = 0 if counts is None else int(np.add.reduce(counts.right))
         if counts is None or (seen + 1) & seen == 0 or learner._gate is None:
             return None
-        with one_blas_thread():
+        with thread_for_row():
             learned, z = learner._after_row(X, code)
         scores = [-z.item(), z.item()] if len(self.classes_) == 2 else self._scores(z[None])[0].tolist()
         # Of equal scores the first one wins, of two classes too.

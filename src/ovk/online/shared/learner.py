@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters, check_int
-from ovk._threads import one_blas_thread
+from ovk._threads import thread_for_row
 from ovk._transactions import Transactional
 from ovk._types import Array
 from ovk.kernels.stationary import Stationary
@@ -112,10 +112,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         frame at first, predictions are frames of the same kind
         """
         if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
-            with one_blas_thread():
+            with thread_for_row():
                 self._open_gate()
         if self._gate is not None and sample_weight is None and self._gate.admits_pair(self, X, y):
-            with one_blas_thread():
+            with thread_for_row():
                 learned, z = self._after_row(X, y.reshape(-1))
             self.__dict__ = learned.__dict__
             return z if self.single_output_ else z[None]
@@ -134,7 +134,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
                 work.n_skipped_ = getattr(work, "n_skipped_", 0) + len(rows.X)
                 Z, single = np.full(rows.Y.shape, np.nan), rows.single
             else:
-                with one_blas_thread() if len(rows.X) == 1 else nullcontext():
+                with thread_for_row() if len(rows.X) == 1 else nullcontext():
                     if first:
                         work._begin(rows)
                     Z, single = work._learn_in_units(rows), work.single_output_
