@@ -132,7 +132,7 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 def thread_for_row() -> AbstractContextManager[None]:
     """BLAS with one thread for the products of a single row.
 
-    Asking BLAS costs a tenth of what a row does. Where the process was given one thread it is asked once in `ROWS` rows.
+    Asking BLAS takes a tenth of the time of a row: where the process has one thread, it is asked once in `ROWS` rows.
     """
     global _rows_left
     if _rows_left > 0:
