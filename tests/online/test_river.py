@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 from datetime import datetime
 from functools import partial
 
@@ -491,3 +492,13 @@ def test_labels_that_are_text_are_sent_to_the_classifier():
 def test_a_date_is_not_one_hot_encoded():
     with pytest.raises(ValueError, match=r"feature 'when' must be a number.*weekday"):
         RiverRegressor(AutoStream()).learn_one({"when": datetime(2026, 1, 1)}, 1.0)
+
+
+def test_a_learner_that_has_learned_begins_anew_with_a_warning():
+    trained = PKAWV().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    with pytest.warns(UserWarning, match="pickle the adapter"):
+        adapter = RiverRegressor(trained)
+    assert adapter.predict_one({"x": 2.0}) == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RiverRegressor(PKAWV()).clone()

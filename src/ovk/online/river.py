@@ -11,6 +11,7 @@ example name all features where there are many.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -70,6 +71,12 @@ class _Adapter(Transactional, ABC):
             raise TypeError(
                 f"{type(self).__name__} cannot take {type(model).__name__}: use {_adapter_of(model)}, or another "
                 f"learner such as {self._example()!r}"
+            )
+        if any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
+            warnings.warn(
+                f"this {type(model).__name__} has learned already, and {type(self).__name__} begins anew with its "
+                "parameters, as it does not know which feature each column was: to go on later, pickle the adapter",
+                stacklevel=3,
             )
         self.model = model
         self._features = NamedFeatures()
