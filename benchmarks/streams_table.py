@@ -30,7 +30,7 @@ COLUMNS = {
     "scikit-learn linear": "scikit-learn SGD",
     LAST: "no change",
 }
-TICKS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000)
+TICKS = (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000)
 
 
 def found_errors(case: dict[str, Any]) -> dict[str, float]:
