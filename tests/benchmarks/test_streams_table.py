@@ -1,7 +1,6 @@
 """The table of learners without settings, from results of the benchmark."""
 
 import numpy as np
-
 from benchmarks.streams_table import COLUMNS, mean_ranks, table
 
 
