@@ -29,7 +29,7 @@ def with_ids(rows, size):
 
 
 def settings():
-    return Settings(["a", "b"], warm_up=100, block=64, every=256)
+    return Settings(["a", "b"], model="pkawv", warm_up=100, block=64, every=256)
 
 
 def learned(address, folder, killed_at=None, **options):
@@ -76,8 +76,8 @@ def test_killed_processes_change_no_byte(mock, tmp_path):
     mock.publish("more", with_ids(rows, 50))
     with open_records(csv_file(tmp_path / "t.csv", rows)) as records:
         whole = learn(records, settings(), predictions=tmp_path / "whole")
-    stream = [f"kafka://{mock.hosts}/more?partition=0", "--targets", "a,b", "--warm-up", "100", "--block", "64"]
-    stream += ["--checkpoint", "256", "--id-column", "id"]
+    stream = [f"kafka://{mock.hosts}/more?partition=0", "--targets", "a,b", "--model", "pkawv", "--warm-up", "100"]
+    stream += ["--block", "64", "--checkpoint", "256", "--id-column", "id"]
     stream += ["--resume", tmp_path / "m.ovk", "--predictions", tmp_path / "parts"]
     with PausedRun(tmp_path / "signs", [5], "stream", *stream) as run:
         run.wait(5)

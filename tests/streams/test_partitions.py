@@ -36,7 +36,7 @@ def address(mock):
 
 
 def settings(**others):
-    return Settings(["a", "b"], **{"warm_up": 100, "block": 64, "every": 256, **others})
+    return Settings(["a", "b"], **{"model": "pkawv", "warm_up": 100, "block": 64, "every": 256, **others})
 
 
 def learned(address, folder, killed_at=None, asked=None, **options):

@@ -16,14 +16,14 @@ X = np.column_stack([np.cos(t), np.sin(t)]).round(6)
 
 def make():
     methods = {
-        "aci": ACI(0.8),
+        "aci": ACI(0.8, widest=None),
         "aci ellipsoid": ACI(0.8, region="ellipsoid", memory=50),
         "pid box": ConformalPID(0.8, region="box", season=7),
         "strongly adaptive": StronglyAdaptive(0.8),
     }
     for method in methods.values():
         method.regions_then_learn(Z[:100], R[:100])
-    learner = WithIntervals(OLOK(Gaussian(0.5)), ACI(0.8)).partial_fit(X[:100], R[:100])
+    learner = WithIntervals(OLOK(Gaussian(0.5)), ACI(0.8, widest=None)).partial_fit(X[:100], R[:100])
     rng = np.random.default_rng(0)
     maps = {
         "taylor": TaylorMap.from_kernel(2.0 * Gaussian(0.7), 3, np.array([0.1, 0.2])),

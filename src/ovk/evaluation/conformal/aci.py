@@ -39,6 +39,7 @@ class ACITracker(Tracker, kind="adaptive"):
     level: float = field(init=False)
     scores: ScoreWindow = field(init=False)
     _saved_state = ("level", "scores")
+    _defaults_for_old_files = {"widest": None}
     _state_classes = {"scores": ScoreWindow}
 
     def __post_init__(self) -> None:
@@ -100,6 +101,7 @@ class ACI(Conformal):
     rate: float = 0.02
     window: int = 500
     widest: float | None = 2.0
+    _defaults_for_old_files = {"widest": None}
 
     def _tracker(self, miss: float) -> Tracker:
         widest = None if self.widest is None else in_interval(self.widest, "widest", 1.0, inf)

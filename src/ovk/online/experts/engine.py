@@ -10,10 +10,9 @@ from ovk._state import State
 from ovk._threads import one_blas_thread, threads_for
 from ovk._types import Array
 from ovk.online.experts.aggregation import MLPoly
-from ovk.online.experts.recent_rows import RecentRows
 from ovk.online.experts.stacking import LogisticStacking
 from ovk.online.experts.stage_experts import RESIDUALS, StageExperts, experts_and_windows, number_of_experts
-from ovk.online.experts.stages import KEPT, STAGES
+from ovk.online.experts.stages import KEPT, STAGES, RecentRows
 from ovk.online.shared.residual_limits import next_limit
 from ovk.online.shared.units import DEVIATIONS, within_fences
 
