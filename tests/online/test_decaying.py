@@ -175,3 +175,15 @@ def test_blocks_with_many_wild_rows_equal_the_rows_one_by_one(stream, g, limit):
     np.testing.assert_allclose(blocks.reach, reached[39])
     np.testing.assert_allclose(blocks.predict_and_update(Phi[40:], Y[40:]), Z[40:], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(blocks.reach, rows.reach)
+
+
+def test_a_quiet_output_that_wakes_up_is_learned_after_a_few_rows():
+    rng = np.random.default_rng(6)
+    Phi = np.column_stack([np.ones(3000), rng.standard_normal(3000)])
+    Y = np.where(np.arange(3000) < 2500, 0.0, 3.0 + Phi[:, 1])[:, None]
+    ridge = DecayingRidge(2, 1, 1e-3, discount=0.95, limit=1.5, robust=2.0)
+    Z = ridge.predict_and_update(Phi, Y)
+    assert np.abs((Z - Y)[:2500]).max() == 0.0
+    # Labels 3 deviations away are beyond the limit that was given, which no longer counts.
+    assert np.mean((Z - Y)[2560:] ** 2) < 1e-3
+    assert np.mean((Z - Y)[2515:] ** 2) < 0.1

@@ -18,7 +18,7 @@ from ovk._types import Array
 from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.experts.stages import Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row
-from ovk.online.shared.units import DEVIATIONS, StreamUnits
+from ovk.online.shared.units import DEVIATIONS, FEW, StreamUnits
 
 #: Points of the dictionary at most.
 POINTS = 600
@@ -90,7 +90,7 @@ class StageExperts(State):
         previous: Choice | None = None,
     ) -> None:
         p, d = X.shape[1], Y.shape[1]
-        self.inputs, self.labels, self.classes = StreamUnits.from_rows(X), StreamUnits.from_rows(Y), classes
+        self.inputs, self.labels, self.classes = StreamUnits.from_rows(X), StreamUnits.from_rows(Y, FEW), classes
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         if previous is not None and len(previous.metric) != p + previous.lag * d:
             previous = None

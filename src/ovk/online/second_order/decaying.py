@@ -58,7 +58,8 @@ class DecayingRidge(State):
     discount : in (0, 1]; 1 never forgets
     block : number of rows in a block, which matters for the predictions if `discount` is below 1; None means
         `block_length(discount)`
-    limit : a label that is further than this from its prediction is moved to this distance
+    limit : a label that is further than this from its prediction is moved to this distance, as long as `robust` has
+        no other
     robust : the same for a distance that follows the residuals: about `robust` times the largest one of late, as
         `ovk.online.shared.residual_limits` says, from the second block on or after `replay`. The labels should be
         scaled to a deviation of about 1.
@@ -291,7 +292,7 @@ class DecayingRidge(State):
             e[rest] = dtrsm(1.0, C[rest, rest], right[rest] - C[rest, :start] @ e[:start], lower=1)
             residuals = weights[rest] * e[rest]
             limits = limits_along(self.reach, residuals, self.robust) if self.robust < np.inf else None
-            within = self.limit if limits is None else np.minimum(limits[:-1], self.limit)
+            within = self.limit if limits is None else self._within(limits[:-1])
             wild = np.logical_or.reduce(np.abs(residuals) > within, axis=1)
             first = int(wild.argmax())
             if not wild[first]:
@@ -302,9 +303,13 @@ class DecayingRidge(State):
             start += first + 1
         return e
 
+    def _within(self, reach: Array) -> Array:
+        """Limits of residuals: those that follow them, and before these are known that which was given."""
+        return np.where(reach < np.inf, reach, self.limit)
+
     def _solve_row(self, e: Array, i: int, residual: Array, factor: Array) -> None:
         """Row i of e from its (d,) residual, 0 for labels that are missing, and the limits of the next row."""
-        limit = np.minimum(self.limit, self.reach)
+        limit = self._within(self.reach)
         e[i] = factor * np.clip(residual, -limit, limit)
         if self.robust < np.inf:
             self.reach = next_limit(self.reach, residual, self.robust)
@@ -335,7 +340,7 @@ def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array,
     Z = np.array([row.z for row in found])
     reach = np.array([ridge.reach for ridge in ridges])
     residuals = y - Z
-    limit = np.minimum(one.limit, reach)
+    limit = one._within(reach)
     moved = np.minimum(np.maximum(residuals, -limit), limit)
     if one.robust < np.inf:
         reach = next_limit(reach, residuals, one.robust)

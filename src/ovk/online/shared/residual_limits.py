@@ -1,13 +1,15 @@
 """Limits on residuals that follow their size, so that a wild label teaches no more than an ordinary one.
 
 The limit of the next row is a multiple `factor` of the largest residual seen, which fades by `FADE` a row. A residual
-beyond the limit is cut to it, and then the limit doubles:
+beyond the limit is cut to it, and then the limit grows:
 
-    l_(t+1) = 2 l_t                                        if |r_t| > l_t,
+    l_(t+1) = max(4 l_t, l_t^(1/2))                        if |r_t| > l_t,
     l_(t+1) = max(FADE l_t, factor |r_t|, FLOOR)           otherwise.
 
-One wild label thus doubles the limit for a while, and a lasting change of the residuals by any factor is followed after
-logarithmically many rows. An infinite limit stays infinite; `first_limit` replaces it by one from residuals.
+One wild label thus raises the limit for a while, and stays small beside the labels, whose deviation is 1. A lasting
+change of the residuals is followed after a few rows: where an output has been quiet for so long that its limit is at
+`FLOOR`, the fifth row of a burst may be 3 deviations away. An infinite limit stays infinite; `first_limit` replaces it
+by one from residuals.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ovk._types import Array
 #: Factor by which limits fade in a row.
 FADE = 0.995
 #: Limits stay above this, in units in which the labels have a deviation of about 1.
-FLOOR = 1e-9
+FLOOR = 1e-3
 #: Share of the residuals that the first limit is taken from.
 MOST = 0.98
 #: Rows before the first limit, of whose second half it is taken; and the factor where nobody chooses one.
@@ -42,7 +44,7 @@ def next_limit(limit: Array, residual: Array, factor: float) -> Array:
     """(d,) limits after the (d,) residuals of a row, which are 0 where a label is missing."""
     size = np.abs(residual)
     fading = np.maximum(np.maximum(FADE * limit, factor * size), FLOOR)
-    grown: Array = np.where(size > limit, 2.0 * limit, fading)
+    grown: Array = np.where(size > limit, np.maximum(4.0 * limit, np.sqrt(limit)), fading)
     return grown
 
 

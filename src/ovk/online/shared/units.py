@@ -12,6 +12,8 @@ from ovk._types import Array, Mask
 
 #: Inputs further than this many deviations from their mean, and residuals larger than this, count as this many.
 DEVIATIONS = 6.0
+#: Share of the labels that may be wild.
+FEW = 0.002
 
 
 @dataclass
@@ -27,8 +29,11 @@ class StreamUnits(State):
     scale: Array
 
     @classmethod
-    def from_rows(cls, X: Array) -> Self:
-        """Mean and deviation of the columns, without values far outside their quartiles; nan is ignored."""
+    def from_rows(cls, X: Array, few: float = 1.0) -> Self:
+        """Mean and deviation of the columns, without values far outside their quartiles; nan is ignored.
+
+        A column in which more than the share `few` of the values, and more than one, is that far outside keeps them.
+        """
         if not len(X):
             return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
         X = np.where(np.isfinite(X), X, np.nan)
@@ -36,7 +41,10 @@ class StreamUnits(State):
             low, middle, high = np.nan_to_num(_quantiles(X))
         # Where most values are the same the quartiles say nothing, and no value is left out.
         reach = np.where(high > low, 20.0 * (high - low), np.inf)
-        kept = np.where(np.abs(X - middle) <= reach, X, np.nan)
+        far = np.abs(X - middle) > reach
+        # More than a few are not wild, but what happens now and then: rain, or a machine that is mostly off.
+        far &= far.sum(axis=0) <= max(1, few * len(X))
+        kept = np.where(far, np.nan, X)
         known = np.isfinite(kept)
         count = np.maximum(known.sum(axis=0), 1)
         centre = np.where(known, kept, 0.0).sum(axis=0) / count

@@ -1,0 +1,24 @@
+"""Units of columns: wild values do not count, values that come now and then do."""
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from ovk.online.shared.units import FEW, StreamUnits
+
+
+def quiet(n=5000):
+    return 0.01 * np.random.default_rng(0).standard_normal((n, 1))
+
+
+def test_wild_values_do_not_count():
+    y = quiet()
+    y[[7, 900]] = [[1e9], [-1e300]]
+    for few in (FEW, 1.0):
+        assert_allclose(StreamUnits.from_rows(y, few).scale, 0.01, rtol=0.05)
+
+
+def test_bursts_are_not_wild():
+    y = quiet()
+    y[2000:2100] += 30.0
+    assert_allclose(StreamUnits.from_rows(y, FEW).scale, y.std(), rtol=1e-9)
+    assert_allclose(StreamUnits.from_rows(y).scale, 0.01, rtol=0.05)
