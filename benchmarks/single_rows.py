@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dtrsv
 from scipy.linalg.lapack import dpotrf
+from sklearn.base import clone
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import KAWV, OLOK, PKAWV, AutoStream, OLOKClassifier, PKAWVClassifier
@@ -152,8 +153,8 @@ def _regression(
     from ovk.online.river import RiverRegressor
 
     X, y = rows
+    adapter = RiverRegressor(clone(model))
     model.partial_fit(X[:first], y[:first])
-    adapter = RiverRegressor(model)
     names = [f"x{j}" for j in range(X.shape[1])]
     dicts = [dict(zip(names, x, strict=True)) for x in X.tolist()]
     for x, label in zip(dicts[:first], y[:first].tolist(), strict=True):

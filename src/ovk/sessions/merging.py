@@ -75,7 +75,8 @@ def merge_sessions(sessions: Iterable[Session]) -> Session:
     ...         with open(path := os.path.join(folder, f"{i}.csv"), "w") as file:
     ...             _ = file.write("x,y\\n" + "".join(part))
     ...         with open_records(path) as records:
-    ...             first = {"like": sessions[0]} if sessions else {"settings": Settings(["y"], warm_up=100)}
+    ...             settings = Settings(["y"], model="pkawv", warm_up=100)
+    ...             first = {"like": sessions[0]} if sessions else {"settings": settings}
     ...             sessions.append(learn(records, **{"settings": None, **first}))
     >>> merged = merge_sessions(sessions)
     >>> merged.earlier, merged.evaluator.model.t_
