@@ -140,6 +140,7 @@ def thread_for_row() -> AbstractContextManager[None]:
         return _NOTHING
     if _limited is None and _blas_threads() == 1:
         _rows_left = ROWS
+        return _NOTHING
     return one_blas_thread()
 
 

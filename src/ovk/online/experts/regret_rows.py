@@ -161,10 +161,10 @@ def mixture(weights: Array, F: Array) -> Array:
     if np.isfinite(plain).all():
         return plain
     awake = np.isfinite(F)
-    shares = np.where(awake, weights, 0.0)
-    total = shares.sum(axis=-2, keepdims=True)
+    given = np.where(awake, weights, 0.0)
+    total = given.sum(axis=-2, keepdims=True)
     # If the weights of those who do not abstain are all 0, these count alike.
     alike = awake / np.maximum(awake.sum(axis=-2, keepdims=True), 1)
-    shares = np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), alike)
-    mixed: Array = np.add.reduce(shares * np.where(awake, F, 0.0), axis=-2)
+    given = np.where(total > 0.0, given / np.where(total > 0.0, total, 1.0), alike)
+    mixed: Array = np.add.reduce(given * np.where(awake, F, 0.0), axis=-2)
     return mixed

@@ -184,8 +184,10 @@ class _Compared:
             # Bands of the upper triangle, which is all that `score` reads.
             for start in range(0, rows, BAND):
                 band = (slice(start, start + BAND), slice(start, rows))
-                self._K[band] = _exponentials(self._distances[band].copy(), -0.5 / choice.width**2)
-                self._K[band] += self._linear[choice.lag][band]
+                K = self._K[band]
+                K[:] = self._distances[band]
+                _exponentials(K, -0.5 / choice.width**2)
+                K += self._linear[choice.lag][band]
             self._width = choice.width
         return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
 
