@@ -118,12 +118,12 @@ class SeparablePairsLeftOut(PairsLeftOut):
     is (n, n) however many outputs a point has.
 
     Parameters
-        ----------
-        G : (n, n) gram of k
-        T : (d, d) the output operator
-        others : as in `PairsLeftOut`
+    ----------
+    G : (n, n) gram of k
+    T : (d, d) the output operator
+    others : as in `PairsLeftOut`
 
-        For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
+    For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
     """
 
     def __init__(
