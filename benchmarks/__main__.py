@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.harness import Settings, limited, run_benchmark
@@ -41,16 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if machine["load_average"][0] > 0.5:
         print("the machine is busy: --threads 1 compares processor time, which that disturbs least")
     print(", ".join(f"{name} {version}" for name, version in machine["packages"].items()))
-    results = [
-        run_benchmark(BENCHMARKS[name], settings, lambda text: print(text, flush=True))
-        for name in BENCHMARKS
-        if options.only is None or name in options.only
-    ]
-    print(summary(results))
-    machine["load_average_after"] = describe()["load_average"]
+    results: list[dict[str, Any]] = []
     report = {"machine": machine, "settings": asdict(settings), "benchmarks": results}
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    for name in BENCHMARKS:
+        if options.only is None or name in options.only:
+            results.append(run_benchmark(BENCHMARKS[name], settings, lambda text: print(text, flush=True)))
+            machine["load_average_after"] = describe()["load_average"]
+            # A run takes hours: what is done is kept if the rest fails.
+            options.output.write_text(json.dumps(report, indent=1) + "\n")
+    print(summary(results))
     print(f"\nwritten to {options.output}")
     return 0
 
