@@ -26,9 +26,12 @@ dist: $(VENV)/.dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 
+# Lines of code on a page have room for 75 characters beside the sidebars.
+PAGES := $(wildcard README.md docs/*.md docs/guide/*.md docs/howto/*.md docs/systems/*.md docs/decisions/*.md)
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check --line-length 75 $(PAGES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

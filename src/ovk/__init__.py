@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         PKAWVClassifier,
     )
     from ovk.persistence import load, save
+    from ovk.sessions import fit_file
     from ovk.structured import IOKR, LinkPredictor
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "__version__",
     "curves",
     "features",
+    "fit_file",
     "grams",
     "kernels",
     "load",
@@ -106,6 +108,7 @@ _HOMES = {
     **dict.fromkeys(("load", "save"), "persistence"),
     **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive"), "evaluation"),
     "Expansion": "expansion",
+    "fit_file": "sessions",
 }
 _PACKAGES = ("curves", "features", "grams", "kernels", "operators", "ovkernels", "solvers", "structured")
 

@@ -31,6 +31,13 @@ def test_code_on_pages_runs(page):
         exec(compile(block, str(page), "exec"), space)
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_fits_beside_the_sidebars(page):
+    # At 1280 pixels there is room for 75 characters.
+    code = re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"))
+    assert [line for block in code for line in block.splitlines() if len(line) > 75] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_links_inside_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -5,6 +5,7 @@ from ovk.sessions.class_predictions import ClassPredictions
 from ovk.sessions.class_table import FittedClasses, fit_classes
 from ovk.sessions.classes import ClassSession
 from ovk.sessions.files import fit_files
+from ovk.sessions.fit_file import fit_file
 from ovk.sessions.forecasts import Forecast
 from ovk.sessions.interrupts import Interrupted, StopSignals
 from ovk.sessions.learn import learn
@@ -32,6 +33,7 @@ __all__ = [
     "Settings",
     "StopSignals",
     "fit_classes",
+    "fit_file",
     "fit_files",
     "fit_table",
     "learn",

@@ -99,6 +99,14 @@ class Fitted(TableModel, State, Registered):
         alphas = ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(self.estimator.alpha))
         return f"{kernel_in_words(self.estimator.kernel_, self.settings.targets)}, alpha {alphas}"
 
+    def summary(self) -> str:
+        """Errors of the rows left out beside those of the mean, and what was chosen, in lines of text."""
+        lines = [f"{self.n_rows:,} rows; errors on {self.tested}, left out of a first fit"]
+        for name, mse, of_mean in zip(self.settings.targets, *self.errors, strict=True):
+            r2 = f"R2 {1 - mse / of_mean:.3f}, " if of_mean > 0 else ""
+            lines.append(f"{name}: {r2}RMSE {mse**0.5:.4g}, of the mean {of_mean**0.5:.4g}")
+        return "\n".join([*lines, self.chosen()])
+
     def predictor(self) -> RowPredictor:
         """What predicts a table of several batches, each with the lags that those before it leave."""
         return RowPredictor(self.preparation, self.scaling, self.estimator, self.recent)

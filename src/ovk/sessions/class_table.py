@@ -48,6 +48,11 @@ class FittedClasses(TableModel, State, Registered):
 
     _state_classes = {"scaling": Standardised, "scores": ClassScores}
 
+    def summary(self) -> str:
+        """How well rows left out were told apart, beside the most frequent class, in lines of text."""
+        lines = [f"{one.name}: accuracy {one.accuracy:.3f}, log loss {one.log_loss:.3f}" for one in self.scores]
+        return "\n".join([f"{self.n_rows:,} rows; scores on rows left out of a first fit", *lines])
+
     def predictor(self) -> ClassRowPredictor:
         """What predicts a table of several batches."""
         return ClassRowPredictor(self.preparation, self.scaling, self.estimator, Recent.empty(1))

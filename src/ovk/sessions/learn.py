@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from ovk._threads import one_blas_thread
@@ -13,13 +14,13 @@ from ovk.sessions.merging import start_like
 from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, learn_runs, prediction_sink
 from ovk.sessions.session import Learning, Session
 from ovk.sessions.settings import Settings
-from ovk.streams import Records
+from ovk.streams import Records, open_records
 from ovk.streams.tables import quoted
 
 
 def learn(
-    records: Records,
-    settings: Settings | None,
+    records: Records | str | Path,
+    settings: Settings | None = None,
     *,
     save_to: str | Path | None = None,
     resume: str | Path | None = None,
@@ -38,7 +39,7 @@ def learn(
 
     Parameters
     ----------
-    records : an opened file
+    records : the path of a file, or an opened one
     settings : how to learn it; None takes those of the session that is resumed
     save_to : file of the session; default that of `resume` or `continue_with`, or none
     resume : file of a session to go on with; where there is none yet, with `settings` or `like`, it begins at the
@@ -62,17 +63,14 @@ def learn(
     --------
     >>> import os, tempfile
     >>> from ovk.sessions import Settings, learn
-    >>> from ovk.streams import open_records
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path, model = os.path.join(folder, "t.csv"), os.path.join(folder, "model.ovk")
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
-    ...     with open_records(path) as records:
-    ...         first = learn(records, Settings(["y"], warm_up=100), save_to=model)
+    ...     first = learn(path, Settings(["y"], warm_up=100), save_to=model)
     ...     with open(path, "a") as file:
     ...         _ = file.write("3,3\\n4,4\\n")
-    ...     with open_records(path) as records:
-    ...         again = learn(records, None, resume=model)
+    ...     again = learn(path, resume=model)
     >>> first.offset, again.offset
     (500, 502)
     """
@@ -82,17 +80,18 @@ def learn(
     save_to = place if save_to is None else save_to
     stop = StopSignals() if stop is None else stop
     begins = settings is not None or like is not None
-    with one_blas_thread(tiles=1):
+    opening = open_records(records) if isinstance(records, str | Path) else nullcontext(records)
+    with opening as table, one_blas_thread(tiles=1):
         resumed = place is not None and (continue_with is not None or not begins or Path(place).exists())
 
         def sink(session: Session) -> PredictionSink | None:
             if predictions is None:
                 return None
             again = resumed or resume is not None
-            return prediction_sink(predictions, session, save_to, parquet, records.label, resumed=again)
+            return prediction_sink(predictions, session, save_to, parquet, table.label, resumed=again)
 
         if not resumed:
-            run = Run(beginning(records, settings, like), sink)
+            run = Run(beginning(table, settings, like), sink)
         else:
             assert place is not None
             session = load_session(place)
@@ -101,11 +100,11 @@ def learn(
                 streams = [name for name, one in session.partitions.items() if one.position is not None]
                 raise ValueError(f"{place} was learning {quoted(streams)}: give the topic of all of them")
             if continue_with is not None:
-                run = Run([session.continue_with(records)], sink)
+                run = Run([session.continue_with(table)], sink)
             else:
                 # A wrong folder should be found before hours of rows are read again.
                 opened = sink(session)
-                run = Run([session.resume(records)], lambda session: opened)
+                run = Run([session.resume(table)], lambda session: opened)
         file = ModelFile([run], save_to)
         learn_runs([file], watch, stop)
         return file.session()
