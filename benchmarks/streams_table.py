@@ -27,7 +27,7 @@ COLUMNS = {
     "river HAT": "adaptive tree",
     "river kNN": "kNN",
     "river linear": "linear",
-    "scikit-learn linear": "scikit-learn SGD",
+    "scikit-learn linear": "SGD",
     LAST: "no change",
 }
 TICKS = (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000)
@@ -51,7 +51,7 @@ def mean_ranks(errors: dict[str, dict[str, float]]) -> dict[str, float]:
 def table(cases: Sequence[dict[str, Any]]) -> str:
     """Errors, mean ranks and speeds as Markdown."""
     errors = {case["name"]: found_errors(case) for case in cases}
-    lines = [f"| stream | rows | {' | '.join(COLUMNS.values())} |", "|---" * (len(COLUMNS) + 2) + "|"]
+    lines = [f"| stream | {' | '.join(COLUMNS.values())} |", "|---" * (len(COLUMNS) + 1) + "|"]
     for case in cases:
         each = errors[case["name"]]
         if set(each) == {OURS}:
@@ -59,16 +59,16 @@ def table(cases: Sequence[dict[str, Any]]) -> str:
         cells = [f"{each[name]:.3g}" if name in each else "" for name in COLUMNS]
         best = min(each, key=each.__getitem__)
         cells[list(COLUMNS).index(best)] = f"**{each[best]:.3g}**"
-        lines.append(f"| {case['name']} | {case['settings']['n']:,} | {' | '.join(cells)} |")
+        lines.append(f"| {case['name']} | {' | '.join(cells)} |")
     ranks = mean_ranks(errors)
-    lines.append(f"| mean rank | | {' | '.join(f'{ranks[name]:.1f}' for name in COLUMNS)} |")
+    lines.append(f"| mean rank | {' | '.join(f'{ranks[name]:.1f}' for name in COLUMNS)} |")
     rates: dict[str, list[float]] = {name: [] for name in COLUMNS}
     for case in cases:
         if len(errors[case["name"]]) == len(COLUMNS):
             for contender in case["contenders"]:
                 rates[contender["name"]].append(case["settings"]["n"] / contender["cpu_seconds"])
     speeds = [f"{np.median(rates[name]):,.0f}" if name != LAST else "" for name in COLUMNS]
-    return "\n".join([*lines, f"| rows a second, median | | {' | '.join(speeds)} |"])
+    return "\n".join([*lines, f"| rows a second, median | {' | '.join(speeds)} |"])
 
 
 def main(arguments: Sequence[str]) -> None:
