@@ -27,7 +27,7 @@ def sample(n):
     return x, np.hstack([np.sin(2 * x), np.cos(x)]) + noise
 
 
-X, Y = sample(120)
+X, Y = sample(300)
 new, observed = sample(2000)
 model = OVKRidgeCV().fit(X, Y)
 print("coverage of 90% intervals:", model.predict_interval(new).contains(observed).mean().round(3))
@@ -37,14 +37,14 @@ print("coverage of 90% intervals:", model.predict_interval(new).contains(observe
 # --------------------------------------------------
 # The ellipsoid knows that the outputs err together: it is smaller than the box with the same coverage.
 
-grid = np.linspace(0, 5.6, 300)[:, None]
+grid = np.linspace(0, 5.2, 300)[:, None]
 band = model.predict_interval(grid)
 figure, (left, right) = pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=(1.6, 1))
 draw_band(left, grid[:, 0], band.predictions[:, 0], 0.5 * band.width[:, 0], "90% of new observations")
 left.plot(grid[:, 0], band.predictions[:, 0], color=BLUE, label="prediction")
 left.plot(X[:, 0], Y[:, 0], "k.", markersize=4, label="observed")
 left.set(xlabel="x", ylabel="first output", title="An interval for each output")
-left.legend(fontsize=8, loc="lower left")
+left.legend(fontsize=8, loc="upper right")
 point = np.array([[2.0]])
 ellipsoid, box = (model.predict_interval(point, region=region) for region in ("ellipsoid", "box"))
 circle = np.column_stack([np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))])
@@ -61,7 +61,7 @@ right.set(xlabel="first output", ylabel="second output", title="A region for bot
 right.legend(fontsize=8)
 
 # %%
-# Did they hold what they promised?
-# ---------------------------------
+# How often they contained the outcome
+# ------------------------------------
 
 IntervalDisplay.from_estimator(model, new, observed, window=200, names=["first", "second"])

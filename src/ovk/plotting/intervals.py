@@ -131,7 +131,8 @@ class IntervalDisplay(Display):
         low = float(np.nanmin(self.coverage, initial=self.target))
         top.set_ylim(max(0.0, min(low, 2 * self.target - 1) - 0.02), 1.02)
         top.set_ylabel("coverage")
-        bottom.set_ylim(bottom=0.0)
+        # Widths that hardly change would otherwise lie on the upper edge.
+        bottom.set_ylim(0.0, 1.05 * bottom.dataLim.y1 if bottom.dataLim.y1 > 0 else None)
         bottom.set_ylabel("width over its median" if relative else "width")
         bottom.set_xlabel("rows")
         for panel in (top, bottom):
