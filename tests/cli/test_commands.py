@@ -176,7 +176,7 @@ def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     [block] = [block for block in re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL) if "ovk demo" in block]
-    for line in [*(one.format("demo.csv") for one in COMMANDS), *block.splitlines()[1:]]:
+    for line in [*(one.format("demo.csv") for one in COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]:
         program, *arguments = line.split()
         assert program == "ovk"
         code, out, _ = ovk(*arguments)

@@ -46,7 +46,7 @@ class Page(HTMLParser):
         if tag not in ("meta", "link", "img"):
             self.open.append(tag)
         if tag == "img":
-            assert values["alt"], "a picture that cannot be seen needs words"
+            assert values["alt"] or values.get("role") == "presentation", "a picture that cannot be seen needs words"
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, "elements are closed in order"
@@ -77,7 +77,7 @@ def test_everything_is_in_it_and_nothing_outside(page):
         "data",
         "settings",
     ]
-    assert found.tags.count("img") == 3 + 1 + 3 + 2 + 3 + 1
+    assert found.tags.count("img") == 3 + 1 + 3 + 2 + 3 + 1 + 3 + 3  # the last ones are signs of legends
     assert "script" not in found.tags
     assert all(source.startswith("data:") for source in found.sources)
     assert "&lt;script&gt;" in text
@@ -167,7 +167,7 @@ def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&amp;", "&"))
     assert found["scroll"] <= found["inner"]
     assert found["cut"] == 0, "tables fit without scrolling"
-    assert found["images"] == 13
+    assert found["images"] == 19  # thirteen plots, and six signs of legends
     assert "Which outputs go together" in found["headings"]
 
 

@@ -71,6 +71,28 @@ def grid(figures: Sequence[str]) -> str:
     return f'<div class="grid">{"".join(figures)}</div>'
 
 
+def grid_with_legend(displays: Sequence[Display], descriptions: Sequence[str]) -> str:
+    """Figures of the same curves, with one legend above all of them, whose words wrap like others."""
+    entries: dict[str, Any] = {}
+    for display in displays:
+        axes = display.figure_.axes
+        for one in axes:
+            entries |= dict(zip(*reversed(one.get_legend_handles_labels()), strict=True))
+        for legend in [*(one.get_legend() for one in axes), *display.figure_.legends]:
+            if legend is not None:
+                legend.remove()
+    words = (f"<span>{_swatch(handle)}{escape(label)}</span>" for label, handle in entries.items())
+    figures = [figure(display, text) for display, text in zip(displays, descriptions, strict=True)]
+    return f'<div class="legend">{"".join(words)}</div>' + grid(figures)
+
+
+def _swatch(handle: Any) -> str:
+    """The sign of a legend, without its words."""
+    drawn = pyplot().figure(figsize=(0.36, 0.16))
+    drawn.legend([handle], [""], loc="center", frameon=False, borderpad=0, handletextpad=0, handlelength=2.5)
+    return _image(drawn, "")
+
+
 def figure(display: Display, description: str) -> str:
     """What a display has drawn, as an image within the page."""
     return picture(display.figure_, description)
@@ -79,17 +101,21 @@ def figure(display: Display, description: str) -> str:
 def picture(drawn: Any, description: str) -> str:
     """A figure of matplotlib as an image, in its natural size: letters are of the same size in all plots."""
     _even_out(drawn)
-    buffer = BytesIO()
     # Ticks may change with the layout, and the layout with them.
     drawn.draw_without_rendering()
+    return f"<figure>{_image(drawn, description)}</figure>"
+
+
+def _image(drawn: Any, description: str) -> str:
+    """A figure as it is; without a description it only repeats what is said beside it."""
+    buffer = BytesIO()
     # Without a date, the same numbers make the same file.
     drawn.savefig(buffer, format="svg", metadata={"Date": None})
     pyplot().close(drawn)
     source = b64encode(buffer.getvalue()).decode("ascii")
     width = round(PIXELS * drawn.get_figwidth())
-    return (
-        f'<figure><img width="{width}" alt="{escape(description)}" src="data:image/svg+xml;base64,{source}"></figure>'
-    )
+    words = f'alt="{escape(description)}"' if description else 'alt="" role="presentation"'
+    return f'<img width="{width}" {words} src="data:image/svg+xml;base64,{source}">'
 
 
 def _even_out(drawn: Any) -> None:

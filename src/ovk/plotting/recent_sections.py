@@ -13,7 +13,7 @@ from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.observed import ObservedDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
-from ovk.plotting.page import figure, grid, section
+from ovk.plotting.page import figure, grid, grid_with_legend, section
 from ovk.plotting.recent import ROWS, CalibrationDisplay, RecentDisplay, ResidualDisplay
 
 #: Most outputs with figures of their own; the tables have all of them.
@@ -45,22 +45,18 @@ def recent_sections(
 
 
 def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
-    figures = [
-        figure(RecentDisplay.from_recent(recent, q, name=name), f"The last predictions and outcomes of {name}")
-        for q, name in enumerate(outputs[:FIGURES])
-    ]
+    names = outputs[:FIGURES]
+    displays = [RecentDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
     shown = min(len(recent.Y), ROWS)
     more = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
-    return more + grid(figures)
+    return more + grid_with_legend(displays, [f"The last predictions and outcomes of {name}" for name in names])
 
 
 def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
-    figures = [
-        figure(ObservedDisplay.from_recent(recent, q, name=name), f"Outcomes of {name} against their predictions")
-        for q, name in enumerate(outputs[:FIGURES])
-    ]
+    names = outputs[:FIGURES]
+    displays = [ObservedDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
     text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
-    return text + grid(figures)
+    return text + grid_with_legend(displays, [f"Outcomes of {name} against their predictions" for name in names])
 
 
 def _intervals(recent: Recent, outputs: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from ovk.plotting.page import (
     WIDTH,
     figure,
     grid,
+    grid_with_legend,
     model_heading,
     number,
     pair,
@@ -36,9 +37,6 @@ from ovk.sessions.file_predictions import TableModel
 
 #: Most learners whose errors fit beside the text.
 BESIDE = 4
-
-#: Letters of the names of two learners that fit side by side in a legend.
-WORDS = 20
 
 #: Most inputs in the summary of the data.
 INPUTS = 40
@@ -193,17 +191,13 @@ def error_table(
 def _errors(result: ProgressiveResult) -> str:
     outputs = list(result.outputs[:FIGURES])
     more = f"<p>The first {FIGURES} of {len(result.outputs)} outputs.</p>" if len(result.outputs) > FIGURES else ""
-    figures = []
+    displays = []
     for output in outputs:
-        display = ProgressiveErrorDisplay.from_result(result, outputs=[output], plot=False)
-        columns = 1 if max(map(len, display.errors)) > WORDS else 2
-        height = 2.6 + 0.2 * -(-len(display.errors) // columns)
-        _, ax = pyplot().subplots(figsize=(WIDTH, height), layout="constrained")
-        display.plot(ax)
-        # Below, where there is no curve to hide.
-        ax.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, handlelength=2.5)
-        figures.append(figure(display, f"Mean squared error of {output} so far, beside baselines"))
-    return more + grid(figures)
+        _, ax = pyplot().subplots(figsize=(WIDTH, 2.7), layout="constrained")
+        displays.append(ProgressiveErrorDisplay.from_result(result, outputs=[output], plot=False).plot(ax))
+    return more + grid_with_legend(
+        displays, [f"Mean squared error of {output} so far, beside baselines" for output in outputs]
+    )
 
 
 def closing_sections(
