@@ -51,7 +51,8 @@ def test_the_commands_of_the_container_start_check_and_stop_the_server(models, t
     """What stands in the Dockerfile as lists, with this machine's places instead of the container's."""
     [file] = re.findall(r"```dockerfile\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     check, serve = (
-        json.loads(line) for line in re.findall(r"^(?:HEALTHCHECK .* )?CMD (\[.*\])$", file, flags=re.MULTILINE)
+        json.loads(line)
+        for line in re.findall(r"^(?:HEALTHCHECK .* )?CMD (\[.*\])$", file.replace("\\\n", ""), flags=re.MULTILINE)
     )
     (tmp_path / "tokens").write_text("predict " + "p" * 20 + "\n")
     (tmp_path / "tokens").chmod(0o400)
