@@ -211,7 +211,13 @@ def test_late_labels_go_on_from_what_a_model_knows(name):
     predictions, tickets = late.predict(X)
     assert_array_equal(predictions, before)
     late.learn(tickets[:6], Y[:6])
-    assert_array_equal(late.predict(X)[0], begun(name).partial_fit(X[:6], Y[:6]).predict(X))
+    expected = begun(name)
+    if hasattr(expected, "partial_fit_late"):
+        # All six were predicted from the same last label.
+        expected.partial_fit_late(X[:6], Y[:6], np.array([expected.last_label_] * 6))
+    else:
+        expected.partial_fit(X[:6], Y[:6])
+    assert_array_equal(late.predict(X)[0], expected.predict(X))
     assert_array_equal(model.predict(X), before)
 
 

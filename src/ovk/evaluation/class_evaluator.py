@@ -16,6 +16,7 @@ from ovk._state import State, forked
 from ovk._types import Array, Indices, Labels, Mask, Times
 from ovk.evaluation.class_scores import ClassificationResult, ClassScores
 from ovk.evaluation.drift import DriftRecord
+from ovk.evaluation.learners import TakesLastLabel, last_label
 from ovk.evaluation.running import Scaling, Unscaled, checkpoints
 from ovk.online.shared.code_classifier import CodedClassifier
 
@@ -78,7 +79,7 @@ class ClassEvaluator(State, Registered):
     rows : checkpoints
     drift : losses of late, alarms and experts
     delay : how many rows later labels come
-    waiting : inputs and labels of the rows whose labels have not come yet
+    waiting : inputs and labels of the rows whose labels have not come yet, and the last label known at their prediction
 
     Examples
     --------
@@ -102,7 +103,7 @@ class ClassEvaluator(State, Registered):
     rows: list[int] = field(default_factory=list)
     drift: DriftRecord = field(default_factory=DriftRecord)
     delay: int = 0
-    waiting: list[tuple[Array, Any]] = field(default_factory=list)
+    waiting: list[tuple[Array, Any] | tuple[Array, Any, Any]] = field(default_factory=list)
 
     _state_classes = {"scores": ClassScores, "scaling": Scaling, "counts": LabelCounts, "drift": DriftRecord}
 
@@ -236,14 +237,20 @@ class ClassEvaluator(State, Registered):
         for i in range(len(X)):
             row = slice(i, i + 1)
             while len(self.waiting) > most[i]:
-                x, label = self.waiting.pop(0)
+                x, label, *before = self.waiting.pop(0)
                 if label is not None:
-                    self.model.partial_fit(x, np.array([label], dtype=labels.dtype), labels)
+                    y = np.array([label], dtype=labels.dtype)
+                    if late and isinstance(self.model, TakesLastLabel):
+                        self.model.partial_fit_late(x, y, np.array(before or [None], dtype=object), labels)
+                    else:
+                        self.model.partial_fit(x, y, labels)
                     if late:
                         self.counts.guesses(np.array([place[label]], dtype=np.intp), len(labels))
+            before_it = last_label(self.model)
+            before_it = None if before_it is None else np.asarray(before_it).tolist()
             with suppress(NotFittedError):
                 guesses[i] = place[np.asarray(self.model.predict(X[row])).tolist()[0]]
-            self.waiting.append((X[row], names[codes[i]] if known[i] else None))
+            self.waiting.append((X[row], names[codes[i]] if known[i] else None, before_it))
             if late:
                 beside.append(self.counts._fork().guesses(np.zeros(1, dtype=np.intp), len(labels)))
         P: Array = np.where(guesses[:, None] < 0, np.nan, np.eye(len(labels))[guesses])

@@ -6,12 +6,13 @@ import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
 from ovk._params import Parameters, check_int
 from ovk._types import Array, Indices, Times
 from ovk.evaluation.conformal import WithIntervals
-from ovk.evaluation.learners import Incremental
+from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label
 from ovk.intervals.regions import Regions, concatenate
 
 
@@ -36,6 +37,8 @@ class DelayedLabels(Parameters):
     tickets_ : (n,) tickets that wait for a label, the oldest first
     inputs_ : (n, p) their inputs
     regions_ : `Regions` that were given to the last of them; None without intervals, and before the first
+    last_labels_ : the last label known when each of them was predicted, None where there was none, for models that use
+        it as an input; None for others
     next_ticket_ : the next ticket
     n_expired_ : rows that expired
 
@@ -59,6 +62,7 @@ class DelayedLabels(Parameters):
     tickets_: Times
     inputs_: Array
     regions_: Regions | None
+    last_labels_: list[Any] | None = None
     next_ticket_: int
     n_expired_: int
 
@@ -116,9 +120,30 @@ class DelayedLabels(Parameters):
             scored = np.flatnonzero(places >= first)
             regions = None if self.regions_ is None else self.regions_.chosen(places[scored] - first)
             later = self.next_ticket_ - 1 - self.tickets_[places[scored]]
-            self.model_.learn_late(X, labels, regions, scored, later, **options)
+            last = self._last_labels(places, labels)
+            self.model_.learn_late(X, labels, regions, scored, later, last_label=last, **options)
+            return
+        if self.classes is not None:
+            options["classes"] = self.classes
+        if (last := self._last_labels(places, labels)) is None:
+            self.model_.partial_fit(X, labels, **options)
         else:
-            self.model_.partial_fit(X, labels, **({} if self.classes is None else {"classes": self.classes}), **options)
+            self.model_.partial_fit_late(X, labels, last, **options)
+
+    def _learner(self) -> Any:
+        """The model itself, within its intervals perhaps."""
+        return self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
+
+    def _last_labels(self, places: Indices, labels: Array) -> Any:
+        """The last label known when each of these rows was predicted; None for models that do not look at it."""
+        learner = self._learner()
+        if not isinstance(learner, TakesLastLabel):
+            return None
+        found = [None if self.last_labels_ is None else self.last_labels_[place] for place in places]
+        if is_classifier(learner):
+            return np.array(found, dtype=object)
+        none = np.full(labels[0].size, np.nan)
+        return np.array([none if one is None else one for one in found])
 
     def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
         """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""
@@ -136,6 +161,9 @@ class DelayedLabels(Parameters):
             d = None if self.n_outputs is None else check_int(self.n_outputs, "n_outputs")
             predictions = np.full(len(X) if d is None else (len(X), d), np.nan)
             regions, waiting = None if method is None else method.regions(predictions), None
+        if isinstance(self._learner(), TakesLastLabel):
+            known = [None] * len(self.tickets_) if self.last_labels_ is None else self.last_labels_
+            self.last_labels_ = [*known, *[last_label(self._learner())] * len(X)]
         tickets = self.next_ticket_ + np.arange(len(X), dtype=np.int64)
         self.inputs_ = np.concatenate([self.inputs_, X]) if len(self.inputs_) else X
         self.tickets_, self.regions_ = np.concatenate([self.tickets_, tickets]), waiting
@@ -150,6 +178,8 @@ class DelayedLabels(Parameters):
         if self.regions_ is not None:
             later = places - (len(self.tickets_) - len(self.regions_))
             self.regions_ = self.regions_.chosen(later[later >= 0])
+        if self.last_labels_ is not None:
+            self.last_labels_ = [self.last_labels_[place] for place in places]
         self.tickets_, self.inputs_ = self.tickets_[places], self.inputs_[places]
 
     def _start(self) -> None:

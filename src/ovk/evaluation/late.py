@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from ovk._params import check_int, positive
 from ovk._types import Array, Times
 from ovk.evaluation.baselines import Baseline
-from ovk.evaluation.learners import Incremental, has_learned
+from ovk.evaluation.learners import Incremental, TakesLastLabel, has_learned, last_label
 
 T = TypeVar("T")
 
@@ -116,6 +116,15 @@ class LabelQueue(Generic[T]):
         self._added += 1
 
 
+class WaitingRow(NamedTuple):
+    """A row that was predicted: (1, p) inputs, (1,) or (1, d) labels, (1,) weight and the last label known then."""
+
+    X: Array
+    y: Array
+    weight: Array | None
+    last: Array | None
+
+
 class LearnsLate:
     """A learner that learns every row some rows after it was predicted, when its label comes.
 
@@ -135,30 +144,41 @@ class LearnsLate:
         self.model, self.gaps, self.n_blind, self.n_skipped = model, gaps, 0, 0
         # A learner that was given nothing but missing labels would predict, too.
         self._guess, self._knows = guess, has_learned(model)
-        self._queue: LabelQueue[tuple[Array, ...]] = LabelQueue(waiting)
+        self._queue: LabelQueue[WaitingRow] = LabelQueue(waiting)
 
     def predict_then_learn(self, X: Array, y: Array, /, sample_weight: Any = None) -> Array:
         F = np.full_like(y, self._guess)
-        weights = () if sample_weight is None else (np.asarray(sample_weight),)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
         for i in range(len(X)):
             row = slice(i, i + 1)
-            come = [one for one in self._queue.come() if len(one) == 2 or one[2] != 0]
+            come = [one for one in self._queue.come() if one.weight is None or one.weight != 0]
             if not self.gaps:
-                whole = [one for one in come if not np.isnan(one[1]).any()]
+                whole = [one for one in come if not np.isnan(one.y).any()]
                 self.n_skipped, come = self.n_skipped + len(come) - len(whole), whole
             if come:
-                # Together: an online learner of ovk takes them in a block, with the same result.
-                inputs, labels, *weighed = (np.concatenate(parts) for parts in zip(*come, strict=True))
-                self.model.partial_fit(inputs, labels, **({"sample_weight": weighed[0]} if weighed else {}))
-                self._knows = self._knows or bool(np.isfinite(labels).any())
+                self._learn(come)
+            last = last_label(self.model)
             try:
                 if not self._knows:
                     raise NotFittedError("no label has come yet")
                 F[row] = np.asarray(self.model.predict(X[row])).reshape(F[row].shape)
             except NotFittedError:
                 self.n_blind += 1
-            self._queue.add((X[row], y[row], *(weight[row] for weight in weights)))
+            self._queue.add(WaitingRow(X[row], y[row], None if weights is None else weights[row], last))
         return F
+
+    def _learn(self, come: list[WaitingRow]) -> None:
+        """Learn rows together: an online learner of ovk takes them in a block, with the same result."""
+        X, y = (np.concatenate(parts) for parts in zip(*((one.X, one.y) for one in come), strict=True))
+        weights = [one.weight for one in come if one.weight is not None]
+        options = {"sample_weight": np.concatenate(weights)} if weights else {}
+        if isinstance(self.model, TakesLastLabel):
+            none = np.full(y[0].size, np.nan)
+            last = np.array([none if one.last is None else one.last for one in come])
+            self.model.partial_fit_late(X, y, last, **options)
+        else:
+            self.model.partial_fit(X, y, **options)
+        self._knows = self._knows or bool(np.isfinite(y).any())
 
 
 class LateBaseline:

@@ -38,6 +38,24 @@ class Incremental(Protocol):
         """Predict without learning."""
 
 
+@runtime_checkable
+class TakesLastLabel(Protocol):
+    """Uses the last label as an input: a row whose label comes late is learned with the one known at its prediction."""
+
+    def partial_fit_late(self, X: Any, y: Any, last_label: Any, /, *args: Any, **options: Any) -> Any:
+        """Go on learning; `last_label` is `last_label_` as it was when each row was predicted."""
+
+
+def last_label(model: Any) -> Any:
+    """The last label of a model that uses it as an input; None for others, and before the first one."""
+    if not isinstance(model, TakesLastLabel):
+        return None
+    try:
+        return model.last_label_  # type: ignore[attr-defined]
+    except NotFittedError:
+        return None
+
+
 class RowByRow:
     """An estimator with `partial_fit` and `predict`, made to predict one row, then learn it.
 

@@ -70,7 +70,14 @@ class WithIntervals(Transactional, Parameters):
             return _named(work.intervals_.regions_then_learn(F, Y), work.learner_, X)
 
     def learn_late(
-        self, X: Any, y: Any, regions: Regions | None, scored: Any, later: Any = 0, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        regions: Regions | None,
+        scored: Any,
+        later: Any = 0,
+        sample_weight: Any = None,
+        last_label: Any = None,
     ) -> None:
         """Learn rows whose outputs came after other rows had been predicted.
 
@@ -80,9 +87,15 @@ class WithIntervals(Transactional, Parameters):
         regions : those of the `scored` rows, as they were given when these were predicted
         scored : which of the rows had a region, in the order of the regions
         later : how many rows were predicted after each of these, before its output came
+        last_label : as in `AutoStream.partial_fit_late`, for learners that use the last label as an input
         """
         with self._transaction() as work:
-            _, Y = work._learn_rows(X, y, sample_weight)
+            if last_label is None:
+                _, Y = work._learn_rows(X, y, sample_weight)
+            else:
+                Y = np.asarray(unnamed(y), dtype=np.float64)
+                options = {} if sample_weight is None else {"sample_weight": sample_weight}
+                work.learner_.partial_fit_late(X, y, last_label, **options)
             if regions is not None and len(regions):
                 work.intervals_.learn(regions, Y[scored], later)
 

@@ -137,7 +137,26 @@ class AutoStream(StageLearner, StreamRegressor):
         return rows._replace(weights=checked_weights(sample_weight, rows.X))
 
     def _learn(self, rows: Rows) -> Array:
-        return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights)
+        return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights, rows.last)
+
+    @property
+    @reads
+    def last_label_(self) -> Array:
+        """(d,) the last labels learned, which the next prediction looks at; nan for outputs without any."""
+        check_is_fitted(self)
+        return np.where(self.mixture_.seen > 0.0, self.mixture_.last, np.nan)
+
+    def partial_fit_late(self, X: Any, y: Any, last_label: Any, sample_weight: Any = None) -> Self:
+        """Learn rows whose labels came after later rows had been predicted.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `predict_then_learn`
+        last_label : (n, d) or (n,), `last_label_` as it was when each row was predicted; nan where there was none.
+            With `partial_fit` the learner would take them for the labels of the rows before, which nobody knew then.
+        """
+        self._check_then_learn(X, y, sample_weight, np.asarray(last_label, dtype=np.float64))
+        return self
 
     def _row_plan(self) -> tuple[int, Any] | None:
         return self.n_outputs_, None
@@ -191,6 +210,27 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         self.predict_proba_then_learn(X, y, classes, sample_weight)
         return self
 
+    def partial_fit_late(self, X: Any, y: Any, last_label: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn rows whose labels came after later rows had been predicted.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight : as in `predict_then_learn`
+        last_label : (n,) labels, `last_label_` as it was when each row was predicted; None where there was none
+        """
+        last = checked_labels(last_label, len(X))
+        with self._transaction() as work:
+            work._check_then_learn(X, y, classes, sample_weight, last=last)
+        return self
+
+    @property
+    @reads
+    def last_label_(self) -> Any:
+        """The last label learned, which the next prediction looks at."""
+        check_is_fitted(self)
+        last = self.mixture_.last
+        return self.classes_[int(last[0] > 0.5) if len(last) == 1 else int(last.argmax())]
+
     def predict_then_learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Labels:
         """Predict the label of each row before learning from it; the very first row has no other label to guess.
 
@@ -230,7 +270,14 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         return labels
 
     def _check_then_learn(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, whole: bool = False
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        whole: bool = False,
+        last: tuple[Labels, Mask] | None = None,
     ) -> Array:
         """Probabilities of all rows, each made before its row is learned; `whole`: y names the classes."""
         self._check_parameters()
@@ -247,29 +294,48 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
             given = labels[counts] if classes is None else classes
             self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
             self.mixture_ = StageMixture(X.shape[1], _code_length(len(self.classes_)), classes=True, lag=self.lag)
-        return self._learn(X, labels, known, counts, weights)
+        return self._learn(X, labels, known, counts, weights, last)
 
-    def _learn(self, X: Array, y: Labels, known: Mask, counts: Mask, weights: Array | None) -> Array:
+    def _learn(
+        self,
+        X: Array,
+        y: Labels,
+        known: Mask,
+        counts: Mask,
+        weights: Array | None,
+        last: tuple[Labels, Mask] | None,
+    ) -> Array:
         parts, start = [], 0
         while start < len(X):
             new = counts[start:] & ~np.isin(y[start:], self.classes_)
             stop = start + int(new.argmax()) if new.any() else len(y)
-            parts.append(self._probabilities(self._update(X, y, known, weights, slice(start, stop))))
+            parts.append(self._probabilities(self._update(X, y, known, weights, last, slice(start, stop))))
             if stop < len(y):
                 # The row that brings a new class is predicted without it.
                 parts.append(self._probabilities(self.mixture_.predict(X[stop : stop + 1])))
                 self._add_class(y[stop])
-                self._update(X, y, known, weights, slice(stop, stop + 1))
+                self._update(X, y, known, weights, last, slice(stop, stop + 1))
             start = stop + 1
         k = len(self.classes_)
         return np.vstack([np.empty((0, k)), *(np.pad(P, ((0, 0), (0, k - P.shape[1]))) for P in parts)])
 
-    def _update(self, X: Array, y: Labels, known: Mask, weights: Array | None, rows: slice) -> Array:
-        """Learn some rows by their codes: the indicator of the second of up to two classes, else all k indicators."""
-        some = y[rows, None]
-        codes = some != self.classes_[:1] if len(self.classes_) <= 2 else some == self.classes_
-        Y = np.where(known[rows, None], codes, np.nan)
-        return self.mixture_.predict_and_update(X[rows], Y, None if weights is None else weights[rows])
+    def _update(
+        self,
+        X: Array,
+        y: Labels,
+        known: Mask,
+        weights: Array | None,
+        last: tuple[Labels, Mask] | None,
+        rows: slice,
+    ) -> Array:
+        before = None if last is None else self._codes(last[0][rows], last[1][rows])
+        Y = self._codes(y[rows], known[rows])
+        return self.mixture_.predict_and_update(X[rows], Y, None if weights is None else weights[rows], before)
+
+    def _codes(self, labels: Labels, known: Mask) -> Array:
+        """(n, d) the indicator of the second of up to two classes, else all k indicators; nan where not known."""
+        codes = labels[:, None] != self.classes_[:1] if len(self.classes_) <= 2 else labels[:, None] == self.classes_
+        return np.where(known[:, None], codes, np.nan)
 
     def _probabilities(self, Z: Array) -> Array:
         if len(self.classes_) == 1:

@@ -64,33 +64,41 @@ class StageMixture(State):
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
 
-    def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
+    def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
 
         `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0 is predicted
         and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one before it.
+
+        `last` are the (n, d) last labels as they were when each row was predicted, for labels that came late; nan where
+        there was none, and by default those of the row before. What is learned of them as inputs, and of how much they
+        are worth as predictions, is then of labels as old as those that the next rows are predicted from.
         """
         # Matrices have at most 600 rows, and there are many of them.
         with one_blas_thread():
-            return self._predict_and_update(X, Y, weights)
+            return self._predict_and_update(X, Y, weights, last)
 
-    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None) -> Array:
+    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None, last: Array | None) -> Array:
         if weights is None or (weights > 0.0).all():
-            return self._learn(X, Y, weights)
+            return self._learn(X, Y, weights, last)
         learned = weights > 0.0
         Z, edges = np.empty(Y.shape), [0, *(np.flatnonzero(learned[1:] != learned[:-1]) + 1).tolist(), len(Y)]
         for start, stop in pairwise(edges):
             rows = slice(start, stop)
-            Z[rows] = self._learn(X[rows], Y[rows], weights[rows]) if learned[start] else self.predict(X[rows])
+            if learned[start]:
+                Z[rows] = self._learn(X[rows], Y[rows], weights[rows], None if last is None else last[rows])
+            else:
+                Z[rows] = self.predict(X[rows])
         return Z
 
-    def _learn(self, X: Array, Y: Array, weights: Array | None) -> Array:
+    def _learn(self, X: Array, Y: Array, weights: Array | None, last: Array | None) -> Array:
         Z, start = np.empty(Y.shape), 0
         while start < len(X):
             counted = self.count - self.since
             until = next((stage for stage in STAGES if stage > counted), np.inf) - counted
             rows = slice(start, int(min(start + CHUNK, start + until, len(X))))
-            Z[rows] = self._append(X[rows], Y[rows], None if weights is None else weights[rows])
+            some, before = (None if part is None else part[rows] for part in (weights, last))
+            Z[rows] = self._append(X[rows], Y[rows], some, before)
             start = rows.stop
             if self.count - self.since in STAGES:
                 self._start_stage()
@@ -158,7 +166,7 @@ class StageMixture(State):
             new.previous = None
         return new
 
-    def _append(self, X: Array, Y: Array, weights: Array | None) -> Array:
+    def _append(self, X: Array, Y: Array, weights: Array | None, known_last: Array | None) -> Array:
         """Rows up to the next stage at most."""
         Y = self._tame(Y)
         known = np.isfinite(Y)
@@ -175,8 +183,9 @@ class StageMixture(State):
         np.maximum.accumulate(high, out=high)
         if not every:
             filled = _fill_forward(filled)
-        F = self._slots(_mean(totals[:-1], counts[:-1]), filled[:-1])
-        last = self._shown(filled[:-1])
+        before = filled[:-1] if known_last is None else np.where(np.isnan(known_last), filled[:-1], known_last)
+        F = self._slots(_mean(totals[:-1], counts[:-1]), before)
+        last = self._shown(before)
         if self.stage is not None:
             F[:, 2:-1] = self.stage.predict_and_update(X, last, Y, weights)
         if self.previous is not None:

@@ -235,7 +235,7 @@ class SecondOrder(StreamRegressor, saved=False):
     def _learn(self, rows: Rows) -> Array:
         Z = np.full(rows.Y.shape, np.nan)
         whole = rows.valid.all()
-        X, Y, _, _, weights = rows if whole else rows.chosen(np.flatnonzero(rows.valid))
+        X, Y, _, _, weights, _ = rows if whole else rows.chosen(np.flatnonzero(rows.valid))
         self._check_capacity(X, Y)
         refuse_overflow(self, self.kernel_, X)
         self.n_skipped_ += len(rows.X) - len(X)

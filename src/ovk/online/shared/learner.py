@@ -119,6 +119,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
                 learned, z = self._after_row(X, y.reshape(-1))
             self.__dict__ = learned.__dict__
             return z if self.single_output_ else z[None]
+        return self._check_then_learn(X, y, sample_weight)
+
+    def _check_then_learn(self, X: Any, y: Any, sample_weight: Any, last: Array | None = None) -> Array:
+        """Predictions as `predict_then_learn` gives them, of any rows; `last` as in `Rows`."""
         first = not hasattr(self, "single_output_")
         with self._transaction() as work:
             work._check_parameters()
@@ -127,6 +131,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
             rows = work._checked(X, y, first=first)
             if sample_weight is not None:
                 rows = work._weighted(rows, sample_weight)
+            if last is not None:
+                rows = rows._replace(last=last.reshape(rows.Y.shape))
             if first:
                 work._learn_names(y, rows.Y.shape[1])
             if first and not rows.valid.any():

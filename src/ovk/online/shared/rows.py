@@ -21,6 +21,7 @@ class Rows(NamedTuple):
     valid : (n,) which rows are valid
     single : whether y was one-dimensional
     weights : (n,) what the loss of each row is multiplied by, above 0; None for 1
+    last : (n, d) last labels that were known when each row was predicted; None for those of the row before
     """
 
     X: Array
@@ -28,11 +29,12 @@ class Rows(NamedTuple):
     valid: Mask
     single: bool
     weights: Array | None = None
+    last: Array | None = None
 
     def chosen(self, some: Indices) -> Rows:
         """Some of the rows."""
-        weights = None if self.weights is None else self.weights[some]
-        return self._replace(X=self.X[some], Y=self.Y[some], valid=self.valid[some], weights=weights)
+        weights, last = (None if part is None else part[some] for part in (self.weights, self.last))
+        return self._replace(X=self.X[some], Y=self.Y[some], valid=self.valid[some], weights=weights, last=last)
 
     def with_weights(self, sample_weight: Any) -> Rows:
         """The rows with the weights that a user gives, (n,); a row of weight 0 has no labels."""

@@ -1,0 +1,118 @@
+"""Labels that come late are learned with the last label that was known when their row was predicted."""
+
+import numpy as np
+import pytest
+
+import ovk
+from ovk import PKAWV, AutoStream, AutoStreamClassifier, DelayedLabels, WithIntervals, progressive
+from ovk.evaluation import progressive_classes
+
+
+def slow(n=700, seed=0):
+    """An output that changes slowly, and one that the inputs tell."""
+    rng = np.random.default_rng(seed)
+    X, level = rng.standard_normal((n, 2)), np.zeros(n)
+    for t in range(1, n):
+        level[t] = 0.98 * level[t - 1] + 0.2 * rng.standard_normal()
+    return X, np.column_stack([level, X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(n)])
+
+
+def test_with_the_labels_of_the_rows_before_nothing_changes():
+    X, Y = slow(300)
+    one, other = AutoStream().partial_fit(X[:100], Y[:100]), AutoStream().partial_fit(X[:100], Y[:100])
+    assert np.array_equal(one.last_label_, Y[99])
+    one.partial_fit(X[100:], Y[100:])
+    other.partial_fit_late(X[100:], Y[100:], Y[99:-1])
+    assert np.array_equal(one.predict(X), other.predict(X))
+
+
+def test_outputs_without_labels_have_no_last_one():
+    X, Y = slow(50)
+    Y[:, 1] = np.nan
+    assert np.isnan(AutoStream().partial_fit(X, Y).last_label_).tolist() == [False, True]
+    one = AutoStream().partial_fit(X, Y[:, 0])
+    assert one.last_label_.shape == (1,)
+    one.partial_fit_late(X[:2], Y[:2, 0], [np.nan, 1.0])
+    assert np.array_equal(one.last_label_, Y[1:2, 0])
+
+
+class Forgets:
+    """A learner that is not asked for the last label, and takes that of the row before for it."""
+
+    def __init__(self):
+        self.model = AutoStream()
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+    def partial_fit(self, X, y):
+        self.model.partial_fit(X, y)
+
+    def predict_then_learn(self, X, y):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("delay", [3, 8])
+def test_the_last_label_is_worth_what_it_is_when_rows_are_predicted(delay):
+    t = np.arange(600)
+    season = np.column_stack([np.sin(t / 4), np.cos(t / 4)])
+    y = 2.0 * np.sin(t / 4) + slow(600)[1][:, 0]
+    right, wrong = (progressive(model, season, y, delay=delay).mse[0] for model in (AutoStream(), Forgets()))
+    assert right < 0.85 * wrong
+
+
+def test_tickets_and_progressive_learn_the_same():
+    X, Y = slow(200)
+    kept = progressive(AutoStream(), X, Y, delay=4, keep="predictions").predictions
+    for model in (AutoStream(), WithIntervals(AutoStream(), 0.9)):
+        live, waiting, found = DelayedLabels(model, n_outputs=2), [], []
+        for x, y in zip(X, Y, strict=True):
+            if len(waiting) > 4:
+                live.learn(*waiting.pop(0))
+            z, tickets = live.predict(x[None])
+            found.append(z[0])
+            waiting.append((tickets[0], y))
+        np.testing.assert_allclose(np.array(found), kept, rtol=1e-9)
+        assert len(live.last_labels_) == len(live.tickets_) == 5
+
+
+def test_tickets_go_on_after_loading(tmp_path):
+    X, Y = slow(120)
+    live = DelayedLabels(AutoStream(), n_outputs=2)
+    live.learn(live.predict(X[:80])[1], Y[:80])
+    tickets = live.predict(X[80:100])[1]
+    live.learn(tickets[:10], Y[80:90])
+    more = live.predict(X[100:])[1]
+    ovk.save(live, tmp_path / "live.ovk")
+    again = ovk.load(tmp_path / "live.ovk")
+    for one in (live, again):
+        one.learn(more, Y[100:])
+        one.learn(tickets[10:], Y[90:100])
+    assert np.array_equal(live.model_.predict(X), again.model_.predict(X))
+
+
+def test_a_learner_that_does_not_look_at_it_is_asked_for_nothing():
+    X, Y = slow(60)
+    live = DelayedLabels(PKAWV(), n_outputs=2)
+    live.learn(live.predict(X)[1], Y)
+    assert live.last_labels_ is None
+
+
+def test_classes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 2))
+    names = np.array(["a", "b", "c"])[np.arange(500) // 25 % 3]
+    model = AutoStreamClassifier().partial_fit(X[:60], names[:60])
+    assert model.last_label_ == names[59]
+    late = AutoStreamClassifier().partial_fit(X[:60], names[:60])
+    late.partial_fit_late(X[60:], names[60:], names[59:-1])
+    assert np.array_equal(late.predict_proba(X), model.partial_fit(X[60:], names[60:]).predict_proba(X))
+    result = progressive_classes(AutoStreamClassifier(), X, names, delay=5)
+    assert result.model.accuracy > result.baselines[0].accuracy - 0.03
+
+    live = DelayedLabels(AutoStreamClassifier())
+    first = live.predict(X[:30])[1]
+    live.learn(first, names[:30])
+    tickets = live.predict(X[30:60])[1]
+    live.learn(tickets, names[30:60])
+    assert live.model_.last_label_ == names[59]
