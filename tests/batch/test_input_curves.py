@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import ovk
-from ovk import FunctionalRidgeCV
+from ovk import FunctionalRidge, FunctionalRidgeCV
+from ovk.curves import BadGrid, Grid, ProductGrid
 from ovk.kernels import Gaussian, Linear, OnCurves
 from ovk.operators import Identity, Integral
 
@@ -85,6 +86,62 @@ def test_bad_input_grids():
         FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
     with pytest.raises(ValueError, match="input_grid is about the choice of a kernel"):
         FunctionalRidgeCV(Gaussian(1.0), grid=T, input_grid=S[:3]).fit(X, Y)
+
+
+# --------------------------------------------------------------------------------------------------- gaps in the inputs
+
+
+def test_gaps_are_filled_along_the_curve():
+    line = Grid([0.0, 1.0, 2.0, 4.0, 5.0])
+    Y = np.array([[np.nan, 1.0, np.nan, 4.0, np.nan], [1.0, 2.0, 3.0, 4.0, 5.0]])
+    assert_allclose(line.filled(Y), [[1.0, 1.0, 2.0, 4.0, 4.0], Y[1]])
+    # Around the period 8 from 4 to 9, the next 1: 5 is a fifth of the way, 8 (that is 0) four fifths.
+    circle = Grid([0.0, 1.0, 2.0, 4.0, 5.0], period=8.0)
+    assert_allclose(circle.filled(Y[:1]), [[4.0 - 3.0 * 0.8, 1.0, 2.0, 4.0, 4.0 - 3.0 * 0.2]])
+    assert np.isnan(Y[0, 0])  # what was given stays as it was
+    with pytest.raises(BadGrid, match="the curve in row 1 has no value at all: leave the row out"):
+        line.filled([[1.0] * 5, [np.nan] * 5])
+    with pytest.raises(BadGrid, match="rows of 5 values"):
+        line.filled(np.ones((2, 4)))
+    plane = ProductGrid.regular((2, 2))
+    assert_allclose(plane.filled(np.ones((1, 4))), 1.0)
+    with pytest.raises(BadGrid, match="not in functions of several variables"):
+        plane.filled([[1.0, np.nan, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize("period", [None, 1.1])
+def test_input_curves_may_have_gaps(period, tmp_path):
+    rng = np.random.default_rng(5)
+    curves, numbers, Y = problem("additive", 60, rng)
+    gaps = np.where(rng.random(curves.shape) < 0.5, np.nan, curves)
+    grid = Grid(S, period)
+    X, filled = np.hstack([gaps, numbers]), np.hstack([grid.filled(gaps), numbers])
+    model = FunctionalRidgeCV(grid=T, input_grid=grid).fit(X[:40], Y[:40])
+    plain = FunctionalRidgeCV(grid=T, input_grid=grid).fit(filled[:40], Y[:40])
+    assert_allclose(model.predict(X[40:]), plain.predict(filled[40:]))
+    assert_allclose(model.predict_interval(X[40:]).upper, plain.predict_interval(filled[40:]).upper)
+    ovk.save(model, tmp_path / "model.ovk")
+    assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X[40:]), model.predict(X[40:]))
+    assert model.__sklearn_tags__().input_tags.allow_nan
+    assert not FunctionalRidgeCV().__sklearn_tags__().input_tags.allow_nan
+
+
+def test_what_is_missing_beside_a_curve_is_refused():
+    rng = np.random.default_rng(6)
+    curves, numbers, Y = problem("additive", 20, rng)
+    X = np.hstack([curves, numbers])
+    model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
+    without, endless, empty = X[:3].copy(), X[:3].copy(), X[:3].copy()
+    without[2, 61], endless[1, 4], empty[1, :60] = np.nan, np.inf, np.nan
+    for call in (model.predict, lambda X: model.fit(X, Y[:3])):
+        with pytest.raises(ValueError, match="NaN, first in row 2, column 61, a number beside the curve: fill missing"):
+            call(without)
+        with pytest.raises(ValueError, match="infinity"):
+            call(endless)
+        with pytest.raises(ValueError, match="the curve in row 1 has no value"):
+            call(empty)
+    with pytest.raises(ValueError, match=r"gaps in input curves are filled where input_grid is given"):
+        FunctionalRidge(grid=T).fit(np.where(X == X[3, 3], np.nan, X), Y)
 
 
 # ---------------------------------------------------------------------------------------- kernels without an operator

@@ -149,6 +149,24 @@ class Grid(Parameters):
             L = L[:-1]
         return L
 
+    def filled(self, Y: Any) -> Array:
+        """Curves (n, d) with every nan replaced by what straight lines between neighbouring values say.
+
+        Before the first and after the last value of a curve it is constant; with a period the line goes around it.
+
+        >>> Grid([0.0, 1.0, 2.0, 4.0]).filled([[np.nan, 1.0, np.nan, 4.0]])
+        array([[1., 1., 2., 4.]])
+        """
+        filled: Array = np.array(Y, dtype=np.float64)
+        points, seen = self.checked(), ~np.isnan(filled)
+        if filled.ndim != 2 or filled.shape[1] != len(points):
+            raise BadGrid(f"curves must be rows of {len(points)} values, one for each point, got shape {filled.shape}")
+        for i in np.flatnonzero(~seen.all(axis=1)):
+            if not seen[i].any():
+                raise BadGrid(f"the curve in row {i} has no value at all: leave the row out")
+            filled[i] = np.interp(points, points[seen[i]], filled[i, seen[i]], period=self.period)
+        return filled
+
     def spline(self, points: Any) -> Any:
         """The matrix S, (d, m), with Y S the curves at other points, by cubic splines through their values."""
         own, new = self.checked(), self.inside(points)

@@ -86,6 +86,11 @@ class ProductGrid(Grid):
         anywhere in the domain. Linear along each axis."""
         return self.along([side.interpolation for side in self.sides()], points)
 
+    def filled(self, Y: Any) -> Array:
+        if np.isnan(Y).any():
+            raise BadGrid("gaps are filled in curves, not in functions of several variables: fill them beforehand")
+        return np.array(Y, dtype=np.float64)
+
     def spline(self, points: Any) -> Any:
         """The same by cubic splines along each axis."""
         return self.along([side.spline for side in self.sides()], points)

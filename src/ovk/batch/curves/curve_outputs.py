@@ -17,7 +17,7 @@ from ovk.intervals import Regions
 from ovk.kernels import Gaussian
 from ovk.operators import CurveOperator, Identity, Integral
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.targets import Targets
+from ovk.targets import FILL, Targets
 
 
 class CurveOutputs(OVKRegressor, saved=False):
@@ -31,6 +31,10 @@ class CurveOutputs(OVKRegressor, saved=False):
     grid_: Grid | None
     #: What curves are measured from: 0, or where the intercept is penalised the mean of all that was observed.
     level_: float = 0.0
+    _cure_of_gaps = (
+        f"{FILL}; gaps in input curves are filled where input_grid is given, as in FunctionalRidgeCV(input_grid=...), "
+        "or beforehand by ovk.curves.Grid(points).filled(X)"
+    )
 
     def _grid_for(self, d: int) -> Grid | None:
         """The grid of d outputs; None for a single number, which is no curve."""

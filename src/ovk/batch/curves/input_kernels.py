@@ -15,28 +15,49 @@ from typing import Any
 
 import numpy as np
 
+from ovk._types import Array
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, OnColumns, OnCurves, ScalarKernel, median_distance
+from ovk.targets import FILL
 
 #: Lengths of the Gaussians in median distances.
 FACTORS = (1.0, 3.0, 9.0)
 
 
-def input_kernels(X: Any, grid: Grid) -> list[ScalarKernel]:
+def without_gaps(X: Any, grid: Grid) -> Array:
+    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan.
+
+    >>> without_gaps(np.array([[1.0, np.nan, 3.0, 7.0]]), Grid.regular(3))
+    array([[1., 2., 3., 7.]])
+    """
+    X, d = np.asarray(X.toarray() if hasattr(X, "toarray") else X), len(grid)
+    if X.shape[1] < d:
+        raise ValueError(f"X has {X.shape[1]} columns but input_grid has {d} points: a row of X starts with the curve")
+    if not np.isnan(X).any():
+        return X
+    missing = np.argwhere(np.isnan(X[:, d:]))
+    if len(missing):
+        row, column = missing[0]
+        raise ValueError(
+            f"Input X contains NaN, first in row {row}, column {d + column}, a number beside the curve: {FILL}"
+        )
+    return np.hstack([grid.filled(X[:, :d]), X[:, d:]])
+
+
+def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
     """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers.
 
     >>> len(input_kernels(np.random.default_rng(0).standard_normal((20, 5)), Grid.regular(3)))
     9
     """
-    X, d = np.asarray(X.toarray() if hasattr(X, "toarray") else X), len(grid)
-    if X.shape[1] < d:
-        raise ValueError(f"X has {X.shape[1]} columns but input_grid has {d} points: a row of X starts with the curve")
+    d = len(grid)
     length = median_distance(X[:, :d] * grid.roots())
     curves = [OnCurves(Gaussian(factor * length), grid) for factor in FACTORS]
     if X.shape[1] == d:
         return [*curves]
     numbers = X[:, d:]
-    scales = numbers.std(axis=0)
+    # A row that is repeated counts once, as it does in the median distance.
+    scales = np.unique(X, axis=0)[:, d:].std(axis=0)
     scales = np.where(scales > 0, scales, 1.0)
     lengths = scales * median_distance(numbers / scales)
     first = [OnColumns(curve, np.arange(d)) for curve in curves]
