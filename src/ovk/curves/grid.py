@@ -132,9 +132,14 @@ class Grid(Parameters):
         """Inner products of curves, along the last axis."""
         return (np.asarray(Y) * np.asarray(Z)) @ self.weights()
 
-    def interpolation(self, points: Any) -> Array:
-        """The matrix L, (d, m), with Y L the curves at other points, by straight lines between neighbours."""
-        own, new = self.checked(), self.inside(points)
+    def interpolation(self, points: Any, *, beyond: bool = False) -> Array:
+        """The matrix L, (d, m), with Y L the curves at other points, by straight lines between neighbours.
+
+        `beyond` allows points a little outside, as `inside` does; there, curves are as at the end.
+        """
+        own, new = self.checked(), self.inside(points, beyond=beyond)
+        if self.period is None:
+            new = np.clip(new, own[0], own[-1])
         if self.period is not None:
             new = own[0] + np.mod(new - own[0], self.period)
             own = np.append(own, own[0] + self.period)
@@ -179,20 +184,25 @@ class Grid(Parameters):
             values = np.vstack([np.eye(len(own) - 1), np.eye(len(own) - 1)[:1]])
         return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new).T)
 
-    def inside(self, points: Any) -> Array:
-        """`points`, or those of a grid, as an array, if they lie in the interval (anywhere, when it is closed)."""
+    def inside(self, points: Any, *, beyond: bool = False) -> Array:
+        """`points`, or those of a grid, as an array, if they lie in the interval (anywhere, when it is closed).
+
+        With `beyond`, the interval ends half the largest spacing of the grid beyond its first and last point: bins
+        around these points reach as far.
+        """
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
             raise BadGrid(f"points must be a sequence of finite numbers, got {points!r}")
         own = self.checked()
         if self.period is None:
+            reach = 0.5 * float(np.diff(own).max()) if beyond else 0.0
+            first, last = own[0] - reach, own[-1] + reach
             slack = 1e-9 * (own[-1] - own[0])
-            if new.min() < own[0] - slack or new.max() > own[-1] + slack:
-                outside = new[np.argmax(np.maximum(own[0] - new, new - own[-1]))]
-                raise BadGrid(
-                    f"points must lie in [{own[0]:g}, {own[-1]:g}], where the curves were seen, got {outside:g}"
-                )
-            new = np.clip(new, own[0], own[-1])
+            if new.min() < first - slack or new.max() > last + slack:
+                outside = new[np.argmax(np.maximum(first - new, new - last))]
+                where = "where the curves were seen" + (", and half a spacing of the grid around it" if beyond else "")
+                raise BadGrid(f"points must lie in [{first:g}, {last:g}], {where}, got {outside:g}")
+            new = np.clip(new, first, last)
         return new
 
     def slopes(self, Y: Array) -> Array:

@@ -91,21 +91,27 @@ class CurveOutputs(OVKRegressor, saved=False):
         Parameters
         ----------
         X : (n, p)
-        return_std, return_cov, of : as in `OVKRidge.predict`: bands of the curves on the fitted grid
+        return_std, return_cov, of : as in `OVKRidge.predict`; a covariance is one on the fitted grid
         task : (n,) integers, optional
             Long form: predict curve i at the point task_i of the fitted grid alone, (n,).
         grid : points, `Grid` or `ProductGrid`, optional
             Where to evaluate the curves. Parts of the function in the range of an integral operator are known
-            everywhere; those of other operators are interpolated between the fitted grid's points.
+            everywhere, up to half the largest spacing of the fitted grid beyond its ends; those of other operators are
+            interpolated between its points, and so are standard deviations.
 
         Returns
         -------
         (n, d) on the fitted grid, or (n, m) on another; with `return_std` or `return_cov`, a tuple with that behind it
         """
         if grid is not None:
-            if return_std or return_cov or task is not None:
-                raise ValueError("return_std, return_cov and task are about the fitted grid: leave grid out")
-            return self._predict_at(X, grid)
+            if return_cov or task is not None:
+                raise ValueError("return_cov and task are about the fitted grid: leave grid out")
+            mean = self._predict_at(X, grid)
+            if not return_std:
+                return mean
+            assert self.grid_ is not None
+            std = unnamed(self.predict(X, return_std=True, of=of))[1]
+            return mean, std @ self.grid_.interpolation(grid, beyond=True)
         found = super().predict(X, return_std, return_cov, task=task, of=of)
         if self.grid_ is None:
             return found
@@ -150,7 +156,7 @@ class CurveOutputs(OVKRegressor, saved=False):
             return found
         predictions = self._predict_at(X, grid)
         assert self.grid_ is not None
-        weights = self.grid_.interpolation(grid)
+        weights = self.grid_.interpolation(grid, beyond=True)
         middle, lower, upper = unnamed((found.predictions, found.lower, found.upper))
         below, above = (_between(distances, weights) for distances in (middle - lower, upper - middle))
         each = found.radius.shape[1] == middle.shape[1]
@@ -186,7 +192,8 @@ class CurveOutputs(OVKRegressor, saved=False):
         values = np.asarray(values) + self.level_
         if self.intercept_ is None:
             return values
-        return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ self.grid_.interpolation(points))
+        weights = self.grid_.interpolation(points, beyond=True)
+        return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ weights)
 
 
 def _between(distances: Array, weights: Any) -> Array:
