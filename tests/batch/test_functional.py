@@ -157,6 +157,39 @@ def test_curves_with_gaps_are_left_out_whole():
     assert_allclose(model.output_errors_[0, 0, 0], np.nanmean(errors**2, axis=0) * Grid(T).weights(), rtol=1e-8)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_left_out_curves_equal_refitting(gaps, intercept):
+    seen = Y.copy()
+    if gaps:
+        seen[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
+    kernel = Gaussian(1.0) * Integral()
+    model = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X, seen)
+    observed, mean, std = model.left_out_curves([3, 8])
+    assert_allclose(observed, seen[[3, 8]], atol=1e-9)
+    assert_allclose(observed - mean, model.left_out_residuals()[[3, 8]], atol=1e-9)
+    for number, i in enumerate([3, 8]):
+        rest = np.arange(len(X)) != i
+        left = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X[rest], seen[rest])
+        assert_allclose(mean[number], left.predict(X[i : i + 1])[0], atol=1e-9)
+        noise = 0.1 / Grid(T).weights()
+        own = left.predict(X[i : i + 1], return_std=True, of="posterior")[1][0] ** 2 + noise
+        # Up to a factor for each time that all left-out residuals share.
+        ratio = std[number] ** 2 / own
+        assert_allclose(
+            ratio, model.left_out_curves([0])[2][0] ** 2 / _own_variance(kernel, seen, intercept), rtol=1e-6
+        )
+    assert len(model.left_out_curves()[0]) == len(X)
+    with pytest.raises(ValueError, match="fitted to rows of curves"):
+        FunctionalRidge().fit(X, Y[:, 0]).left_out_curves()
+
+
+def _own_variance(kernel, seen, intercept):
+    """Predictive variance at row 0 of the function without it."""
+    left = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X[1:], seen[1:])
+    return left.predict(X[:1], return_std=True, of="posterior")[1][0] ** 2 + 0.1 / Grid(T).weights()
+
+
 # -------------------------------------------------------------------------------------------- without any settings
 
 

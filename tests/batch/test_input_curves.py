@@ -52,6 +52,26 @@ def test_numbers_beside_curves_count_as_they_should(kind, share):
     assert found < share * pasted
 
 
+def test_numbers_that_say_nothing_are_ignored():
+    """A pure noise column costs nothing where leave-one-out can leave it out, and useful ones are still used."""
+    rng, waves = np.random.default_rng(7), np.stack([np.ones(60), np.sin(np.pi * S)])
+    weights = rng.standard_normal((160, 2))
+    curves, number = weights @ waves, rng.standard_normal((160, 1))
+    both, truth = np.hstack([curves, number]), weights[:, :1] * np.sin(2 * np.pi * T) + weights[:, 1:] * T**2
+    noise = 0.1 * rng.standard_normal((160, 30))
+
+    def fitted(X, truth):
+        model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X[:60], (truth + noise)[:60])
+        return model, np.sqrt(np.mean((model.predict(X[60:]) - truth[60:]) ** 2))
+
+    model, error = fitted(both, truth)
+    assert_allclose(error, fitted(curves, truth)[1], rtol=1e-6)
+    moved = both + np.eye(61)[60]
+    assert_allclose(model.predict(moved), model.predict(both))
+    _, used = fitted(both, truth + number * np.cos(np.pi * T))
+    assert used < 0.25 * fitted(curves, truth + number * np.cos(np.pi * T))[1]
+
+
 def test_units_of_the_numbers_do_not_matter():
     plain, other = errors("interaction", 1.0)[0], errors("interaction", np.array([1000.0, 0.001]))[0]
     assert_allclose(other, plain, rtol=1e-6)
@@ -74,7 +94,7 @@ def test_with_gaps_the_kernel_is_chosen_too(tmp_path):
     X, Y = np.hstack([curves, numbers]), truth + 0.1 * rng.standard_normal(truth.shape)
     Y[::2, 20:] = np.nan
     model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
-    assert model.errors_.shape == (9, 4, 25)
+    assert model.errors_.shape == (12, 4, 25)
     assert np.sqrt(np.mean((model.predict(X) - truth) ** 2)) < 0.15
     ovk.save(model, tmp_path / "model.ovk")
     assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X), model.predict(X))
@@ -141,7 +161,7 @@ def test_what_is_missing_beside_a_curve_is_refused():
         with pytest.raises(ValueError, match="the curve in row 1 has no value"):
             call(empty)
     with pytest.raises(ValueError, match=r"gaps in input curves are filled where input_grid is given"):
-        FunctionalRidge(grid=T).fit(np.where(X == X[3, 3], np.nan, X), Y)
+        FunctionalRidge(grid=T).fit(without, Y[:3])
 
 
 # ---------------------------------------------------------------------------------------- kernels without an operator

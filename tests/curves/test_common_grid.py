@@ -58,17 +58,20 @@ def test_means_and_nearest_values():
 
 def test_an_empty_curve_and_values_that_are_missing():
     for within in ("mean", "nearest"):
-        _, Y = common_grid([[0.0, 0.5, 1.0], []], [[1.0, np.nan, 2.0], []], points=3, within=within)
-        assert np.array_equal(Y, [[1.0, np.nan, 2.0], [np.nan] * 3], equal_nan=True)
+        for points in (3, "all"):
+            times, values = [[0.0, 0.5, 1.0], [], [0.5]], [[1.0, np.nan, 2.0], [], [7.0]]
+            _, Y = common_grid(times, values, points=points, within=within)
+            expected = [[1.0, np.nan, 2.0], [np.nan] * 3, [np.nan, 7.0, np.nan]]
+            assert np.array_equal(Y, expected, equal_nan=True)
+            assert common_grid(times[:2], values[:2], points=points)[1].shape == (2, 2)
 
 
 @pytest.mark.parametrize("within", ["mean", "nearest"])
 def test_a_period_closes(within):
     grid, Y = common_grid([[0.0, 0.24, 0.5, 0.99]], [[0.0, 1.0, 0.0, 0.0]], period=1.0, points=4, within=within)
-    assert_allclose(grid.points, [0.0, 0.25, 0.5, 0.75])
+    assert_allclose(grid.points, [0.0, 0.25, 0.5])
     assert_allclose(Y[0, [1, 2]], [1.0, 0.0], atol=0.05)
     assert_allclose(Y[0, 0], 0.0, atol=0.03)
-    assert np.isnan(Y[0, 3])
 
 
 def test_times_are_folded_into_the_period():
@@ -126,6 +129,18 @@ def test_curves_that_are_mostly_full_are_quick():
     assert_allclose(model.predict(np.zeros((1, 2)))[0], np.sin(2 * np.pi * grid.points), atol=0.05)
 
 
+def test_empty_bins_are_left_out():
+    """A column without any value could not be fitted."""
+    times, values = [[0.0, 0.1, 0.9], [0.0, 1.0]], [[1.0, 2.0, 3.0], [4.0, 5.0]]
+    grid, Y = common_grid(times, values, points=11)
+    assert_allclose(grid.points, [0.0, 0.1, 0.9, 1.0])
+    assert_allclose(Y, [[1.0, 2.0, 3.0, np.nan], [4.0, np.nan, np.nan, 5.0]])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        times, values = irregular(20, 5, 8, rng)
+        assert not np.isnan(common_grid(times, values)[1]).all(axis=0).any()
+
+
 def test_sparse_curves_keep_their_values():
     times, values = irregular(200, 5, 6, np.random.default_rng(3))
     grid, Y = common_grid(times, values)
@@ -163,7 +178,10 @@ def test_bad_curves(make, message):
         ({"within": "median"}, "within must be 'mean' or 'nearest', got 'median'"),
         ({"period": 0.0}, "period must be"),
         ({"grid": [0.0, 1.0], "points": 5}, "give grid or points, not both"),
-        ({"grid": Grid([0.0, 1.0], period=2.0), "period": 3.0}, "grid has the period 2.0, got period=3.0: leave period"),
+        (
+            {"grid": Grid([0.0, 1.0], period=2.0), "period": 3.0},
+            "grid has the period 2.0, got period=3.0: leave period",
+        ),
         ({"grid": Grid([0.0, 1.0]), "period": 3.0}, "grid has the period None"),
         ({"grid": ProductGrid.regular((2, 2))}, "is one of functions of several variables"),
         ({"grid": [0.0, 0.1, 0.3]}, r"curve 0: points must lie in \[-0.1, 0.4\], where the curves were seen, and half"),

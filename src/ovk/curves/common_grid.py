@@ -40,9 +40,10 @@ def common_grid(
         Length after which curves repeat. Points that span a period or more are folded into [0, period); where two
         points of a curve then meet, such as 0 and the period itself, the curve has the mean of both values.
     points : int, "all" or "auto"
-        A number: a regular grid of that many points, each the centre of a bin. "all": every point at which any curve
-        was seen, with the values as they are. "auto": all of them if they are at most 50 or at most twice as many as
-        the longest curve has; else from 20 to 100 bins, so few that curves with gaps have about 4,000 values together.
+        A number: a regular grid of that many points, each the centre of a bin; empty bins are left out. "all": every
+        point at which any curve was seen, with the values as they are. "auto": all of them if they are at most 50 or at
+        most twice as many as the longest curve has; else from 20 to 100 bins, so few that curves with gaps have about
+        4,000 values together.
     within : "mean" or "nearest"
         What a curve is in a bin. "mean": the mean of its values there, moved to the centre along straight lines to the
         neighbouring means. "nearest": the value nearest to the centre. Means predict better. Intervals for them are
@@ -89,17 +90,17 @@ def common_grid(
         Y = np.full((len(curves), len(union)), np.nan)
         for i, (t, y) in enumerate(curves):
             Y[i, np.searchsorted(union, t)] = y
-        return everywhere, Y
+        return _without_empty(everywhere, Y)
     if points != "auto":
         regular = _regular(everywhere, check_int(points, "points", least=2))
-        return regular, _binned(curves, regular, within)
+        return _without_empty(regular, _binned(curves, regular, within))
     count = min(max(longest, FEW_POINTS), MOST)
     while True:
         regular = _regular(everywhere, count)
         Y = _binned(curves, regular, within)
         # Curves without gaps are quick however many values they have.
         if count == FEWEST or not np.isnan(Y).any() or np.count_nonzero(~np.isnan(Y)) <= VALUES:
-            return regular, Y
+            return _without_empty(regular, Y)
         count = max(FEWEST, int(0.8 * count))
 
 
@@ -160,6 +161,12 @@ def _regular(everywhere: Grid, count: int) -> Grid:
     return Grid(first + everywhere.period * np.arange(count) / count, everywhere.period)
 
 
+def _without_empty(grid: Grid, Y: Array) -> tuple[Grid, Array]:
+    """The grid and the curves without the points at which no curve has a value: nothing is learned there."""
+    seen = ~np.isnan(Y).all(axis=0)
+    return (grid, Y) if seen.all() or seen.sum() < 2 else (Grid(grid.checked()[seen], grid.period), Y[:, seen])
+
+
 def _binned(curves: list[Curve], grid: Grid, within: str) -> Array:
     """(n, d) curves, each value in the bin of the point of the grid that is nearest to it."""
     centres, count, period = grid.checked(), len(grid), grid.period
@@ -175,8 +182,6 @@ def _binned(curves: list[Curve], grid: Grid, within: str) -> Array:
             t = grid.inside(t, beyond=True)
         except BadGrid as error:
             raise BadGrid(f"curve {i}: {error}") from error
-        if period is not None:
-            t = centres[0] + np.mod(t - centres[0], period)
         bins = np.searchsorted(edges, t)
         if period is not None:
             t, bins = np.where(bins == count, t - period, t), bins % count

@@ -141,7 +141,6 @@ class Grid(Parameters):
         if self.period is None:
             new = np.clip(new, own[0], own[-1])
         if self.period is not None:
-            new = own[0] + np.mod(new - own[0], self.period)
             own = np.append(own, own[0] + self.period)
         right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
         share = (new - own[right - 1]) / (own[right] - own[right - 1])
@@ -180,12 +179,11 @@ class Grid(Parameters):
             values = np.eye(len(own))
         else:
             kind, own = "periodic", np.append(own, own[0] + self.period)
-            new = own[0] + np.mod(new - own[0], self.period)
             values = np.vstack([np.eye(len(own) - 1), np.eye(len(own) - 1)[:1]])
         return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new).T)
 
     def inside(self, points: Any, *, beyond: bool = False) -> Array:
-        """`points`, or those of a grid, as an array, if they lie in the interval (anywhere, when it is closed).
+        """`points`, or those of a grid, as an array, if they lie in the interval; folded into it when it is closed.
 
         With `beyond`, the interval ends half the largest spacing of the grid beyond its first and last point: bins
         around these points reach as far.
@@ -194,7 +192,9 @@ class Grid(Parameters):
         if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
             raise BadGrid(f"points must be a sequence of finite numbers, got {points!r}")
         own = self.checked()
-        if self.period is None:
+        if self.period is not None:
+            new = own[0] + np.mod(new - own[0], self.period)
+        else:
             reach = 0.5 * float(np.diff(own).max()) if beyond else 0.0
             first, last = own[0] - reach, own[-1] + reach
             slack = 1e-9 * (own[-1] - own[0])

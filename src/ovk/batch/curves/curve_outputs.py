@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import unnamed
 from ovk._params import Parameters
@@ -177,6 +178,35 @@ class CurveOutputs(OVKRegressor, saved=False):
         """(curves, d) observed curves less what is predicted for them without their row, on the fitted grid."""
         found = super().left_out_residuals(groups)
         return found if self.grid_ is None else found / self.grid_.roots()
+
+    def left_out_curves(self, rows: Any = None) -> tuple[Array, Array, Array]:
+        """Curves that were learned, and what is predicted for them without their row.
+
+        Parameters
+        ----------
+        rows : (m,) numbers of training rows, optional
+            Which; all by default.
+
+        Returns
+        -------
+        (m, d) observed curves, nan in their gaps; (m, d) predictions at all points of the fitted grid; (m, d) standard
+        deviations of a new observation around these predictions
+        """
+        check_is_fitted(self)
+        if self.grid_ is None or self.task_ is not None:
+            raise ValueError("left_out_curves needs a model that was fitted to rows of curves: give Y with a grid")
+        every = np.arange(self.X_fit_.shape[0])
+        chosen = every if rows is None else every[np.asarray(rows, dtype=np.intp)]
+        kept = self._rows_left_out(None, None)
+        mean, std = np.empty((2, len(chosen), self.n_outputs_))
+        for number, i in enumerate(chosen):
+            cross, prior = kept.kernels(self.X_fit_[i : i + 1])
+            block = kept.left_out.block[i]
+            mean[number] = kept.left_out.predict_without(cross)[0, block]
+            variance = kept.left_out.variance_without(cross, prior)[0, block]
+            std[number] = np.sqrt(kept.left_out.scale * (variance + kept.left_out.noise))
+        roots = self.grid_.roots()
+        return self._training_outputs()[chosen] / roots + self.level_, mean / roots + self.level_, std / roots
 
     def _predict_at(self, X: Any, points: Any) -> Array:
         expansion = self.expansion_
