@@ -209,7 +209,7 @@ def check_observed_outputs(observed: Mask, where: str) -> None:
     if not observed.all():
         raise ValueError(
             f"Y must have at least one observed value for each output, but output {int(observed.argmin())} is nan "
-            f"{where}: leave the column out"
+            f"{where}: leave the column out (and, of curves, its point of the grid)"
         )
 
 
