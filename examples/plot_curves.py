@@ -41,4 +41,5 @@ _ = ax.legend()
 # What was observed, and two standard deviations
 # ----------------------------------------------
 
-_ = FunctionalPredictionDisplay.from_estimator(model, latitude[30:34], seen[30:34])
+labels = {"xlabel": "year", "ylabel": "temperature, °C"}
+_ = FunctionalPredictionDisplay.from_estimator(model, latitude[30:34], seen[30:34], **labels)

@@ -209,7 +209,7 @@ def check_observed_outputs(observed: Mask, where: str) -> None:
     if not observed.all():
         raise ValueError(
             f"Y must have at least one observed value for each output, but output {int(observed.argmin())} is nan "
-            f"{where}: leave the column out"
+            f"{where}: leave the column out (and, of curves, its point of the grid)"
         )
 
 
@@ -306,8 +306,14 @@ def check_alphas(alphas: Any) -> Array:
     return np.array([positive(float(alpha), "each of alphas") for alpha in values])
 
 
-def check_inputs(model: Any, X: Any, **options: Any) -> Any:
+#: What to do about nan in inputs.
+FILL = "fill missing inputs, as with scikit-learn's SimpleImputer, or leave their rows out"
+
+
+def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any:
     """The inputs of an estimator, checked by scikit-learn's `validate_data` with its `options`; masks are refused.
+
+    `cure` tells what to do about nan.
 
     >>> import numpy as np
     >>> from ovk import OVKRidge
@@ -327,10 +333,7 @@ def check_inputs(model: Any, X: Any, **options: Any) -> Any:
             if not str(error).startswith("Input X contains NaN"):
                 raise
             # scikit-learn's own text goes on to recommend estimators that take nan.
-            raise ValueError(
-                f"Input X contains NaN{_first_missing(X)}: fill missing inputs, as with scikit-learn's SimpleImputer, "
-                "or leave their rows out"
-            ) from error
+            raise ValueError(f"Input X contains NaN{_first_missing(X)}: {cure}") from error
 
 
 def _first_missing(X: Any) -> str:

@@ -157,6 +157,39 @@ def test_curves_with_gaps_are_left_out_whole():
     assert_allclose(model.output_errors_[0, 0, 0], np.nanmean(errors**2, axis=0) * Grid(T).weights(), rtol=1e-8)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_left_out_curves_equal_refitting(gaps, intercept):
+    seen = Y.copy()
+    if gaps:
+        seen[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
+    kernel = Gaussian(1.0) * Integral()
+    model = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X, seen)
+    observed, mean, std = model.left_out_curves([3, 8])
+    assert_allclose(observed, seen[[3, 8]], atol=1e-9)
+    assert_allclose(observed - mean, model.left_out_residuals()[[3, 8]], atol=1e-9)
+    for number, i in enumerate([3, 8]):
+        rest = np.arange(len(X)) != i
+        left = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X[rest], seen[rest])
+        assert_allclose(mean[number], left.predict(X[i : i + 1])[0], atol=1e-9)
+        noise = 0.1 / Grid(T).weights()
+        own = left.predict(X[i : i + 1], return_std=True, of="posterior")[1][0] ** 2 + noise
+        # Up to a factor for each time that all left-out residuals share.
+        ratio = std[number] ** 2 / own
+        assert_allclose(
+            ratio, model.left_out_curves([0])[2][0] ** 2 / _own_variance(kernel, seen, intercept), rtol=1e-6
+        )
+    assert len(model.left_out_curves()[0]) == len(X)
+    with pytest.raises(ValueError, match="fitted to rows of curves"):
+        FunctionalRidge().fit(X, Y[:, 0]).left_out_curves()
+
+
+def _own_variance(kernel, seen, intercept):
+    """Predictive variance at row 0 of the function without it."""
+    left = FunctionalRidge(kernel, 0.1, grid=T, fit_intercept=intercept).fit(X[1:], seen[1:])
+    return left.predict(X[:1], return_std=True, of="posterior")[1][0] ** 2 + 0.1 / Grid(T).weights()
+
+
 # -------------------------------------------------------------------------------------------- without any settings
 
 
@@ -297,8 +330,8 @@ def test_bad_calls():
     model = FunctionalRidge(grid=T).fit(X, Y)
     with pytest.raises(ValueError, match="must lie in"):
         model.predict(NEW, grid=[2.0])
-    with pytest.raises(ValueError, match="about the fitted grid"):
-        model.predict(NEW, return_std=True, grid=T)
+    with pytest.raises(ValueError, match="return_cov and task are about the fitted grid"):
+        model.predict(NEW, return_cov=True, grid=T)
     with pytest.raises(ValueError, match="a model of curves"):
         FunctionalRidge().fit(X, Y[:, 0]).predict(NEW, grid=[0.5])
 
@@ -371,27 +404,6 @@ def test_a_single_output_has_no_level():
     model = FunctionalRidgeCV().fit(X, curves)
     assert model.level_ == pytest.approx(50.0, abs=1.0)
     assert model.fit(X, curves[:, 0]).level_ == 0.0
-
-
-@pytest.mark.parametrize("region", ["each", "box"])
-def test_intervals_at_other_times(region):
-    model = FunctionalRidge(alpha=0.1, grid=T).fit(X, Y)
-    fitted = model.predict_interval(NEW, 0.8, region=region)
-    same = model.predict_interval(NEW, 0.8, region=region, grid=T[[2, 5]])
-    assert_allclose(same.lower, fitted.lower[:, [2, 5]])
-    assert_allclose(same.upper, fitted.upper[:, [2, 5]])
-    middle = 0.5 * (T[2] + T[3])
-    between = model.predict_interval(NEW, 0.8, region=region, grid=[middle])
-    assert_allclose(between.predictions, model.predict(NEW, grid=[middle]))
-    assert_allclose(between.width[:, 0], fitted.width[:, 2:4].mean(axis=1))
-    assert between.contains(between.predictions).all()
-    wide = model.predict_interval(NEW, 0.999, region=region, grid=[middle])
-    assert np.isposinf(wide.upper).all()
-
-
-def test_intervals_at_other_times_are_no_ellipsoids():
-    with pytest.raises(ValueError, match="'ellipsoid' is about the fitted grid: leave grid out"):
-        FunctionalRidge(grid=T).fit(X, Y).predict_interval(NEW, region="ellipsoid", grid=[0.5])
 
 
 def test_messages_about_levels_and_missing_inputs():

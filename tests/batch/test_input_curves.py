@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import ovk
-from ovk import FunctionalRidgeCV
+from ovk import FunctionalRidge, FunctionalRidgeCV
+from ovk.curves import BadGrid, Grid, ProductGrid
 from ovk.kernels import Gaussian, Linear, OnCurves
 from ovk.operators import Identity, Integral
 
@@ -51,6 +52,26 @@ def test_numbers_beside_curves_count_as_they_should(kind, share):
     assert found < share * pasted
 
 
+def test_numbers_that_say_nothing_are_ignored():
+    """A pure noise column costs nothing where leave-one-out can leave it out, and useful ones are still used."""
+    rng, waves = np.random.default_rng(7), np.stack([np.ones(60), np.sin(np.pi * S)])
+    weights = rng.standard_normal((160, 2))
+    curves, number = weights @ waves, rng.standard_normal((160, 1))
+    both, truth = np.hstack([curves, number]), weights[:, :1] * np.sin(2 * np.pi * T) + weights[:, 1:] * T**2
+    noise = 0.1 * rng.standard_normal((160, 30))
+
+    def fitted(X, truth):
+        model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X[:60], (truth + noise)[:60])
+        return model, np.sqrt(np.mean((model.predict(X[60:]) - truth[60:]) ** 2))
+
+    model, error = fitted(both, truth)
+    assert_allclose(error, fitted(curves, truth)[1], rtol=1e-6)
+    moved = both + np.eye(61)[60]
+    assert_allclose(model.predict(moved), model.predict(both))
+    _, used = fitted(both, truth + number * np.cos(np.pi * T))
+    assert used < 0.25 * fitted(curves, truth + number * np.cos(np.pi * T))[1]
+
+
 def test_units_of_the_numbers_do_not_matter():
     plain, other = errors("interaction", 1.0)[0], errors("interaction", np.array([1000.0, 0.001]))[0]
     assert_allclose(other, plain, rtol=1e-6)
@@ -73,7 +94,7 @@ def test_with_gaps_the_kernel_is_chosen_too(tmp_path):
     X, Y = np.hstack([curves, numbers]), truth + 0.1 * rng.standard_normal(truth.shape)
     Y[::2, 20:] = np.nan
     model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
-    assert model.errors_.shape == (9, 4, 25)
+    assert model.errors_.shape == (12, 4, 25)
     assert np.sqrt(np.mean((model.predict(X) - truth) ** 2)) < 0.15
     ovk.save(model, tmp_path / "model.ovk")
     assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X), model.predict(X))
@@ -85,6 +106,62 @@ def test_bad_input_grids():
         FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
     with pytest.raises(ValueError, match="input_grid is about the choice of a kernel"):
         FunctionalRidgeCV(Gaussian(1.0), grid=T, input_grid=S[:3]).fit(X, Y)
+
+
+# --------------------------------------------------------------------------------------------------- gaps in the inputs
+
+
+def test_gaps_are_filled_along_the_curve():
+    line = Grid([0.0, 1.0, 2.0, 4.0, 5.0])
+    Y = np.array([[np.nan, 1.0, np.nan, 4.0, np.nan], [1.0, 2.0, 3.0, 4.0, 5.0]])
+    assert_allclose(line.filled(Y), [[1.0, 1.0, 2.0, 4.0, 4.0], Y[1]])
+    # Around the period 8 from 4 to 9, the next 1: 5 is a fifth of the way, 8 (that is 0) four fifths.
+    circle = Grid([0.0, 1.0, 2.0, 4.0, 5.0], period=8.0)
+    assert_allclose(circle.filled(Y[:1]), [[4.0 - 3.0 * 0.8, 1.0, 2.0, 4.0, 4.0 - 3.0 * 0.2]])
+    assert np.isnan(Y[0, 0])  # what was given stays as it was
+    with pytest.raises(BadGrid, match="the curve in row 1 has no value at all: leave the row out"):
+        line.filled([[1.0] * 5, [np.nan] * 5])
+    with pytest.raises(BadGrid, match="rows of 5 values"):
+        line.filled(np.ones((2, 4)))
+    plane = ProductGrid.regular((2, 2))
+    assert_allclose(plane.filled(np.ones((1, 4))), 1.0)
+    with pytest.raises(BadGrid, match="not in functions of several variables"):
+        plane.filled([[1.0, np.nan, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize("period", [None, 1.1])
+def test_input_curves_may_have_gaps(period, tmp_path):
+    rng = np.random.default_rng(5)
+    curves, numbers, Y = problem("additive", 60, rng)
+    gaps = np.where(rng.random(curves.shape) < 0.5, np.nan, curves)
+    grid = Grid(S, period)
+    X, filled = np.hstack([gaps, numbers]), np.hstack([grid.filled(gaps), numbers])
+    model = FunctionalRidgeCV(grid=T, input_grid=grid).fit(X[:40], Y[:40])
+    plain = FunctionalRidgeCV(grid=T, input_grid=grid).fit(filled[:40], Y[:40])
+    assert_allclose(model.predict(X[40:]), plain.predict(filled[40:]))
+    assert_allclose(model.predict_interval(X[40:]).upper, plain.predict_interval(filled[40:]).upper)
+    ovk.save(model, tmp_path / "model.ovk")
+    assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X[40:]), model.predict(X[40:]))
+    assert model.__sklearn_tags__().input_tags.allow_nan
+    assert not FunctionalRidgeCV().__sklearn_tags__().input_tags.allow_nan
+
+
+def test_what_is_missing_beside_a_curve_is_refused():
+    rng = np.random.default_rng(6)
+    curves, numbers, Y = problem("additive", 20, rng)
+    X = np.hstack([curves, numbers])
+    model = FunctionalRidgeCV(grid=T, input_grid=S).fit(X, Y)
+    without, endless, empty = X[:3].copy(), X[:3].copy(), X[:3].copy()
+    without[2, 61], endless[1, 4], empty[1, :60] = np.nan, np.inf, np.nan
+    for call in (model.predict, lambda X: model.fit(X, Y[:3])):
+        with pytest.raises(ValueError, match="NaN, first in row 2, column 61, a number beside the curve: fill missing"):
+            call(without)
+        with pytest.raises(ValueError, match="infinity"):
+            call(endless)
+        with pytest.raises(ValueError, match="the curve in row 1 has no value"):
+            call(empty)
+    with pytest.raises(ValueError, match=r"gaps in input curves are filled where input_grid is given"):
+        FunctionalRidge(grid=T).fit(without, Y[:3])
 
 
 # ---------------------------------------------------------------------------------------- kernels without an operator

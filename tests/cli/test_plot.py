@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from household import series
-from ovk import OKVAR, OLOK, OVKRidgeCV, load, save
+from ovk import OKVAR, OLOK, FunctionalRidge, FunctionalRidgeCV, OVKRidgeCV, load, save
+from ovk.curves import ProductGrid
 from ovk.sessions import Settings, learn
 from ovk.sessions.relevance import relevance
 from ovk.streams import open_records
@@ -53,7 +54,11 @@ def test_a_fitted_table_and_estimators(ovk, tmp_path):
     assert ovk("plot", model, "--out", tmp_path / "p.html")[0] == 0
     assert "of the variance" in (tmp_path / "p.html").read_text(encoding="utf-8")
     X = np.random.default_rng(0).standard_normal((30, 2))
-    for estimator in (OVKRidgeCV().fit(X, X), OKVAR().fit(X)):
+    curves = np.sin(X[:, :1] + np.linspace(0, 3, 12))
+    every = [OVKRidgeCV().fit(X, X), OKVAR().fit(X), FunctionalRidge().fit(X, curves)]
+    every += [FunctionalRidgeCV().fit(X, curves), FunctionalRidgeCV().fit(X, X[:, 0])]
+    every += [FunctionalRidgeCV(grid=ProductGrid.regular((3, 4))).fit(X, curves)]
+    for estimator in every:
         save(estimator, tmp_path / "e.ovk")
         assert ovk("plot", tmp_path / "e.ovk", "--out", tmp_path / "e.png")[0] == 0
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ovk import FunctionalRidgeCV
-from ovk.curves import BadGrid, common_grid
+from ovk.curves import BadGrid, Grid, ProductGrid, common_grid
 
 
 def irregular(n, least, most, rng, full=0):
@@ -58,17 +58,61 @@ def test_means_and_nearest_values():
 
 def test_an_empty_curve_and_values_that_are_missing():
     for within in ("mean", "nearest"):
-        _, Y = common_grid([[0.0, 0.5, 1.0], []], [[1.0, np.nan, 2.0], []], points=3, within=within)
-        assert np.array_equal(Y, [[1.0, np.nan, 2.0], [np.nan] * 3], equal_nan=True)
+        for points in (3, "all"):
+            times, values = [[0.0, 0.5, 1.0], [], [0.5]], [[1.0, np.nan, 2.0], [], [7.0]]
+            _, Y = common_grid(times, values, points=points, within=within)
+            expected = [[1.0, np.nan, 2.0], [np.nan] * 3, [np.nan, 7.0, np.nan]]
+            assert np.array_equal(Y, expected, equal_nan=True)
+            assert common_grid(times[:2], values[:2], points=points)[1].shape == (2, 2)
 
 
 @pytest.mark.parametrize("within", ["mean", "nearest"])
 def test_a_period_closes(within):
     grid, Y = common_grid([[0.0, 0.24, 0.5, 0.99]], [[0.0, 1.0, 0.0, 0.0]], period=1.0, points=4, within=within)
-    assert_allclose(grid.points, [0.0, 0.25, 0.5, 0.75])
+    assert_allclose(grid.points, [0.0, 0.25, 0.5])
     assert_allclose(Y[0, [1, 2]], [1.0, 0.0], atol=0.05)
     assert_allclose(Y[0, 0], 0.0, atol=0.03)
-    assert np.isnan(Y[0, 3])
+
+
+def test_times_are_folded_into_the_period():
+    grid, Y = common_grid([[0.0, 0.5, 1.0], [0.25, 1.5]], [[1.0, 2.0, 4.0], [5.0, 6.0]], period=1.0)
+    assert_allclose(grid.points, [0.0, 0.25, 0.5])
+    assert grid.period == 1.0
+    assert_allclose(Y, [[2.5, np.nan, 2.0], [np.nan, 5.0, 6.0]])
+    # Rounding: 1.3 less 1 is not quite 0.3, and -1e-17 not quite 1.
+    grid, Y = common_grid([[0.3, 1.3, 2.0], [0.3, -1e-17, 0.7]], [[1.0, 2.0, 3.0], [4.0, np.nan, 5.0]], period=1.0)
+    assert_allclose(grid.points, [0.0, 0.3, 0.7], atol=1e-12)
+    assert_allclose(Y, [[3.0, 1.5, np.nan], [np.nan, 4.0, 5.0]])
+    # What fits into a period stays where it is.
+    assert_allclose(common_grid([[5.0, 5.5]], [[1.0, 2.0]], period=1.0)[0].points, [5.0, 5.5])
+
+
+@pytest.mark.parametrize("within", ["mean", "nearest"])
+def test_new_curves_on_an_old_grid(within):
+    times, values = irregular(60, 15, 40, np.random.default_rng(1))
+    grid, Y = common_grid(times, values, points=30, within=within)
+    same, again = common_grid(times[:9], values[:9], grid=grid, within=within)
+    assert same is grid
+    assert_allclose(again, Y[:9])
+    # Of all points at which a curve was seen it has its own values.
+    union, Y = common_grid(times, values, points="all")
+    assert_allclose(common_grid(times, values, grid=union.points, within=within)[1], Y)
+
+
+def test_bins_of_an_irregular_grid():
+    times, values = [[0.0, 0.45, 0.6, 3.5, 5.4]], [[1.0, 2.0, 4.0, 5.0, 6.0]]
+    found = common_grid(times, values, grid=[0.5, 1.0, 5.0], within="nearest")[1]
+    assert_allclose(found, [[2.0, np.nan, 6.0]])
+    # The means 7/3 at 0.35 and 5.5 at 4.45, moved to 0.5 along the line between them, and to 5 where it ends.
+    found = common_grid(times, values, grid=[0.5, 1.0, 5.0])[1]
+    assert_allclose(found, [[7 / 3 + (5.5 - 7 / 3) * (0.5 - 0.35) / (4.45 - 0.35), np.nan, 5.5]])
+    # Around a period of 6, 5.9 is nearest to 0.5, 8.9 is 2.9 and nearest to 1, and 3.1 to 5.
+    circle = Grid([0.5, 1.0, 5.0], period=6.0)
+    for within in ("mean", "nearest"):
+        found = common_grid([[5.9, 8.9, 3.1]], [[2.0, 2.0, 2.0]], grid=circle, within=within)[1]
+        assert_allclose(found, [[2.0, 2.0, 2.0]])
+        found = common_grid([[5.9, -3.1]], [[1.0, 1.0]], grid=circle, within=within)[1]
+        assert_allclose(found, [[1.0, 1.0, np.nan]])
 
 
 def test_curves_that_are_mostly_full_are_quick():
@@ -83,6 +127,18 @@ def test_curves_that_are_mostly_full_are_quick():
     model = FunctionalRidgeCV(grid=grid).fit(rng.standard_normal((120, 2)), Y)
     assert time.perf_counter() - start < 30
     assert_allclose(model.predict(np.zeros((1, 2)))[0], np.sin(2 * np.pi * grid.points), atol=0.05)
+
+
+def test_empty_bins_are_left_out():
+    """A column without any value could not be fitted."""
+    times, values = [[0.0, 0.1, 0.9], [0.0, 1.0]], [[1.0, 2.0, 3.0], [4.0, 5.0]]
+    grid, Y = common_grid(times, values, points=11)
+    assert_allclose(grid.points, [0.0, 0.1, 0.9, 1.0])
+    assert_allclose(Y, [[1.0, 2.0, 3.0, np.nan], [4.0, np.nan, np.nan, 5.0]])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        times, values = irregular(20, 5, 8, rng)
+        assert not np.isnan(common_grid(times, values)[1]).all(axis=0).any()
 
 
 def test_sparse_curves_keep_their_values():
@@ -120,6 +176,15 @@ def test_bad_curves(make, message):
         ({"points": 1}, "points must be a whole number >= 2, got 1"),
         ({"points": 2.5}, "points must be a whole number >= 2, got 2.5"),
         ({"within": "median"}, "within must be 'mean' or 'nearest', got 'median'"),
+        ({"period": 0.0}, "period must be"),
+        ({"grid": [0.0, 1.0], "points": 5}, "give grid or points, not both"),
+        (
+            {"grid": Grid([0.0, 1.0], period=2.0), "period": 3.0},
+            "grid has the period 2.0, got period=3.0: leave period",
+        ),
+        ({"grid": Grid([0.0, 1.0]), "period": 3.0}, "grid has the period None"),
+        ({"grid": ProductGrid.regular((2, 2))}, "is one of functions of several variables"),
+        ({"grid": [0.0, 0.1, 0.3]}, r"curve 0: points must lie in \[-0.1, 0.4\], where the curves were seen, and half"),
     ],
 )
 def test_bad_arguments(given, message):

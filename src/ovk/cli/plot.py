@@ -28,7 +28,8 @@ def command(
 
     For models of `ovk stream` and `ovk fit`: predictions and outcomes, errors over time, coverage of the intervals, and
     the relevance of the inputs; a page (.html) is what --report of these commands writes. For OVKRidgeCV the errors of
-    its candidates, for MovKL the weights of its kernels, for OKVAR its series.
+    its candidates, for models of curves some of the curves that they learned, each predicted without it, for MovKL the
+    weights of its kernels, for OKVAR its series.
     """
     from ovk.plotting.display import check_picture, save_picture
     from ovk.plotting.models import model_display, model_page

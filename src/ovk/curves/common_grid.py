@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ovk._params import check_int
+from ovk._params import check_int, positive
 from ovk._types import Array
-from ovk.curves.grid import BadGrid, Grid
+from ovk.curves.grid import BadGrid, Grid, as_grid
+from ovk.curves.product import ProductGrid
 
 Curve = tuple[Array, Array]
 
@@ -17,6 +18,8 @@ Curve = tuple[Array, Array]
 FEW_POINTS = 50
 #: Fewest and most points that are chosen, and the number of values of curves with gaps that makes them fewer.
 FEWEST, MOST, VALUES = 20, 100, 4000
+#: Part of a period within which two points are the same after folding.
+SAME = 1e-9
 
 
 def common_grid(
@@ -26,22 +29,28 @@ def common_grid(
     *,
     points: int | Literal["auto", "all"] = "auto",
     within: Literal["mean", "nearest"] = "mean",
+    grid: Any = None,
 ) -> tuple[Grid, Array]:
-    """One grid for curves that were each seen at points of their own, and the curves on it, nan where they were not.
+    """One grid for curves that were each seen at points of their own, and the curves on it, with nan in their gaps.
 
     Parameters
     ----------
     times, values : for each curve its points and its values there
     period : float, optional
-        Length after which curves repeat.
+        Length after which curves repeat. Points that span a period or more are folded into [0, period); where two
+        points of a curve then meet, such as 0 and the period itself, the curve has the mean of both values.
     points : int, "all" or "auto"
-        A number: a regular grid of so many points, each the centre of a bin. "all": every point at which any curve
-        was seen, with the values as they are. "auto": all of them if they are at most 50 or at most twice as many as
-        the longest curve has; else from 20 to 100 bins, so few that curves with gaps have about 4,000 values together.
+        A number: a regular grid of that many points, each the centre of a bin; empty bins are left out. "all": every
+        point at which any curve was seen, with the values as they are. "auto": all of them if they are at most 50 or at
+        most twice as many as the longest curve has; else from 20 to 100 bins, so few that curves with gaps have about
+        4,000 values together.
     within : "mean" or "nearest"
         What a curve is in a bin. "mean": the mean of its values there, moved to the centre along straight lines to the
         neighbouring means. "nearest": the value nearest to the centre. Means predict better. Intervals for them are
         about means, and narrower than those for single values where bins hold several values of a curve.
+    grid : `Grid` or its points, optional
+        Put the curves on this grid, for instance that of a fitted model: a point is the centre of the bin of all that
+        is nearest to it. In the place of `points`; a `Grid` has its own period.
 
     Returns
     -------
@@ -59,12 +68,20 @@ def common_grid(
     >>> common_grid([[0.0, 0.1, 1.0], [0.8, 1.0]], [[1.0, 3.0, 2.0], [3.0, 4.0]], points=2)[1]
     array([[2. , 2. ],
            [nan, 3.5]])
+    >>> common_grid([[0.0, 0.5, 1.0]], [[1.0, 2.0, 3.0]], period=1.0)[1]  # 0 and 1 are one phase
+    array([[2., 2.]])
+    >>> common_grid([[0.0, 0.4, 1.1]], [[1.0, 3.0, 2.0]], grid=grid)[1].round(2)
+    array([[1.  , 2.86, 2.14]])
     """
     if within not in ("mean", "nearest"):
         raise ValueError(f"within must be 'mean' or 'nearest', got {within!r}")
     if isinstance(points, str) and points not in ("auto", "all"):
         raise ValueError(f"points must be a number, 'auto' or 'all', got {points!r}")
     curves = _checked(times, values)
+    if grid is not None:
+        given = _given(grid, period, points)
+        return given, _binned(curves, given, within)
+    curves = curves if period is None else _folded(curves, positive(period, "period"))
     union = np.unique(np.concatenate([t for t, _ in curves]))
     everywhere = Grid(union, period)
     everywhere.checked()
@@ -73,16 +90,31 @@ def common_grid(
         Y = np.full((len(curves), len(union)), np.nan)
         for i, (t, y) in enumerate(curves):
             Y[i, np.searchsorted(union, t)] = y
-        return everywhere, Y
+        return _without_empty(everywhere, Y)
     if points != "auto":
-        return _binned(curves, everywhere, check_int(points, "points", least=2), within)
+        regular = _regular(everywhere, check_int(points, "points", least=2))
+        return _without_empty(regular, _binned(curves, regular, within))
     count = min(max(longest, FEW_POINTS), MOST)
     while True:
-        grid, Y = _binned(curves, everywhere, count, within)
+        regular = _regular(everywhere, count)
+        Y = _binned(curves, regular, within)
         # Curves without gaps are quick however many values they have.
         if count == FEWEST or not np.isnan(Y).any() or np.count_nonzero(~np.isnan(Y)) <= VALUES:
-            return grid, Y
+            return _without_empty(regular, Y)
         count = max(FEWEST, int(0.8 * count))
+
+
+def _given(grid: Any, period: float | None, points: Any) -> Grid:
+    """A grid of the user's, checked; nothing else may say what it is."""
+    if points != "auto":
+        raise ValueError("give grid or points, not both: a grid has its own points")
+    if isinstance(grid, ProductGrid):
+        raise BadGrid("common_grid is about curves: a ProductGrid is one of functions of several variables")
+    if isinstance(grid, Grid) and period is not None and period != grid.period:
+        raise ValueError(f"grid has the period {grid.period}, got period={period!r}: leave period out")
+    given = as_grid(grid) if period is None else Grid(as_grid(grid).checked(), period)
+    given.checked()
+    return given
 
 
 def _checked(times: Sequence[Any], values: Sequence[Any]) -> list[Curve]:
@@ -101,27 +133,64 @@ def _checked(times: Sequence[Any], values: Sequence[Any]) -> list[Curve]:
     return found
 
 
-def _binned(curves: list[Curve], everywhere: Grid, count: int, within: str) -> tuple[Grid, Array]:
-    """Curves in bins around the points of a regular grid, and that grid."""
+def _folded(curves: list[Curve], period: float) -> list[Curve]:
+    """Curves whose points fit into a period; of points that meet there the mean."""
+    every = np.concatenate([t for t, _ in curves])
+    if not np.isfinite(every).all() or np.ptp(every) < period:
+        return curves
+    folded = [np.mod(t, period) for t, _ in curves]
+    # 1.3 and 0.3 are the same phase, and differ by rounding.
+    union = np.unique(np.concatenate(folded))
+    first = np.append(True, np.diff(union) > SAME * period)
+    union = union[first]
+    found = []
+    for t, (_, y) in zip(folded, curves, strict=True):
+        number = np.searchsorted(union, t, side="right") - 1
+        number[t > period * (1.0 - SAME) + union[0]] = 0
+        t, y, number = t[~np.isnan(y)], y[~np.isnan(y)], number[~np.isnan(y)]
+        held = np.bincount(number, minlength=len(union))
+        found.append((union[held > 0], np.bincount(number, y, len(union))[held > 0] / held[held > 0]))
+    return found
+
+
+def _regular(everywhere: Grid, count: int) -> Grid:
+    """A regular grid of `count` points over the same interval, or circle."""
     first, last = everywhere.checked()[[0, -1]]
     if everywhere.period is None:
-        centres = np.linspace(first, last, count)
-    else:
-        centres = first + everywhere.period * np.arange(count) / count
-    size = centres[1] - centres[0]
+        return Grid(np.linspace(first, last, count))
+    return Grid(first + everywhere.period * np.arange(count) / count, everywhere.period)
+
+
+def _without_empty(grid: Grid, Y: Array) -> tuple[Grid, Array]:
+    """The grid and the curves without the points at which no curve has a value: nothing is learned there."""
+    seen = ~np.isnan(Y).all(axis=0)
+    return (grid, Y) if seen.all() or seen.sum() < 2 else (Grid(grid.checked()[seen], grid.period), Y[:, seen])
+
+
+def _binned(curves: list[Curve], grid: Grid, within: str) -> Array:
+    """(n, d) curves, each value in the bin of the point of the grid that is nearest to it."""
+    centres, count, period = grid.checked(), len(grid), grid.period
+    # The end of a period is in the bin around its start.
+    closed = centres if period is None else np.append(centres, centres[0] + period)
+    edges = 0.5 * (closed[1:] + closed[:-1])
     Y = np.full((len(curves), count), np.nan)
     for i, (t, y) in enumerate(curves):
         t, y = t[~np.isnan(y)], y[~np.isnan(y)]
-        bins = np.rint((t - first) / size).astype(np.intp)
-        if everywhere.period is not None:
-            # The end of a period is in the bin around its start.
-            t, bins = np.where(bins == count, t - everywhere.period, t), bins % count
+        if len(t) == 0:
+            continue
+        try:
+            t = grid.inside(t, beyond=True)
+        except BadGrid as error:
+            raise BadGrid(f"curve {i}: {error}") from error
+        bins = np.searchsorted(edges, t)
+        if period is not None:
+            t, bins = np.where(bins == count, t - period, t), bins % count
         if within == "nearest":
             far_first = np.argsort(-np.abs(t - centres[bins]), kind="stable")
             Y[i, bins[far_first]] = y[far_first]
-        elif len(t):
+        else:
             held = np.bincount(bins, minlength=count)
             full = held > 0
             middles, means = (np.bincount(bins, part, count)[full] / held[full] for part in (t, y))
-            Y[i, full] = np.interp(centres[full], middles, means, period=everywhere.period)
-    return Grid(centres, everywhere.period), Y
+            Y[i, full] = np.interp(centres[full], middles, means, period=period)
+    return Y

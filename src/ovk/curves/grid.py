@@ -132,11 +132,15 @@ class Grid(Parameters):
         """Inner products of curves, along the last axis."""
         return (np.asarray(Y) * np.asarray(Z)) @ self.weights()
 
-    def interpolation(self, points: Any) -> Array:
-        """The matrix L, (d, m), with Y L the curves at other points, by straight lines between neighbours."""
-        own, new = self.checked(), self.inside(points)
+    def interpolation(self, points: Any, *, beyond: bool = False) -> Array:
+        """The matrix L, (d, m), with Y L the curves at other points, by straight lines between neighbours.
+
+        `beyond` allows points a little outside, as `inside` does; there, curves are as at the end.
+        """
+        own, new = self.checked(), self.inside(points, beyond=beyond)
+        if self.period is None:
+            new = np.clip(new, own[0], own[-1])
         if self.period is not None:
-            new = own[0] + np.mod(new - own[0], self.period)
             own = np.append(own, own[0] + self.period)
         right = np.clip(np.searchsorted(own, new, side="right"), 1, len(own) - 1)
         share = (new - own[right - 1]) / (own[right] - own[right - 1])
@@ -149,6 +153,24 @@ class Grid(Parameters):
             L = L[:-1]
         return L
 
+    def filled(self, Y: Any) -> Array:
+        """Curves (n, d) with every nan replaced by what straight lines between neighbouring values say.
+
+        Before the first and after the last value of a curve it is constant; with a period the line goes around it.
+
+        >>> Grid([0.0, 1.0, 2.0, 4.0]).filled([[np.nan, 1.0, np.nan, 4.0]])
+        array([[1., 1., 2., 4.]])
+        """
+        filled: Array = np.array(Y, dtype=np.float64)
+        points, seen = self.checked(), ~np.isnan(filled)
+        if filled.ndim != 2 or filled.shape[1] != len(points):
+            raise BadGrid(f"curves must be rows of {len(points)} values, one for each point, got shape {filled.shape}")
+        for i in np.flatnonzero(~seen.all(axis=1)):
+            if not seen[i].any():
+                raise BadGrid(f"the curve in row {i} has no value at all: leave the row out")
+            filled[i] = np.interp(points, points[seen[i]], filled[i, seen[i]], period=self.period)
+        return filled
+
     def spline(self, points: Any) -> Any:
         """The matrix S, (d, m), with Y S the curves at other points, by cubic splines through their values."""
         own, new = self.checked(), self.inside(points)
@@ -157,24 +179,30 @@ class Grid(Parameters):
             values = np.eye(len(own))
         else:
             kind, own = "periodic", np.append(own, own[0] + self.period)
-            new = own[0] + np.mod(new - own[0], self.period)
             values = np.vstack([np.eye(len(own) - 1), np.eye(len(own) - 1)[:1]])
         return np.ascontiguousarray(CubicSpline(own, values, bc_type=kind)(new).T)
 
-    def inside(self, points: Any) -> Array:
-        """`points`, or those of a grid, as an array, if they lie in the interval (anywhere, when it is closed)."""
+    def inside(self, points: Any, *, beyond: bool = False) -> Array:
+        """`points`, or those of a grid, as an array, if they lie in the interval; folded into it when it is closed.
+
+        With `beyond`, the interval ends half the largest spacing of the grid beyond its first and last point: bins
+        around these points reach as far.
+        """
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or len(new) == 0 or not np.isfinite(new).all():
             raise BadGrid(f"points must be a sequence of finite numbers, got {points!r}")
         own = self.checked()
-        if self.period is None:
+        if self.period is not None:
+            new = own[0] + np.mod(new - own[0], self.period)
+        else:
+            reach = 0.5 * float(np.diff(own).max()) if beyond else 0.0
+            first, last = own[0] - reach, own[-1] + reach
             slack = 1e-9 * (own[-1] - own[0])
-            if new.min() < own[0] - slack or new.max() > own[-1] + slack:
-                outside = new[np.argmax(np.maximum(own[0] - new, new - own[-1]))]
-                raise BadGrid(
-                    f"points must lie in [{own[0]:g}, {own[-1]:g}], where the curves were seen, got {outside:g}"
-                )
-            new = np.clip(new, own[0], own[-1])
+            if new.min() < first - slack or new.max() > last + slack:
+                outside = new[np.argmax(np.maximum(first - new, new - last))]
+                where = "where the curves were seen" + (", and half a spacing of the grid around it" if beyond else "")
+                raise BadGrid(f"points must lie in [{first:g}, {last:g}], {where}, got {outside:g}")
+            new = np.clip(new, first, last)
         return new
 
     def slopes(self, Y: Array) -> Array:

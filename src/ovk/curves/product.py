@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -81,21 +81,28 @@ class ProductGrid(Grid):
     def weights(self) -> Array:
         return np.asarray(reduce(np.multiply.outer, [side.weights() for side in self.sides()])).ravel()
 
-    def interpolation(self, points: Any) -> Any:
+    def interpolation(self, points: Any, *, beyond: bool = False) -> Any:
         """The matrix L, (d, m), with Y L the functions elsewhere: at the points of a `ProductGrid`, or at (m, k) points
         anywhere in the domain. Linear along each axis."""
-        return self.along([side.interpolation for side in self.sides()], points)
+        maps = [partial(side.interpolation, beyond=beyond) for side in self.sides()]
+        return self.along(maps, points, beyond=beyond)
+
+    def filled(self, Y: Any) -> Array:
+        if np.isnan(Y).any():
+            raise BadGrid("gaps are filled in curves, not in functions of several variables: fill them beforehand")
+        return np.array(Y, dtype=np.float64)
 
     def spline(self, points: Any) -> Any:
         """The same by cubic splines along each axis."""
         return self.along([side.spline for side in self.sides()], points)
 
-    def along(self, maps: Sequence[Callable[[Any], Array]], points: Any) -> Any:
+    def along(self, maps: Sequence[Callable[[Any], Array]], points: Any, *, beyond: bool = False) -> Any:
         """The product of maps along the axes, each giving a matrix for points of its own: for a `ProductGrid`, or for
         (m, k) points."""
         if isinstance(points, ProductGrid):
             return KroneckerMatrix([to(side) for to, side in zip(maps, self.matching(points), strict=True)])
-        return column_products([to(column) for to, column in zip(maps, self.inside(points).T, strict=True)])
+        columns = self.inside(points, beyond=beyond).T
+        return column_products([to(column) for to, column in zip(maps, columns, strict=True)])
 
     def matching(self, other: ProductGrid) -> list[Grid]:
         """The axes of another product; an error if they are not as many."""
@@ -104,7 +111,7 @@ class ProductGrid(Grid):
             raise BadGrid(f"the grid has {len(self.sides())} axes but the other one {len(sides)}: give one for each")
         return sides
 
-    def inside(self, points: Any) -> Array:
+    def inside(self, points: Any, *, beyond: bool = False) -> Array:
         if isinstance(points, ProductGrid):
             self.matching(points)
             points = points.checked()
@@ -115,7 +122,7 @@ class ProductGrid(Grid):
                 f"points in a domain of {len(sides)} variables must be a ProductGrid or rows of {len(sides)} numbers, "
                 f"got shape {new.shape}"
             )
-        return np.stack([side.inside(new[:, a]) for a, side in enumerate(sides)], axis=1)
+        return np.stack([side.inside(new[:, a], beyond=beyond) for a, side in enumerate(sides)], axis=1)
 
     def slopes(self, Y: Array) -> Array:
         found = []
@@ -160,14 +167,14 @@ class Components(Grid):
     def weights(self) -> Array:
         return np.ones(len(self))
 
-    def interpolation(self, points: Any) -> Array:
+    def interpolation(self, points: Any, *, beyond: bool = False) -> Array:
         new = self.inside(points)
         return np.asarray(self.checked()[:, None] == new, dtype=np.float64)
 
     def spline(self, points: Any) -> Array:
         return self.interpolation(points)
 
-    def inside(self, points: Any) -> Array:
+    def inside(self, points: Any, *, beyond: bool = False) -> Array:
         new = np.asarray(points.checked() if isinstance(points, Grid) else points, dtype=np.float64)
         if new.ndim != 1 or not np.isin(new, self.checked()).all():
             raise BadGrid(f"components are whole numbers below {len(self)}, got {points!r}")

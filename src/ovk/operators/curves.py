@@ -134,7 +134,7 @@ class Integral(CurveOperator):
 
     The curves that it makes are sums of its eigenfunctions, the smoothest with the largest eigenvalues; truncated at
     `n_eigen` of them it is a finite expansion. Functions in its range are known at every t, so predictions on another
-    grid are not interpolated but computed.
+    grid are not interpolated but computed, also a little (half the largest spacing) beyond the ends of the grid.
 
     Parameters
     ----------
@@ -266,11 +266,12 @@ class Integral(CurveOperator):
             product = self._product()
             assert product is not None
             sides = zip(product.operators, grid.sides(), strict=True)
-            whole = grid.along([partial(T.evaluation_on, side) for T, side in sides], points)
+            whole = grid.along([partial(T.evaluation_on, side) for T, side in sides], points, beyond=True)
             return whole if self.n_eigen is None else self._projected(whole)
-        points = grid.inside(points)
-        roots = grid.roots()
         exact = self._analytic()
+        # A kernel is known beyond the ends of the grid as well; analytic eigenfunctions are those of the interval.
+        points = grid.inside(points, beyond=exact is None)
+        roots = grid.roots()
         if exact is not None:
             own: Array = roots[:, None] * exact(grid.checked())
             return (own * exact.values) @ exact(points).T

@@ -2,6 +2,7 @@
 
 from ovk.plotting.autoregression import JacobianDisplay, SeriesDisplay
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
+from ovk.plotting.curves import FunctionalPredictionDisplay
 from ovk.plotting.display import Display
 from ovk.plotting.drift import DriftDisplay
 from ovk.plotting.forecast import ForecastDisplay
@@ -11,7 +12,7 @@ from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
 from ovk.plotting.observed import ObservedDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
-from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay
+from ovk.plotting.prediction import PredictionDisplay
 from ovk.plotting.progressive import ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
 from ovk.plotting.relevance import RelevanceDisplay

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._types import Array
+from ovk.batch.curves.default_operators import default_operators
 from ovk.plotting.display import Display, plain_log_ticks
 
 #: Line styles, so that curves can be told apart without colour.
@@ -44,13 +45,11 @@ class LeaveOneOutDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True) -> Self:
-        """The surface of a fitted `OVKRidgeCV`."""
+        """The surface of a fitted `OVKRidgeCV` or `FunctionalRidgeCV`."""
         check_is_fitted(estimator)
         surface = estimator.errors_
         kernel = int(surface.min(axis=(1, 2)).argmin())
-        operators = estimator.omegas if estimator.omegas is not None else estimator.operators
-        symbol = "omega = " if estimator.omegas is not None else ""
-        names = [""] if operators is None else [f"{symbol}{operator}" for operator in operators]
+        names = _operator_names(estimator, surface.shape[1])
         o, a = np.unravel_index(surface[kernel].argmin(), surface[kernel].shape)
         best = (float(estimator.alphas_[a]), float(surface[kernel, o, a]))
         display = cls(estimator.alphas_, surface[kernel], names, best)
@@ -74,3 +73,16 @@ class LeaveOneOutDisplay(Display):
         ax.legend(fontsize=8)
         ax.set_title("Leave-one-out error")
         return self
+
+
+def _operator_names(estimator: Any, count: int) -> list[str]:
+    """What the operators that were compared are called."""
+    if estimator.omegas is not None:
+        return [f"omega = {omega}" for omega in estimator.omegas]
+    if estimator.operators is not None:
+        return [str(operator) for operator in estimator.operators]
+    if getattr(estimator, "n_eigen", None) is not None:
+        return [f"{number} eigenfunctions" for number in estimator.n_eigen]
+    if count == 1:
+        return [""]
+    return [str(operator.kernel) for operator in default_operators(estimator.grid_)]

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ovk.batch import OKVAR, MovKL, OVKRidgeCV
+from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, MovKL, OVKRidgeCV
+from ovk.curves import ProductGrid
 from ovk.evaluation import ClassificationResult
 from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.autoregression import SeriesDisplay
 from ovk.plotting.class_report import class_table, score_table
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
+from ovk.plotting.curves import FunctionalPredictionDisplay
 from ovk.plotting.display import Display, pyplot, shortened
 from ovk.plotting.kernel_weights import KernelWeightsDisplay
 from ovk.plotting.leave_one_out import LeaveOneOutDisplay
@@ -140,7 +142,7 @@ def model_display(model: Any) -> Display:
     """The picture of a model, drawn."""
     raise ValueError(
         f"there is no picture of {type(model).__name__}: models of `ovk stream` and `ovk fit` have one, and "
-        "OVKRidgeCV, MovKL and OKVAR; for others see ovk.plotting in Python"
+        "OVKRidgeCV, FunctionalRidge(CV), MovKL and OKVAR; for others see ovk.plotting in Python"
     )
 
 
@@ -163,6 +165,15 @@ def _class_table(model: Any) -> Display:
 @model_display.register(OVKRidgeCV)
 def _ridge(model: Any) -> Display:
     return LeaveOneOutDisplay.from_estimator(model)
+
+
+@model_display.register(FunctionalRidge)
+@model_display.register(FunctionalRidgeCV)
+def _curves(model: Any) -> Display:
+    drawn = model.grid_ is not None and not isinstance(model.grid_, ProductGrid)
+    if not drawn and isinstance(model, FunctionalRidgeCV):
+        return LeaveOneOutDisplay.from_estimator(model)
+    return FunctionalPredictionDisplay.from_left_out(model)
 
 
 @model_display.register(MovKL)

@@ -1,4 +1,4 @@
-"""Predictions with their bands: of a function of one input, and of curves."""
+"""Predictions with their bands, of a function of one input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import unnamed
-from ovk._params import check_int
 from ovk._types import Array
 from ovk.plotting.display import BLUE, Display, draw_band, own_names
 
@@ -91,103 +90,4 @@ class PredictionDisplay(Display):
         self.axes_[d - 1].set_xlabel("input")
         # Above the axes, where there is no data to hide.
         self.axes_[0].legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
-        return self
-
-
-@dataclass(eq=False, repr=False)
-class FunctionalPredictionDisplay(Display):
-    """A few curves: prediction, two standard deviations or an interval of a level, and what was observed.
-
-    Parameters
-    ----------
-    points : (d,) the grid
-    mean : (n, d)
-    std : (n, d) or None
-    observed : (n, d) or None, nan in gaps
-    names : names of the curves, optional
-    interval : (n, d) lower and upper ends of an interval, drawn in the place of standard deviations, or None
-    level : the level of the interval, or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import FunctionalRidge
-    >>> from ovk.plotting import FunctionalPredictionDisplay
-    >>> X = np.linspace(-1, 1, 20)[:, None]
-    >>> Y = np.sin(3 * np.linspace(0, 1, 30) + X)
-    >>> model = FunctionalRidge(alpha=0.01).fit(X, Y)
-    >>> FunctionalPredictionDisplay.from_estimator(model, X[:3], Y[:3], plot=False).std.shape
-    (3, 30)
-    """
-
-    points: Array
-    mean: Array
-    std: Array | None = None
-    observed: Array | None = None
-    names: Any = None
-    interval: tuple[Array, Array] | None = None
-    level: float | None = None
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        Y: Any = None,
-        *,
-        band: bool = True,
-        level: float | None = None,
-        names: Any = None,
-        max_curves: int = 12,
-        axes: Any = None,
-        plot: bool = True,
-    ) -> Self:
-        """Predicted curves at the first `max_curves` rows of X, and the observed ones Y.
-
-        The band, which takes many solves, is two standard deviations, or with a `level`, such as 0.9, the interval that
-        `predict_interval` gives for it at each time.
-        """
-        check_is_fitted(estimator)
-        if estimator.grid_ is None:
-            raise ValueError("FunctionalPredictionDisplay draws curves, but the model was fitted without a grid")
-        first = slice(check_int(max_curves, "max_curves"))
-        X, Y, names = (None if part is None else getattr(part, "iloc", part)[first] for part in (X, Y, names))
-        std, interval = None, None
-        if band and level is not None:
-            found = estimator.predict_interval(X, level)
-            mean, *ends = unnamed((found.predictions, found.lower, found.upper))
-            interval = (ends[0], ends[1])
-        elif band:
-            mean, std = unnamed(estimator.predict(X, return_std=True))
-        else:
-            mean = unnamed(estimator.predict(X))
-        observed = None if Y is None else np.asarray(Y, dtype=np.float64)
-        display = cls(estimator.grid_.checked(), mean, std, observed, names, interval, level if band else None)
-        return display.plot(axes) if plot else display
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw each curve on its own axes, side by side."""
-        n = len(self.mean)
-        columns = min(n, 4)
-        panels = self._panels(ax, n, columns, (0.6, 0.7), (2.6, 2.1), sharex=True, sharey=True)
-        for i, panel in enumerate(panels):
-            if self.std is not None:
-                draw_band(panel, self.points, self.mean[i], 2 * self.std[i], "two standard deviations")
-            if self.interval is not None:
-                low, high = (ends[i] for ends in self.interval)
-                label = "interval" if self.level is None else f"{100 * self.level:g}% interval"
-                draw_band(panel, self.points, 0.5 * (low + high), 0.5 * (high - low), label)
-            if self.observed is not None:
-                # Thin and light: dashes of a rough curve cannot be told from the curve. Dots: a value between gaps.
-                thin: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "markersize": 2.5}
-                panel.plot(self.points, self.observed[i], ".-", label="observed", **thin)
-            panel.plot(self.points, self.mean[i], color=BLUE, linewidth=1.8, label="prediction")
-            if self.names is not None:
-                panel.set_title(str(self.names[i]), fontsize=9)
-            if i >= n - columns:
-                # The lowest of its column, which may be one line above the last.
-                panel.set_xlabel("t")
-                panel.tick_params(labelbottom=True)
-        handles, labels = self.axes_[0].get_legend_handles_labels()
-        self.figure_.legend(handles, labels, fontsize=8, loc="outside upper center", ncols=3, frameon=False)
         return self

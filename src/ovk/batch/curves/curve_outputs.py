@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import unnamed
 from ovk._params import Parameters
@@ -17,7 +18,7 @@ from ovk.intervals import Regions
 from ovk.kernels import Gaussian
 from ovk.operators import CurveOperator, Identity, Integral
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.targets import Targets
+from ovk.targets import FILL, Targets
 
 
 class CurveOutputs(OVKRegressor, saved=False):
@@ -31,6 +32,10 @@ class CurveOutputs(OVKRegressor, saved=False):
     grid_: Grid | None
     #: What curves are measured from: 0, or where the intercept is penalised the mean of all that was observed.
     level_: float = 0.0
+    _cure_of_gaps = (
+        f"{FILL}; gaps in input curves are filled where input_grid is given, as in FunctionalRidgeCV(input_grid=...), "
+        "or beforehand by ovk.curves.Grid(points).filled(X)"
+    )
 
     def _grid_for(self, d: int) -> Grid | None:
         """The grid of d outputs; None for a single number, which is no curve."""
@@ -87,21 +92,27 @@ class CurveOutputs(OVKRegressor, saved=False):
         Parameters
         ----------
         X : (n, p)
-        return_std, return_cov, of : as in `OVKRidge.predict`: bands of the curves on the fitted grid
+        return_std, return_cov, of : as in `OVKRidge.predict`; a covariance is one on the fitted grid
         task : (n,) integers, optional
             Long form: predict curve i at the point task_i of the fitted grid alone, (n,).
         grid : points, `Grid` or `ProductGrid`, optional
             Where to evaluate the curves. Parts of the function in the range of an integral operator are known
-            everywhere; those of other operators are interpolated between the fitted grid's points.
+            everywhere, up to half the largest spacing of the fitted grid beyond its ends; those of other operators are
+            interpolated between its points, and so are standard deviations.
 
         Returns
         -------
         (n, d) on the fitted grid, or (n, m) on another; with `return_std` or `return_cov`, a tuple with that behind it
         """
         if grid is not None:
-            if return_std or return_cov or task is not None:
-                raise ValueError("return_std, return_cov and task are about the fitted grid: leave grid out")
-            return self._predict_at(X, grid)
+            if return_cov or task is not None:
+                raise ValueError("return_cov and task are about the fitted grid: leave grid out")
+            mean = self._predict_at(X, grid)
+            if not return_std:
+                return mean
+            assert self.grid_ is not None
+            std = unnamed(self.predict(X, return_std=True, of=of))[1]
+            return mean, std @ self.grid_.interpolation(grid, beyond=True)
         found = super().predict(X, return_std, return_cov, task=task, of=of)
         if self.grid_ is None:
             return found
@@ -146,7 +157,7 @@ class CurveOutputs(OVKRegressor, saved=False):
             return found
         predictions = self._predict_at(X, grid)
         assert self.grid_ is not None
-        weights = self.grid_.interpolation(grid)
+        weights = self.grid_.interpolation(grid, beyond=True)
         middle, lower, upper = unnamed((found.predictions, found.lower, found.upper))
         below, above = (_between(distances, weights) for distances in (middle - lower, upper - middle))
         each = found.radius.shape[1] == middle.shape[1]
@@ -168,6 +179,35 @@ class CurveOutputs(OVKRegressor, saved=False):
         found = super().left_out_residuals(groups)
         return found if self.grid_ is None else found / self.grid_.roots()
 
+    def left_out_curves(self, rows: Any = None) -> tuple[Array, Array, Array]:
+        """Curves that were learned, and what is predicted for them without their row.
+
+        Parameters
+        ----------
+        rows : (m,) numbers of training rows, optional
+            Which; all by default.
+
+        Returns
+        -------
+        (m, d) observed curves, nan in their gaps; (m, d) predictions at all points of the fitted grid; (m, d) standard
+        deviations of a new observation around these predictions
+        """
+        check_is_fitted(self)
+        if self.grid_ is None or self.task_ is not None:
+            raise ValueError("left_out_curves needs a model that was fitted to rows of curves: give Y with a grid")
+        every = np.arange(self.X_fit_.shape[0])
+        chosen = every if rows is None else every[np.asarray(rows, dtype=np.intp)]
+        kept = self._rows_left_out(None, None)
+        mean, std = np.empty((2, len(chosen), self.n_outputs_))
+        for number, i in enumerate(chosen):
+            cross, prior = kept.kernels(self.X_fit_[i : i + 1])
+            block = kept.left_out.block[i]
+            mean[number] = kept.left_out.predict_without(cross)[0, block]
+            variance = kept.left_out.variance_without(cross, prior)[0, block]
+            std[number] = np.sqrt(kept.left_out.scale * (variance + kept.left_out.noise))
+        roots = self.grid_.roots()
+        return self._training_outputs()[chosen] / roots + self.level_, mean / roots + self.level_, std / roots
+
     def _predict_at(self, X: Any, points: Any) -> Array:
         expansion = self.expansion_
         X = self._new_inputs(X)
@@ -182,7 +222,8 @@ class CurveOutputs(OVKRegressor, saved=False):
         values = np.asarray(values) + self.level_
         if self.intercept_ is None:
             return values
-        return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ self.grid_.interpolation(points))
+        weights = self.grid_.interpolation(points, beyond=True)
+        return np.asarray(values + (self.intercept_ / self.grid_.roots()) @ weights)
 
 
 def _between(distances: Array, weights: Any) -> Array:

@@ -10,7 +10,7 @@ from ovk._params import check_int, equal, positive
 from ovk._types import Array
 from ovk.batch.curves.curve_outputs import CurveOutputs
 from ovk.batch.curves.default_operators import CHOICE_VALUES, INTERCEPT, coarser_curves, default_operators
-from ovk.batch.curves.input_kernels import input_kernels
+from ovk.batch.curves.input_kernels import input_kernels, without_gaps
 from ovk.batch.ridge.left_out import error_surface
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRidge
@@ -102,7 +102,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     input_grid : `Grid` or its points, optional
         Without a kernel: every row of X starts with a curve on this grid, and the columns after it are numbers. The
         kernel is chosen too, with curves compared by integrals, numbers standardised, and each of the two as important
-        as the outputs say.
+        as the outputs say. Gaps in the curve (nan) are filled along straight lines, in new rows as well.
     n_eigen : sequence of ints, optional
         Numbers of eigenfunctions to choose from, for kernels k * Integral(...).
     operators : sequence of output operators, optional
@@ -163,6 +163,19 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         self.operators = operators
         self.fit_intercept = fit_intercept
         self.tol = tol
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._fills_gaps
+        return tags
+
+    @property
+    def _fills_gaps(self) -> bool:  # type: ignore[override]
+        return self.input_grid is not None
+
+    def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
+        X = super()._check_inputs(X, reset=reset, stream=stream)
+        return X if self.input_grid is None else without_gaps(X, as_grid(self.input_grid))
 
     def _finds_kernel(self) -> bool:
         return False

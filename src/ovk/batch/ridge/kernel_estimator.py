@@ -13,7 +13,7 @@ from ovk._params import Parameters
 from ovk.batch.ridge.problem import takes_gram
 from ovk.kernels import Gaussian
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.targets import Targets, check_inputs, check_targets, drop_unobserved_rows
+from ovk.targets import FILL, Targets, check_inputs, check_targets, drop_unobserved_rows
 
 
 class KernelTags:
@@ -34,6 +34,9 @@ class KernelEstimator(KernelTags, NamedOutputs, Parameters, saved=False):
     """An estimator with an operator-valued kernel: how its kernel, inputs and outputs are read."""
 
     _behind_none = {"kernel": Gaussian}
+    #: What a message says about nan in inputs, and whether they are filled after the check.
+    _cure_of_gaps = FILL
+    _fills_gaps: bool = False
 
     def _default_kernel(self) -> OperatorKernel:
         return as_operator_kernel(Gaussian() if self.kernel is None else self.kernel)
@@ -49,7 +52,9 @@ class KernelEstimator(KernelTags, NamedOutputs, Parameters, saved=False):
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
         # float32 is kept where rows are taken in chunks: copying the whole of a large file would defeat the purpose.
         dtype = [np.float64, np.float32] if stream else np.float64
-        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=dtype)
+        finite = "allow-nan" if self._fills_gaps else True
+        how: dict[str, Any] = {"accept_sparse": "csr", "dtype": dtype, "ensure_all_finite": finite}
+        return check_inputs(self, X, reset=reset, cure=self._cure_of_gaps, **how)
 
     def _check_rows(
         self, X: Any, y: Any, sample_weight: Any, task: Any, *, stream: bool = False
