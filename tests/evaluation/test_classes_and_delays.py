@@ -93,7 +93,7 @@ def test_untested_rows_are_not_counted():
 
 def test_a_classifier_in_progressive_is_told_where_to_go():
     X, y = rows(20)
-    with pytest.raises(TypeError, match="use progressive_classes"):
+    with pytest.raises(TypeError, match=r"use ovk\.progressive_classes"):
         progressive(AutoStreamClassifier(), X, y)
     with pytest.raises(ValueError, match="holds no label"):
         progressive_classes(AutoStreamClassifier(), X, [None] * 20)
