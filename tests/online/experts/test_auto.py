@@ -1,5 +1,6 @@
 """Learners without settings: rows equal chunks, prediction is pure, states resume, wild and missing labels."""
 
+import pickle
 from copy import deepcopy
 from functools import cache
 
@@ -120,6 +121,35 @@ def test_save_then_load_and_clone(tmp_path):
             np.testing.assert_array_equal(one, two)
         assert clone(learner).get_params() == learner.get_params()
         assert "mixture_" not in vars(clone(learner))
+
+
+@pytest.mark.parametrize("rows", [20, 61, 250, 700])
+@pytest.mark.parametrize("classes", [False, True])
+def test_copies_go_on_bit_by_bit(rows, classes, tmp_path):
+    X, Y = regression(rows + 40)
+    labels = np.where(X[:, 0] > 0, "b", np.where(X[:, 1] > 0, "c", "a")) if classes else Y
+    learner = (AutoStreamClassifier() if classes else AutoStream()).partial_fit(X[:rows], labels[:rows])
+    ovk.save(learner, tmp_path / "learner.ovk")
+    copies = [pickle.loads(pickle.dumps(learner)), deepcopy(learner), ovk.load(tmp_path / "learner.ovk")]
+    method = "predict_proba_then_learn" if classes else "predict_then_learn"
+    for some in (slice(rows, rows + 1), slice(rows + 1, rows + 40)):
+        expected = getattr(learner, method)(X[some], labels[some])
+        for other in copies:
+            np.testing.assert_array_equal(getattr(other, method)(X[some], labels[some]), expected)
+
+
+def test_copies_hold_nothing_twice(tmp_path):
+    """Triangles, rows that are there, and nothing that can be computed again."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((700, 5))
+    learner = AutoStream().partial_fit(X, X[:, 0])
+    stage, before = learner.mixture_.stage, learner.mixture_.previous
+    sizes = [len(ridge.B) for ridge in (*stage.ridges, *before.ridges)]
+    triangles = sum(size * (size + 1) // 2 for size in (*sizes, len(stage.points), len(before.points)))
+    rest = sum(2 * size * ridge.count + ridge.count**2 for size, ridge in zip(sizes, stage.ridges, strict=False))
+    ovk.save(learner, tmp_path / "learner.ovk")
+    for size in (len(pickle.dumps(learner)), (tmp_path / "learner.ovk").stat().st_size):
+        assert 8 * triangles < size < 1.1 * 8 * (triangles + rest) + 250_000
 
 
 def test_one_output_and_classes_known_at_the_start():

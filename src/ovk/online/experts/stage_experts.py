@@ -13,11 +13,11 @@ import numpy as np
 from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from ovk._state import State
 from ovk._types import Array
 from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.experts.stages import Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row
+from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.units import DEVIATIONS, FEW, StreamUnits
 
 #: Points of the dictionary at most.
@@ -59,7 +59,7 @@ def discount_for(window: int | None) -> float:
     return 1.0 if window is None else 1.0 - 2.0 / (window + 1.0)
 
 
-class StageExperts(State):
+class StageExperts(CompactState):
     """Experts that begin with the rows kept so far and go on learning.
 
     Parameters
@@ -71,6 +71,7 @@ class StageExperts(State):
     """
 
     _saved_state = ("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic")
+    _triangles = ("whitening",)
     _state_classes = {
         "inputs": StreamUnits,
         "labels": StreamUnits,
