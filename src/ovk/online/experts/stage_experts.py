@@ -32,7 +32,8 @@ LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
 #: The kernel expert that stays on in the next stage.
 KERNEL = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
-#: The transitions from the last label.
+#: The transitions from the last label: which expert, and its window.
+TRANSITIONS = len(MEAN_WINDOWS)
 TRANSITION_WINDOW = 2048
 #: Residuals larger than this many times the largest of late count as that.
 RESIDUALS = 2.0
@@ -117,8 +118,9 @@ class StageExperts(CompactState):
             self._add(first, end + min(size, len(self.points)), alpha, window, d)
         if classes:
             for window in LOGISTIC_WINDOWS:
-                self.spans.append([0, end])
-                self.logistic.append(OnlineLogistic(np.zeros((end, d)), LOGISTIC_ALPHA, discount=discount_for(window)))
+                self.spans.append([first, end])
+                start = np.zeros((end - first, d))
+                self.logistic.append(OnlineLogistic(start, LOGISTIC_ALPHA, discount=discount_for(window)))
         R = self._columns(x, lags)
         for (start, stop), expert in zip(self.spans, self._experts(), strict=True):
             expert.replay(R[:, start:stop], y, weights)
