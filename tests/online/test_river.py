@@ -563,7 +563,7 @@ def test_labels_of_a_second_type_change_nothing_in_what_was_learned():
 
 
 @pytest.mark.parametrize("model", [AutoStreamClassifier(), OLOKClassifier(K)])
-@pytest.mark.parametrize("labels", [("p", 4), ("p", "q"), (True, False)])
+@pytest.mark.parametrize("labels", [("p", 4), ("p", "q"), (3, 4), (True, False)])
 def test_an_example_without_label_is_not_learned(model, labels):
     adapter, other = RiverClassifier(model), RiverClassifier(model)
     for nothing in (None, float("nan"), np.float64("nan")):
@@ -579,6 +579,8 @@ def test_an_example_without_label_is_not_learned(model, labels):
     many = RiverClassifier(model)
     many.learn_many(pd.DataFrame({"a": [0.0, 0.0, 1.0]}), [None, *labels])
     assert many.predict_proba_one({"a": 1.0}) == pytest.approx(before)
+    many.learn_many(pd.DataFrame({"a": [0.0, 0.0, 1.0]}), [labels[0], None, labels[1]])
+    assert [type(label) for label in many.predict_proba_one({"a": 1.0})] == [type(label) for label in before]
 
 
 ROWS = {

@@ -107,6 +107,39 @@ def test_classes_that_appear_late():
     assert model.predict_proba(X[:5]).shape == (5, 3)
 
 
+def test_numbers_do_not_become_text():
+    X, _ = regression(40)
+    for first, then in (["a", "b"], [3, 4]), ([3, 4], ["a", "b"]):
+        model = AutoStreamClassifier().partial_fit(X[:20], 10 * first)
+        with pytest.raises(ValueError, match=rf"y holds the label {then[0]!r}, and the classes so far are .* as text"):
+            model.partial_fit(X[20:22], then)
+        model.partial_fit(X[20:22], [None, None])
+        model.partial_fit(X[20:23], [first[0], None, first[1]])
+        assert model.classes_.tolist() == first
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_a_stage_finds_out_whether_the_last_label_is_of_use(sticky):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((700, 3)), np.zeros(700, dtype=int)
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, 2, (X[:, 2] > 0.0).astype(int))
+    if sticky:
+        y = np.repeat(y[::5], 5)
+    model = AutoStreamClassifier().partial_fit(X[:620], y[:620])
+    assert model.mixture_.stage.choice.lag == sticky
+    by_last = [name for name in model.expert_weights_ if name in ("last label, window 1", "transitions, window 2048")]
+    assert len(by_last) == 2
+    assert sum(model.expert_weights_[name].sum() for name in by_last) > 0.0 or not sticky
+    if not sticky:
+        assert all((model.expert_weights_[name] == 0.0).all() for name in by_last)
+        other = deepcopy(model)
+        # Linear experts with the last label still see it, and are weighed by what they are worth.
+        other.mixture_.last = np.roll(other.mixture_.last, 1)
+        assert np.abs(model.predict_proba(X[620:]) - other.predict_proba(X[620:])).mean() < 0.02
+    np.testing.assert_allclose(sum(model.expert_weights_.values()), 1.0)
+    assert (model.effective_window_ >= 1.0).all()
+
+
 def test_save_then_load_and_clone(tmp_path):
     X, Y = regression(300)
     y = np.where(X[:, 0] > 0, "b", "a")
