@@ -24,7 +24,7 @@ class CompactState(State):
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
         # Files of old hold the matrices.
-        triangles = [name for name in cls._triangles if np.ndim(state.get(name)) == 1]
+        triangles = [name for name in cls._triangles if np.ndim(state.get(name, 0.0)) == 1]
         return super()._build({**state, **{name: unpacked(state[name]) for name in triangles}})
 
     def __reduce__(self) -> tuple[Any, ...]:
