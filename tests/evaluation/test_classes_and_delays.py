@@ -55,7 +55,7 @@ def test_scores_are_those_of_scikit_learn(k):
         if k == 2
         else np.mean([roc_auc_score(y == c, P[:, i]) for i, c in enumerate(classes)])
     )
-    assert result.model.auc == pytest.approx(area, abs=2e-3)
+    assert result.model.auc == pytest.approx(area, abs=3e-3)
     assert_array_equal(result.predictions, guesses)
     assert result.rows[-1] <= 400
     assert len(result.model.curve) == len(result.rows)
