@@ -18,7 +18,7 @@ test: $(VENV)/.dev lint
 # The same tests on the lowest version of every dependency that pyproject.toml allows, in an environment of its own.
 # river's adapters are left out: river itself needs newer packages.
 test-lowest: $(VENV)-lowest/.dev
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -n 2 --ignore src/ovk/online/river.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -n 2 --ignore src/ovk/online/river
 
 # Source archive and wheel, with the checks that an index makes.
 dist: $(VENV)/.dist

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         VectorField,
         tune,
     )
-    from ovk.evaluation import DelayedLabels, WithIntervals, progressive
+    from ovk.evaluation import DelayedLabels, WithIntervals, progressive, progressive_classes
     from ovk.expansion import Expansion
     from ovk.online import (
         KAWV,
@@ -92,6 +92,7 @@ __all__ = [
     "operators",
     "ovkernels",
     "progressive",
+    "progressive_classes",
     "save",
     "solvers",
     "structured",
@@ -106,7 +107,7 @@ _HOMES = {
         ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
     ),
     **dict.fromkeys(("load", "save"), "persistence"),
-    **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive"), "evaluation"),
+    **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive", "progressive_classes"), "evaluation"),
     "Expansion": "expansion",
     "fit_file": "sessions",
 }

@@ -55,7 +55,7 @@ def test_scores_are_those_of_scikit_learn(k):
         if k == 2
         else np.mean([roc_auc_score(y == c, P[:, i]) for i, c in enumerate(classes)])
     )
-    assert result.model.auc == pytest.approx(area, abs=2e-3)
+    assert result.model.auc == pytest.approx(area, abs=3e-3)
     assert_array_equal(result.predictions, guesses)
     assert result.rows[-1] <= 400
     assert len(result.model.curve) == len(result.rows)
@@ -93,7 +93,7 @@ def test_untested_rows_are_not_counted():
 
 def test_a_classifier_in_progressive_is_told_where_to_go():
     X, y = rows(20)
-    with pytest.raises(TypeError, match="use progressive_classes"):
+    with pytest.raises(TypeError, match=r"use ovk\.progressive_classes"):
         progressive(AutoStreamClassifier(), X, y)
     with pytest.raises(ValueError, match="holds no label"):
         progressive_classes(AutoStreamClassifier(), X, [None] * 20)

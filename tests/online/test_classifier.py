@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ovk import OLOK, OLOKClassifier, PKAWVClassifier, load, save
 from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
-from ovk.losses import simplex_code
+from ovk.losses import SimplexHinge, simplex_code
 
 
 @parametrize_with_checks([OLOKClassifier(), OLOKClassifier(loss="logistic", truncation=50)])
@@ -38,7 +38,7 @@ def test_two_classes_are_signs_of_one_output():
 
 def test_three_classes_are_corners_of_a_triangle():
     X, y = three_classes()
-    fitted = model().fit(X, y)
+    fitted = model(loss=SimplexHinge()).fit(X, y)
     assert fitted.score(X, y) > 0.9
     scores = fitted.decision_function(X)
     assert scores.shape == (len(X), 3)
@@ -46,14 +46,26 @@ def test_three_classes_are_corners_of_a_triangle():
     assert_array_equal(fitted.predict(X), fitted.classes_[scores.argmax(axis=1)])
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("loss", [None, "hinge", "logistic"])
 def test_losses_of_signs_set_one_class_against_the_rest(loss):
     X, y = three_classes()
     fitted = model(loss=loss).fit(X, y)
     assert fitted.score(X, y) > 0.9
-    plain = OLOK(Gaussian(0.7), alpha=1e-4, schedule=1.0, loss=loss)
+    plain = OLOK(Gaussian(0.7), alpha=1e-4, schedule=1.0, loss=loss or "hinge")
     plain.fit(X, np.where(y[:, None] == fitted.classes_, 1.0, -1.0))
     np.testing.assert_allclose(fitted.decision_function(X), plain.predict(X))
+
+
+def test_one_against_the_rest_learns_many_classes_faster():
+    rng = np.random.default_rng(0)
+    centres, y = 1.5 * rng.standard_normal((12, 4)), rng.integers(0, 12, 1500)
+    X = centres[y] + rng.standard_normal((1500, 4))
+    known = np.arange(12)
+    right = [
+        np.mean(OLOKClassifier(loss=loss).predict_then_learn(X, y, classes=known) == y)
+        for loss in (None, SimplexHinge())
+    ]
+    assert right[0] > right[1] + 0.05
 
 
 def test_rows_equal_chunks_and_progressive_labels_come_before_learning():

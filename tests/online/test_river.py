@@ -1,6 +1,7 @@
 """river's faces: its own checks, and the same result as the learner itself."""
 
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import ovk
 from online.streams import stream
 from ovk import (
     KAWV,
@@ -35,7 +37,7 @@ from ovk.persistence.errors import NotSavable
 
 pytest.importorskip("river")
 
-from river import checks, compose, preprocessing
+from river import checks, compose, metrics, preprocessing
 
 from ovk.online.experts.auto import StageLearner
 from ovk.online.river import (
@@ -198,7 +200,7 @@ def test_what_cannot_be_learned_is_refused():
         model.learn_one({"a": "x"}, 1.0)
     with pytest.raises(ValueError, match="feature 'a' must be a number, got None: write a missing value as nan"):
         model.learn_one({"a": None}, 1.0)
-    with pytest.raises(TypeError, match="use RiverMultiTargetRegressor"):
+    with pytest.raises(ValueError, match=r"y must be a number, got .*use RiverMultiTargetRegressor"):
         model.learn_one({"a": 1.0}, {"u": 1.0})
     model.learn_one({"a": 1.0}, 1.0)
     with pytest.raises(ValueError, match="row 0 holds NaN"):
@@ -238,7 +240,7 @@ def test_known_classes_are_learned_together():
     for x, label in zip(dicts(X, "ab"), y.tolist(), strict=True):
         model.learn_one(x, label)
     assert [model.predict_one(x) for x in dicts(X, "ab")] == own.predict(X).tolist()
-    assert list(model.learners) == [None]
+    assert type(model.learner) is OLOKClassifier
     with pytest.raises(ValueError, match="label 'pink', which is not one of the classes"):
         model.learn_one({"a": 1.0}, "pink")
 
@@ -253,7 +255,7 @@ def test_unknown_classes_join_when_they_come():
     rows, labels = [dicts(X, "ab")[i] for i in order], y[order].tolist()
     for x, label in zip(rows, labels, strict=True):
         model.learn_one(x, label)
-    assert set(model.learners) == {"red", "green", "blue"}
+    assert set(model.learner) == {"red", "green", "blue"}
     right = [model.predict_one(x) == label for x, label in zip(rows, labels, strict=True)]
     assert np.mean(right) > 0.95
     shares = model.predict_proba_one(rows[0])
@@ -273,7 +275,7 @@ def test_true_and_false_need_one_learner():
     for x, label in zip(dicts(X, "ab"), y == "red", strict=True):
         model.learn_one(x, label)  # numpy's booleans
     own = OLOKClassifier(K).partial_fit(X, y == "red", classes=[False, True])
-    assert list(model.learners) == [None]
+    assert type(model.learner) is OLOKClassifier
     scores = own.decision_function(X)
     shares = [model.predict_proba_one(x)[True] for x in dicts(X, "ab")]
     assert_allclose(shares, 1 / (1 + np.exp(-scores)), rtol=1e-9)
@@ -354,7 +356,7 @@ def test_classes_without_settings_join_when_they_come():
     for x, label in zip(dicts(X, "ab"), y.tolist(), strict=True):
         model.learn_one(x, label)
     own.partial_fit(X, y)
-    assert list(model.learners) == [None]
+    assert type(model.learner) is AutoStreamClassifier
     shares = model.predict_proba_one({"a": X[5, 0], "b": X[5, 1]})
     assert list(shares) == own.classes_.tolist()
     assert_allclose(list(shares.values()), own.predict_proba(X[5:6])[0], atol=1e-8)
@@ -447,13 +449,38 @@ def test_intervals_in_the_manner_of_river(several):
         adapter(learner()).predict_one({"a": 1.0}, with_interval=True)
 
 
-def test_saving_says_what_to_do(tmp_path):
-    for model in (RiverRegressor(learner()), preprocessing.StandardScaler() | RiverRegressor(learner())):
-        with pytest.raises(NotSavable, match=r"river's models are pickled: pickle\.dump"):
-            save(model, tmp_path / "model.ovk")
-    model = RiverRegressor(learner())
-    model.learn_one({"a": 1.0}, 1.0)
-    save(model.learner, tmp_path / "model.ovk")
+ADVISED = {
+    "regressor": (RiverRegressor(learner()), [1.0, 2.0]),
+    "several targets": (RiverMultiTargetRegressor(learner()), [{"u": 1.0}, {"u": 2.0}]),
+    "two classes": (RiverClassifier(OLOKClassifier(K)), [True, False]),
+    "given classes": (RiverClassifier(OLOKClassifier(K), classes=("p", "q")), ["p", "q"]),
+    "one for each label": (RiverClassifier(OLOKClassifier(K)), ["p", 3]),
+    "classes without settings": (RiverClassifier(AutoStreamClassifier()), ["p", "q"]),
+    "labels of several types": (RiverClassifier(AutoStreamClassifier()), ["p", 3]),
+    "anomalies": (RiverAnomalyDetector(NoveltyDetector(K)), [None, None]),
+}
+
+
+@pytest.mark.parametrize("name", ADVISED)
+def test_the_advice_on_saving_works_as_written(name, tmp_path):
+    adapter, labels = ADVISED[name]
+    adapter, path = adapter.clone(), tmp_path / "model.ovk"
+    for label in [None, *labels]:
+        if label is not None:
+            adapter.learn_one({"a": 1.0}, label)
+        elif name == "anomalies":
+            adapter.learn_one({"a": 1.0})
+        with pytest.raises(NotSavable, match=r"pickle\.dump\(model, file\)") as error:
+            save(preprocessing.StandardScaler() | adapter, path)
+        with pytest.raises(NotSavable):
+            save(adapter, path)
+        advice = re.search(r"ovk\.save\(.*\)", str(error.value)).group()
+        eval(advice, {"ovk": ovk, "adapter": adapter, "path": path})
+    again, own = ovk.load(path), adapter.learner
+    if isinstance(own, dict):
+        assert list(again) == list(own) == labels
+        again, own = again["p"], own["p"]
+    assert_array_equal(again.predict([[0.5]]), own.predict([[0.5]]))
 
 
 class Duck:
@@ -482,6 +509,143 @@ def test_a_first_example_of_weight_0_leaves_no_trace():
     assert classifier.predict_proba_one({"a": 1.0}) == {}
     classifier.learn_one({"a": 1.0}, "q")
     assert classifier.predict_one({"a": 1.0}) == "q"
+
+
+MIXED = [0, "one", 2.5, True, ("a", "tuple"), "one", 0, "late", 2**70]
+
+
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [
+        (AutoStreamClassifier(), None),
+        (AutoStreamClassifier(), list(dict.fromkeys(MIXED))),
+        (OLOKClassifier(K), None),
+        (OLOKClassifier(K), list(dict.fromkeys(MIXED))),
+    ],
+    ids=["without settings", "without settings, given", "one for each", "given"],
+)
+def test_predictions_are_the_very_labels_that_were_learned(model, classes):
+    adapter = RiverClassifier(model, classes=classes)
+    rng = np.random.default_rng(0)
+    metric = metrics.Accuracy()
+    names = list(dict.fromkeys(MIXED))
+    for t in range(120):
+        label = MIXED[t] if t < len(MIXED) else names[rng.integers(len(names))]
+        x = {"a": float(names.index(label)), "b": 0.1 * rng.standard_normal()}
+        if t > 90:
+            metric.update(label, adapter.predict_one(x))
+        adapter.learn_one(x, label)
+        if t in (0, 2, 70):
+            adapter = pickle.loads(pickle.dumps(adapter))
+        found = list(adapter.predict_proba_one(x))
+        assert all(any(type(one) is type(other) and one == other for other in MIXED) for one in found)
+    assert found == names
+    assert metric.get() > 0.85
+    frame = pd.DataFrame([{"a": float(number), "b": 0.0} for number in range(len(names))])
+    assert adapter.predict_many(frame).tolist() == [adapter.predict_one(x) for x in frame.to_dict("records")]
+
+
+def test_labels_of_a_second_type_change_nothing_in_what_was_learned():
+    X, y = clusters(90)
+    order = np.argsort(y == "green", kind="stable")
+    X, y = X[order], y[order]
+    names = {"red": "red", "blue": "blue", "green": 7}
+    mixed, plain = RiverClassifier(AutoStreamClassifier()), RiverClassifier(AutoStreamClassifier())
+    for x, label in zip(dicts(X, "ab"), y.tolist(), strict=True):
+        mixed.learn_one(x, names[label])
+        plain.learn_one(x, label)
+    for x in dicts(X[::9], "ab"):
+        shares = {names[label]: share for label, share in plain.predict_proba_one(x).items()}
+        assert mixed.predict_proba_one(x) == shares
+    many = RiverClassifier(AutoStreamClassifier())
+    many.learn_many(pd.DataFrame(X, columns=["a", "b"]), [names[label] for label in y])
+    assert many.predict_proba_one({"a": 0.3, "b": 0.1}) == pytest.approx(mixed.predict_proba_one({"a": 0.3, "b": 0.1}))
+
+
+@pytest.mark.parametrize("model", [AutoStreamClassifier(), OLOKClassifier(K)])
+@pytest.mark.parametrize("labels", [("p", 4), ("p", "q"), (3, 4), (True, False)])
+def test_an_example_without_label_is_not_learned(model, labels):
+    adapter, other = RiverClassifier(model), RiverClassifier(model)
+    for nothing in (None, float("nan"), np.float64("nan")):
+        adapter.learn_one({"a": 1.0}, nothing)
+        assert adapter.predict_proba_one({"a": 1.0}) == {}
+    for number, label in enumerate(labels):
+        adapter.learn_one({"a": float(number)}, label)
+        other.learn_one({"a": float(number)}, label)
+    before = adapter.predict_proba_one({"a": 1.0})
+    assert before == other.predict_proba_one({"a": 1.0})
+    adapter.learn_one({"a": 9.0}, None)
+    assert list(adapter.predict_proba_one({"a": 1.0})) == list(before)
+    many = RiverClassifier(model)
+    many.learn_many(pd.DataFrame({"a": [0.0, 0.0, 1.0]}), [None, *labels])
+    assert many.predict_proba_one({"a": 1.0}) == pytest.approx(before)
+    many.learn_many(pd.DataFrame({"a": [0.0, 0.0, 1.0]}), [labels[0], None, labels[1]])
+    assert [type(label) for label in many.predict_proba_one({"a": 1.0})] == [type(label) for label in before]
+
+
+ROWS = {
+    RiverRegressor: (AutoStream(), 1.0),
+    RiverMultiTargetRegressor: (AutoStream(), {"u": 1.0}),
+    RiverClassifier: (AutoStreamClassifier(), "p"),
+}
+
+
+@pytest.mark.parametrize("adapter", ROWS)
+@pytest.mark.parametrize("learned", [False, True])
+def test_values_are_numbers_in_predictions_as_in_learning(adapter, learned):
+    own, y = ROWS[adapter]
+    model = adapter(own)
+    if learned:
+        model.learn_one({"a": 1.0}, y)
+    for value, cure in [
+        ("s", "encode it first"),
+        ([1.0, 2.0], "give every value in it a feature of its own"),
+        ({"b": 1.0}, "a feature of its own"),
+        (np.zeros(50), "a feature of its own"),
+        (None, "write a missing value as nan"),
+    ]:
+        message = rf"feature 'q' must be a number, got .*: .*{cure}"
+        for call in (model.predict_one, lambda x: model.learn_one(x, y)):
+            with pytest.raises(ValueError, match=message) as error:
+                call({"a": 1.0, "q": value})
+            assert len(str(error.value)) < 220
+    if learned:
+        # All that is known is absent, and so 0.
+        assert model.predict_one({"q": 1.0}) == model.predict_one({"a": 0.0}) == model.predict_one({})
+
+
+def test_a_column_that_is_no_number_is_named():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "town": ["Ulm", "Bonn"]})
+    dates = pd.DataFrame({"a": [1.0, 2.0], "day": pd.to_datetime(["2026-01-01", "2026-01-02"])})
+    for adapter, own, y in [
+        (RiverRegressor, AutoStream(), [1.0, 2.0]),
+        (RiverClassifier, AutoStreamClassifier(), ["p", "q"]),
+    ]:
+        model = adapter(own)
+        for call in (model.predict_many, partial(model.learn_many, y=y)):
+            with pytest.raises(ValueError, match=r"feature 'town' in row 0 must be a number, got 'Ulm': encode it"):
+                call(frame)
+            with pytest.raises(ValueError, match=r"feature 'day' in row 0 must be a number, .* the weekday"):
+                call(dates)
+
+
+def test_a_target_that_is_no_number_is_named():
+    several = RiverMultiTargetRegressor(AutoStream())
+    with pytest.raises(TypeError, match=r"y must be a dictionary of targets, got 1\.0: .*RiverRegressor"):
+        several.learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(ValueError, match=r"target 'v' must be a number, got 'x': .*RiverClassifier"):
+        several.learn_one({"a": 1.0}, {"u": 1.0, "v": "x"})
+    with pytest.raises(ValueError, match=r"target 'v' must be a number, got \[1.0\]: .* a target of its own"):
+        several.learn_one({"a": 1.0}, {"u": 1.0, "v": [1.0]})
+    several.learn_one({"a": 1.0}, {"u": 1.0, "v": None})
+    assert several.predict_one({"a": 1.0})["u"] == 1.0
+    one, frame = RiverRegressor(AutoStream()), pd.DataFrame({"a": [1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"y in row 1 must be a number, got 'x': .*RiverClassifier"):
+        one.learn_many(frame, [1.0, "x"])
+    with pytest.raises(ValueError, match=r"y must hold a number for each row, got shape \(2, 1\)"):
+        one.learn_many(frame, np.ones((2, 1)))
+    with pytest.raises(ValueError, match=r"y must be a number, got \[1.0\]: .*RiverMultiTargetRegressor"):
+        one.learn_one({"a": 1.0}, [1.0])
 
 
 def test_labels_that_are_text_are_sent_to_the_classifier():

@@ -14,7 +14,7 @@ def public_modules():
     """`ovk` and the packages and modules right below it, after everything that can be imported was."""
     for module in pkgutil.walk_packages(ovk.__path__, "ovk."):
         # The adapters for river need it.
-        needs_river = module.name == "ovk.online.river" and importlib.util.find_spec("river") is None
+        needs_river = module.name.startswith("ovk.online.river") and importlib.util.find_spec("river") is None
         if not module.name.endswith("__main__") and not needs_river:
             importlib.import_module(module.name)
     return [ovk, *(importlib.import_module(m.name) for m in pkgutil.iter_modules(ovk.__path__, "ovk.")

@@ -137,8 +137,7 @@ class ClassificationResult:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier
-    >>> from ovk.evaluation import progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive_classes
     >>> result = progressive_classes(AutoStreamClassifier(), np.arange(4.0)[:, None], ["a", "b", "b", "b"])
     >>> result.classes.tolist(), [round(one.accuracy, 2) for one in result.baselines]
     (['a', 'b'], [0.67, 0.33])

@@ -49,8 +49,7 @@ def progressive_classes(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier
-    >>> from ovk.evaluation import progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive_classes
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((1000, 2))
     >>> y = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")

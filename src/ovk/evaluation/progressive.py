@@ -124,7 +124,7 @@ def progressive(
         baselines = [baselines]
     beside = [as_baseline(baseline) for baseline in baselines]
     if isinstance(model, ClassifierMixin):
-        raise TypeError(f"{type(model).__name__} is a classifier: use progressive_classes")
+        raise TypeError(f"{type(model).__name__} is a classifier: use ovk.progressive_classes")
     waiting = waiting_rows(delay, time)
     as_learner(model)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

@@ -175,8 +175,8 @@ def _refuse(value: Any, writer: Writer) -> None:
     if cls.__module__.startswith(("river.", "ovk.online.river")):
         writer.refuse(
             what,
-            "river's models are pickled: pickle.dump(model, file). Of an adapter, ovk.save writes the learner inside, "
-            "adapter.learner, for use on arrays",
+            "river's models are pickled: pickle.dump(model, file). What learns inside an adapter can be saved for use "
+            "on arrays: ovk.save(adapter.learner, path)",
         )
     if isinstance(value, HasParameters) or dataclasses.is_dataclass(value):
         writer.refuse(what, f"call ovk.persistence.register({cls.__name__}) here and wherever the file is loaded")

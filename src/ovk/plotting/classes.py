@@ -28,8 +28,7 @@ class ClassAccuracyDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier
-    >>> from ovk.evaluation import progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive_classes
     >>> from ovk.plotting import ClassAccuracyDisplay
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
     >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)
@@ -77,8 +76,7 @@ class ConfusionDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier
-    >>> from ovk.evaluation import progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive_classes
     >>> from ovk.plotting import ConfusionDisplay
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
     >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)

@@ -115,8 +115,7 @@ class ClassPicture(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier
-    >>> from ovk.evaluation import progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive_classes
     >>> from ovk.plotting.models import ClassPicture
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
     >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)

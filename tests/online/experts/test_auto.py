@@ -1,5 +1,6 @@
 """Learners without settings: rows equal chunks, prediction is pure, states resume, wild and missing labels."""
 
+import pickle
 from copy import deepcopy
 from functools import cache
 
@@ -106,6 +107,39 @@ def test_classes_that_appear_late():
     assert model.predict_proba(X[:5]).shape == (5, 3)
 
 
+def test_numbers_do_not_become_text():
+    X, _ = regression(40)
+    for first, then in (["a", "b"], [3, 4]), ([3, 4], ["a", "b"]):
+        model = AutoStreamClassifier().partial_fit(X[:20], 10 * first)
+        with pytest.raises(ValueError, match=rf"y holds the label {then[0]!r}, and the classes so far are .* as text"):
+            model.partial_fit(X[20:22], then)
+        model.partial_fit(X[20:22], [None, None])
+        model.partial_fit(X[20:23], [first[0], None, first[1]])
+        assert model.classes_.tolist() == first
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_a_stage_finds_out_whether_the_last_label_is_of_use(sticky):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((700, 3)), np.zeros(700, dtype=int)
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, 2, (X[:, 2] > 0.0).astype(int))
+    if sticky:
+        y = np.repeat(y[::5], 5)
+    model = AutoStreamClassifier().partial_fit(X[:620], y[:620])
+    assert model.mixture_.stage.choice.lag == sticky
+    by_last = [name for name in model.expert_weights_ if name in ("last label, window 1", "transitions, window 2048")]
+    assert len(by_last) == 2
+    assert sum(model.expert_weights_[name].sum() for name in by_last) > 0.0 or not sticky
+    if not sticky:
+        assert all((model.expert_weights_[name] == 0.0).all() for name in by_last)
+        other = deepcopy(model)
+        # Linear experts with the last label still see it, and are weighed by what they are worth.
+        other.mixture_.last = np.roll(other.mixture_.last, 1)
+        assert np.abs(model.predict_proba(X[620:]) - other.predict_proba(X[620:])).mean() < 0.02
+    np.testing.assert_allclose(sum(model.expert_weights_.values()), 1.0)
+    assert (model.effective_window_ >= 1.0).all()
+
+
 def test_save_then_load_and_clone(tmp_path):
     X, Y = regression(300)
     y = np.where(X[:, 0] > 0, "b", "a")
@@ -120,6 +154,35 @@ def test_save_then_load_and_clone(tmp_path):
             np.testing.assert_array_equal(one, two)
         assert clone(learner).get_params() == learner.get_params()
         assert "mixture_" not in vars(clone(learner))
+
+
+@pytest.mark.parametrize("rows", [20, 61, 250, 700])
+@pytest.mark.parametrize("classes", [False, True])
+def test_copies_go_on_bit_by_bit(rows, classes, tmp_path):
+    X, Y = regression(rows + 40)
+    labels = np.where(X[:, 0] > 0, "b", np.where(X[:, 1] > 0, "c", "a")) if classes else Y
+    learner = (AutoStreamClassifier() if classes else AutoStream()).partial_fit(X[:rows], labels[:rows])
+    ovk.save(learner, tmp_path / "learner.ovk")
+    copies = [pickle.loads(pickle.dumps(learner)), deepcopy(learner), ovk.load(tmp_path / "learner.ovk")]
+    method = "predict_proba_then_learn" if classes else "predict_then_learn"
+    for some in (slice(rows, rows + 1), slice(rows + 1, rows + 40)):
+        expected = getattr(learner, method)(X[some], labels[some])
+        for other in copies:
+            np.testing.assert_array_equal(getattr(other, method)(X[some], labels[some]), expected)
+
+
+def test_copies_hold_nothing_twice(tmp_path):
+    """Triangles, rows that are there, and nothing that can be computed again."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((700, 5))
+    learner = AutoStream().partial_fit(X, X[:, 0])
+    stage, before = learner.mixture_.stage, learner.mixture_.previous
+    sizes = [len(ridge.B) for ridge in (*stage.ridges, *before.ridges)]
+    triangles = sum(size * (size + 1) // 2 for size in (*sizes, len(stage.points), len(before.points)))
+    rest = sum(2 * size * ridge.count + ridge.count**2 for size, ridge in zip(sizes, stage.ridges, strict=False))
+    ovk.save(learner, tmp_path / "learner.ovk")
+    for size in (len(pickle.dumps(learner)), (tmp_path / "learner.ovk").stat().st_size):
+        assert 8 * triangles < size < 1.1 * 8 * (triangles + rest) + 250_000
 
 
 def test_one_output_and_classes_known_at_the_start():

@@ -4,6 +4,7 @@ import numpy as np
 
 from ovk import OLOK, OLOKClassifier, OVKRidge
 from ovk.kernels import Gaussian, Linear
+from ovk.losses import SimplexHinge
 from ovk.online import Tolerance, Window
 from ovk.operators import Dense, MixedEffect
 from ovk.ovkernels import CurlFree
@@ -33,7 +34,10 @@ def make():
             X[first], Y[first]
         ),
         "novelty": OLOK(Gaussian(0.5), 0.1, 0.5, "novelty").partial_fit(X[first]),
-        "classes": OLOKClassifier(Gaussian(0.5)).partial_fit(X[first], labels[first], classes=["a", "b", "c"]),
+        # And this was the loss for more than two classes.
+        "classes": OLOKClassifier(Gaussian(0.5), loss=SimplexHinge()).partial_fit(
+            X[first], labels[first], classes=["a", "b", "c"]
+        ),
     }
 
 

@@ -77,8 +77,8 @@ class AutoStream(StageLearner, StreamRegressor):
 
     Parameters
     ----------
-    lag : whether the last label may be used as an input. Predictions then stay near it where labels change slowly: for
-        questions such as "what if x were 5" set it to False.
+    lag : whether the last label may be used as an input. Predictions then stay near it where labels change slowly: set
+        it to False for predictions from the inputs alone, and where rows are in no order.
 
     Attributes
     ----------
@@ -176,7 +176,8 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
 
     Parameters
     ----------
-    lag : whether the last label may be used as an input
+    lag : whether the last label may be used as an input. Every stage finds out whether it is of use; set it to False
+        where rows are in no order.
 
     Attributes
     ----------
@@ -294,6 +295,11 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
             given = labels[counts] if classes is None else classes
             self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
             self.mixture_ = StageMixture(X.shape[1], _code_length(len(self.classes_)), classes=True, lag=self.lag)
+        if counts.any() and _is_text(labels[counts]) != _is_text(self.classes_):
+            raise ValueError(
+                f"y holds the label {labels[counts].tolist()[0]!r}, and the classes so far are "
+                f"{self.classes_.tolist()}: numbers and text do not go into one array, so give all labels as text"
+            )
         return self._learn(X, labels, known, counts, weights, last)
 
     def _learn(
@@ -356,6 +362,10 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
             self.mixture_ = self.mixture_.recode(np.array([[-1.0, 1.0, 0.0]]), np.array([1.0, 0.0, 0.0]))
         elif k > 3:
             self.mixture_ = self.mixture_.recode(np.eye(k - 1, k), np.zeros(k))
+
+
+def _is_text(labels: Labels) -> bool:
+    return labels.dtype.kind in "US" or (labels.dtype.kind == "O" and isinstance(labels[0], str))
 
 
 def _code_length(classes: int) -> int:

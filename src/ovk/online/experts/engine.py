@@ -8,10 +8,16 @@ import numpy as np
 
 from ovk._state import State
 from ovk._threads import one_blas_thread, threads_for
-from ovk._types import Array
+from ovk._types import Array, Mask
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.stacking import LogisticStacking
-from ovk.online.experts.stage_experts import RESIDUALS, StageExperts, experts_and_windows, number_of_experts
+from ovk.online.experts.stage_experts import (
+    RESIDUALS,
+    TRANSITIONS,
+    StageExperts,
+    experts_and_windows,
+    number_of_experts,
+)
 from ovk.online.experts.stages import KEPT, STAGES, RecentRows
 from ovk.online.shared.residual_limits import next_limit
 from ovk.online.shared.units import DEVIATIONS, within_fences
@@ -28,7 +34,8 @@ class StageMixture(State):
     """Predicts every row from the rows before it: the mixture of all experts.
 
     The slots of the aggregation: running mean (until the first stage), last label, the experts of the stage, and the
-    kernel expert of the stage before.
+    kernel expert of the stage before. Of classes the last label and the transitions from it abstain as long as the
+    stage has found the last label to be of no use as an input.
 
     Parameters
     ----------
@@ -117,6 +124,7 @@ class StageMixture(State):
             F[:, 2:-1] = self.stage.predict(X, last)
         if self.previous is not None:
             F[:, -1:] = self.previous.predict(X, last)
+        F[:, ~self._awake()] = np.nan
         F = self._clip(F, self.low, self.high)
         mixed = self.regrets.predict(F)
         return mixed if self.stacking is None else self.stacking.predict(F, mixed)
@@ -124,13 +132,32 @@ class StageMixture(State):
     def weights(self) -> dict[str, Array]:
         """(d,) weights of the experts for the next row, by their names."""
         own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
-        return dict(zip(own, self.regrets.weights_, strict=True))
+        return dict(zip(own, self._shares(), strict=True))
 
     def effective_window(self) -> Array:
         """(d,) mean of the experts' windows with their weights; one that never forgets has the rows seen."""
         rows = np.array([max(self.count, 1) if window is None else window for _, window in self._experts()])
-        found: Array = np.minimum(rows, max(self.count, 1)) @ self.regrets.weights_
+        found: Array = np.minimum(rows, max(self.count, 1)) @ self._shares()
         return found
+
+    def _shares(self) -> Array:
+        """(k, d) weights of the experts in the next prediction; those who abstain have none."""
+        awake = self._awake()[:, None]
+        given = np.where(awake, self.regrets.weights_, 0.0)
+        # If the weights of those who do not abstain are all 0, these count alike.
+        given = np.where(given.sum(axis=0) > 0.0, given, awake)
+        found: Array = given / given.sum(axis=0)
+        return found
+
+    def _awake(self) -> Mask:
+        """(k,) which experts do not abstain."""
+        staged = self.stage is not None
+        awake = np.full(number_of_experts(classes=self.classes) + 3, staged)
+        awake[0], awake[-1] = not staged, self.previous is not None
+        awake[1] = self.lag
+        if self.lag and self.classes and self.stage is not None and not self.stage.choice.lag:
+            awake[1] = awake[2 + TRANSITIONS] = False
+        return awake
 
     def _experts(self) -> list[tuple[str, int | None]]:
         within = experts_and_windows(classes=self.classes)
@@ -190,6 +217,7 @@ class StageMixture(State):
             F[:, 2:-1] = self.stage.predict_and_update(X, last, Y, weights)
         if self.previous is not None:
             F[:, -1:] = self.previous.predict_and_update(X, last, Y, weights)
+        F[:, ~self._awake()] = np.nan
         F = self._clip(F, low[:-1, None], high[:-1, None])
         if self.stage is not None and not self.classes:
             Z, kept = self._mix_with_limits(F, Y, weights, self.stage.labels.scale)
@@ -255,12 +283,9 @@ class StageMixture(State):
         return tame
 
     def _slots(self, means: Array, last: Array) -> Array:
-        """(n, k, d) predictions of the mean, until the first stage, and of the last label; nan for the others."""
+        """(n, k, d) predictions of the mean and of the last label; nan for the others."""
         F = np.full((len(last), number_of_experts(classes=self.classes) + 3, last.shape[1]), np.nan)
-        if self.stage is None:
-            F[:, 0] = means
-        if self.lag:
-            F[:, 1] = last
+        F[:, 0], F[:, 1] = means, last
         return F
 
     def _shown(self, last: Array) -> Array:

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from ovk._state import State
 from ovk._types import Array
 from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.experts.stages import Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row
+from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.units import DEVIATIONS, FEW, StreamUnits
 
 #: Points of the dictionary at most.
@@ -32,7 +32,8 @@ LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
 #: The kernel expert that stays on in the next stage.
 KERNEL = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
-#: The transitions from the last label.
+#: The transitions from the last label: which expert, and its window.
+TRANSITIONS = len(MEAN_WINDOWS)
 TRANSITION_WINDOW = 2048
 #: Residuals larger than this many times the largest of late count as that.
 RESIDUALS = 2.0
@@ -59,7 +60,7 @@ def discount_for(window: int | None) -> float:
     return 1.0 if window is None else 1.0 - 2.0 / (window + 1.0)
 
 
-class StageExperts(State):
+class StageExperts(CompactState):
     """Experts that begin with the rows kept so far and go on learning.
 
     Parameters
@@ -71,6 +72,7 @@ class StageExperts(State):
     """
 
     _saved_state = ("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic")
+    _triangles = ("whitening",)
     _state_classes = {
         "inputs": StreamUnits,
         "labels": StreamUnits,
@@ -116,8 +118,9 @@ class StageExperts(State):
             self._add(first, end + min(size, len(self.points)), alpha, window, d)
         if classes:
             for window in LOGISTIC_WINDOWS:
-                self.spans.append([0, end])
-                self.logistic.append(OnlineLogistic(np.zeros((end, d)), LOGISTIC_ALPHA, discount=discount_for(window)))
+                self.spans.append([first, end])
+                start = np.zeros((end - first, d))
+                self.logistic.append(OnlineLogistic(start, LOGISTIC_ALPHA, discount=discount_for(window)))
         R = self._columns(x, lags)
         for (start, stop), expert in zip(self.spans, self._experts(), strict=True):
             expert.replay(R[:, start:stop], y, weights)

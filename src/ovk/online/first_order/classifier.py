@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array
-from ovk.losses import SimplexHinge, as_loss, simplex_code
+from ovk.losses import as_loss, simplex_code
 from ovk.losses.margin import MarginLoss
 from ovk.online.first_order.olok import OLOK
 from ovk.online.shared.code_classifier import CodedClassifier
@@ -16,16 +16,16 @@ from ovk.online.shared.code_classifier import CodedClassifier
 class OLOKClassifier(CodedClassifier):
     """Online classification with operator-valued kernels.
 
-    Two classes are one output with labels -1 and 1. More are coded as the corners of a regular simplex, K - 1 outputs
-    for K classes, with the multi-class hinge loss unless another loss is given; losses of labels -1 and 1 (hinge,
-    logistic) take one output for each class, one against the rest.
+    Two classes are one output with labels -1 and 1. Of more classes losses of such labels (hinge, logistic) take one
+    output for each, one against the rest; other losses, such as `SimplexHinge`, take the corners of a regular simplex,
+    K - 1 outputs for K classes.
 
     Parameters
     ----------
     kernel, alpha, schedule, truncation, average, discount, warm_up, max_support, on_invalid, fit_intercept : as in
         `OLOK`
     loss : name or loss of `ovk.losses`, optional
-        By default the hinge loss for two classes and `SimplexHinge` for more.
+        By default the hinge loss.
 
     Attributes
     ----------
@@ -83,12 +83,9 @@ class OLOKClassifier(CodedClassifier):
         """A row of targets for each class."""
         if classes == 2:
             return np.array([[-1.0], [1.0]])
-        if self.loss is not None and isinstance(as_loss(self.loss), MarginLoss):
-            return 2.0 * np.eye(classes) - 1.0
-        return simplex_code(classes)
+        # The loss of the learner, which knows what the default was when it began.
+        margin = isinstance(as_loss(self.learner_.loss), MarginLoss)
+        return 2.0 * np.eye(classes) - 1.0 if margin else simplex_code(classes)
 
     def _learner(self, classes: int) -> OLOK:
-        loss = self.loss
-        if loss is None:
-            loss = "hinge" if classes == 2 else SimplexHinge()
-        return OLOK(**{**self.get_params(deep=False), "loss": loss})
+        return OLOK(**{**self.get_params(deep=False), "loss": "hinge" if self.loss is None else self.loss})

@@ -21,17 +21,17 @@ depend on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
 from ovk._singular import SingularSystem
-from ovk._state import State
 from ovk._types import Array
+from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.residual_limits import first_limit, limits_along, next_limit
 
 #: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
@@ -46,7 +46,7 @@ def block_length(discount: float, most: int = 128) -> int:
     return most if discount >= 1.0 else max(1, min(most, int(np.log(LEAST) / np.log(discount))))
 
 
-class DecayingRidge(State):
+class DecayingRidge(CompactState):
     """Ridge regression on features, which predicts each row before it learns from it and forgets old rows.
 
     A label that is nan is treated as if it had been predicted exactly.
@@ -69,6 +69,7 @@ class DecayingRidge(State):
         *("alpha", "discount", "block", "limit", "robust", "reach"),
         *("S", "B", "count", "rows", "errors", "factor", "whitened", "roots"),
     )
+    _triangles = ("S",)
 
     def __init__(
         self,
@@ -94,6 +95,20 @@ class DecayingRidge(State):
     def _fork(self) -> Self:
         # Its arrays are replaced, or written to behind the rows that others count.
         return self._with()
+
+    def state(self) -> dict[str, Any]:
+        n = self.count
+        part = {"factor": self.factor[:n, :n], "rows": self.rows[:n]}
+        return super().state() | part | {"whitened": self.whitened[:n], "errors": self.errors[:n]}
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        spare = built.block - len(built.rows)
+        for name in ("rows", "whitened", "errors"):
+            setattr(built, name, np.pad(getattr(built, name), ((0, spare), (0, 0))))
+        built.factor = np.asfortranarray(np.pad(built.factor, (0, spare)))
+        return built
 
     def predict(self, Phi: Array) -> Array:
         """(n, d) predictions of (n, m) rows, each as if it came next; the state does not change."""

@@ -282,6 +282,9 @@ def checked_labels(y: Any, n: int) -> tuple[Labels, Mask]:
         present = labels[known]
         filler = present[0] if len(present) else 0
         labels = np.where(known, labels, filler)
+        if labels.dtype.kind == "O" and len({type(label) for label in labels.tolist()}) == 1:
+            # Numbers and None were objects; without None they are numbers.
+            labels = np.array(labels.tolist())
     if labels.dtype.kind != "b" and known.any():  # true and false are always classes: single rows need not ask
         check_classification_targets(labels[known])
     return labels, known

@@ -6,13 +6,17 @@ feature that is absent from an example is 0 in it.
 
 from __future__ import annotations
 
-from datetime import date, time
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 
 from ovk._state import Forkable
 from ovk._types import Array
+
+#: Letters of a value that a message shows.
+SHOWN = 60
 
 
 class NamedFeatures(Forkable):
@@ -43,30 +47,63 @@ class NamedFeatures(Forkable):
             self._index = self._index | {name: len(self._index) + i for i, name in enumerate(names)}
 
     def row(self, x: dict[Any, Any]) -> Array:
-        """(1, p)."""
+        """(1, p). What was never seen is left out, but has to be a number as well."""
         row = np.zeros((1, self.width()))
         for name, value in x.items():
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                raise refusal(value, f"feature {name!r}", _cure(value)) from None
             if name in self._index:
-                row[0, self._index[name]] = _number(value, name)
+                row[0, self._index[name]] = number
         return row
 
     def table(self, X: Any) -> Array:
-        """(n, p) from a data frame."""
+        """(n, p) from a data frame, likewise."""
         table = np.zeros((len(X), self.width()))
         for j, name in enumerate(X.columns):
+            numbers = as_numbers(X.iloc[:, j], f"feature {name!r}", _cure)
             if name in self._index:
-                table[:, self._index[name]] = np.asarray(X.iloc[:, j], dtype=np.float64)
+                table[:, self._index[name]] = numbers
         return table
 
 
-def _number(value: Any, name: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        if value is None:
-            cure = "write a missing value as nan for AutoStream, or impute it first (river.preprocessing.StatImputer)"
-        elif isinstance(value, (date, time)):
-            cure = "give numbers made from it, such as the hour, the weekday or the seconds since a start"
-        else:
-            cure = "encode it first (river.preprocessing.OneHotEncoder)"
-        raise ValueError(f"feature {name!r} must be a number, got {value!r}: {cure}") from None
+def as_numbers(values: Any, what: str, cure: Callable[[Any], str]) -> Array:
+    """(n,) numbers of a column; an error names the column, the first value that is none, and what to do about it."""
+    # numpy would turn dates and durations into numbers of their units.
+    if np.asarray(values).dtype.kind not in "mM":
+        try:
+            return np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            pass
+    numbers = np.empty(len(values))
+    for i, value in enumerate(values):
+        try:
+            numbers[i] = float(value)
+        except (TypeError, ValueError):
+            raise refusal(value, f"{what} in row {i}", cure(value)) from None
+    return numbers
+
+
+def refusal(value: Any, what: str, cure: str) -> ValueError:
+    """The error for a value that is no number, which says what it is and what to do about it."""
+    shown = repr(value)
+    shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 3]}..."
+    return ValueError(f"{what} must be a number, got {shown}: {cure}")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for nothing: None, nan, or what pandas writes for them."""
+    # The ways of pandas are told by their names, as it need not be there.
+    nothing = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return nothing or (isinstance(value, float) and value != value)
+
+
+def _cure(value: Any) -> str:
+    if is_missing(value):
+        return "write a missing value as nan for AutoStream, or impute it first (river.preprocessing.StatImputer)"
+    if isinstance(value, (date, time, timedelta, np.datetime64, np.timedelta64)):
+        return "give numbers made from it, such as the hour, the weekday or the seconds since a start"
+    if isinstance(value, (Mapping, Sequence, Set, np.ndarray)) and not isinstance(value, (str, bytes)):
+        return "give every value in it a feature of its own"
+    return "encode it first (river.preprocessing.OneHotEncoder)"
