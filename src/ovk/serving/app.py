@@ -51,6 +51,9 @@ VERSION = "1"
 #: Most pages that are kept up to date at once, and seconds between two of their updates.
 STREAMS, PAUSE = 32, 1.0
 
+#: Why a prediction may not wait for its label: what waits is learned with the label, whoever sends that.
+NO_WAITING = "rows that wait for labels become rows to learn, and this token does not allow learning: leave out await_label"
+
 
 class Server:
     """What the addresses have in common: the models, the limits, and whether the end has begun."""
@@ -176,9 +179,10 @@ class Server:
         """Predictions, in tensors."""
         service = self._service(request)
         content = await self._body(request)
-        return await beside(len(content), self._infer, service, content, json_length(request))
+        may_learn: bool = request.scope["ovk.may_learn"]
+        return await beside(len(content), self._infer, service, content, json_length(request), may_learn)
 
-    def _infer(self, service: ModelService, content: bytes, json_length: str | None) -> Response:
+    def _infer(self, service: ModelService, content: bytes, json_length: str | None, may_learn: bool) -> Response:
         body, binary = split_body(content, json_length)
         check_keys(body, INFER, PARAMETERS)
         rows, rest = read_inputs(body, binary)
@@ -196,6 +200,8 @@ class Server:
         reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
         identifier = identifier_of(body)
         if parameters.get("await_label") is True:
+            if not may_learn:
+                raise RequestRefused(403, NO_WAITING)
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
             service.intake.wait_for_label(identifier, rows)
