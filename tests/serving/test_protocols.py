@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import ovk
 from ovk.serving import Checkpoint, learn_log
@@ -118,7 +120,14 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"wrod": "red", "x": 1.0}, "column 'word' is missing; the request has 'wrod'"),
+        (
+            {"wrod": "red", "x": 1.0},
+            "column 'word' is missing; the request has 'wrod', 'x'; did you mean 'word' by 'wrod'?",
+        ),
+        (
+            {"x": 1.0, "WORD": "red"},
+            "column 'word' is missing; the request has 'x', 'WORD'; did you mean 'word' by 'WORD'?",
+        ),
         ({"n": 1.0, "x": 1.0}, "column 'word' is missing; the request has 'n', 'x'"),
         ({"word": "red", "x": "abc"}, "'abc' in row 1, column 'x', is not a number"),
     ],
@@ -147,8 +156,41 @@ def test_an_estimator_that_knows_its_columns_by_name_does_not_take_others(client
     np.testing.assert_array_equal(as_matrix, found)
     record["laod"] = record.pop("load")
     assert client.post(address, json={"rows": [record]}).json() == {
-        "error": "column 'load' is missing; the request has 'laod'"
+        "error": "column 'load' is missing; the request has "
+        + ("'hour', 'laod'" if width == 2 else "'laod'")
+        + "; did you mean 'load' by 'laod'?"
     }
+
+
+@pytest.mark.parametrize("name", ["ridge", "pipeline"])
+def test_an_estimator_without_names_does_not_take_names_that_it_cannot_know(client_of, models, name):
+    """Columns in the order of the keys would be other ones when the keys come in another order."""
+    X, Y = rows(60)
+    if name == "pipeline":
+        model = make_pipeline(StandardScaler(), ovk.OVKRidge(alpha=0.1)).fit(X, Y)
+        ovk.save(model, models / "pipeline.ovk")
+    client, address = client_of(name), f"/v2/models/{name}/infer"
+    words = (
+        "this model was fitted without column names: send each row as a list of 3 numbers, in the order in which it was "
+        "fitted, or name them x0, x1, x2; the request has 'wall', 'roof', 'area'"
+    )
+    record = dict(zip(["wall", "roof", "area"], X[0].tolist(), strict=True))
+    assert client.post(address, json={"rows": [record]}).json() == {"error": words}
+    assert client.post("/invocations", json={"dataframe_records": [record]}).json()["message"] == words
+    tensors = [tensor(column, [value]) for column, value in record.items()]
+    assert client.post(address, json={"inputs": tensors}).status_code == 400
+    wanted = outputs(client.post(address, json={"rows": X[:1].tolist()}))["mean"]
+    for order in ([0, 1, 2], [2, 0, 1]):
+        named = {f"x{j}": float(X[0, j]) for j in order}
+        np.testing.assert_array_equal(outputs(client.post(address, json={"rows": [named]}))["mean"], wanted)
+
+
+def test_a_matrix_of_one_column_is_known_by_its_tensor(client_of, models):
+    X, Y = rows(60)
+    ovk.save(ovk.OVKRidge(alpha=0.1).fit(X[:, :1], Y), models / "narrow.ovk")
+    client, address = client_of("narrow"), "/v2/models/narrow/infer"
+    for name, status in {"X": 200, "x0": 200, "load": 400}.items():
+        assert client.post(address, json={"inputs": [tensor(name, X[:2, :1])]}).status_code == status
 
 
 def test_replies_name_their_columns_and_rows_are_taken_as_in_learning(client_of):

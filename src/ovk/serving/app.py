@@ -190,7 +190,7 @@ class Server:
         check_count(len(rows), self.limits.rows)
         state = service.state
         leader = state.leader
-        parameters = parameters_of(body)
+        parameters = parameters_of(body, PARAMETERS)
         given = leader.gives()
         wanted, as_bytes = wanted_outputs(body, parameters, given, next(iter(given)))
         level = checked_level(parameters.get("level", 0.9), leader)
@@ -208,7 +208,7 @@ class Server:
         if identifier is not None:
             reply["id"] = identifier
         about: dict[str, Any] = {"sequence": state.sequence, "champion": leader.name}
-        if note := missing_bounds(found, level):
+        if note := missing_bounds(found, level, leader, learning=not service.predicts_only):
             about["note"] = note
         reply |= {"parameters": about, "outputs": tensors}
         if not buffers:
@@ -228,8 +228,8 @@ class Server:
         check_keys(body, (*FORMS, "params"), ["level"], inside="params")
         rows = read_frame(body)
         check_count(len(rows), self.limits.rows)
-        level = parameters_of(body, "params").get("level")
-        predictions, note = records(service.state.leader, rows, level)
+        level = parameters_of(body, ["level"], "params").get("level")
+        predictions, note = records(service.state.leader, rows, level, learning=not service.predicts_only)
         return json_reply({"predictions": predictions, **({"note": note} if note else {})})
 
     # Learning ---------------------------------------------------------------------------------------------------------
@@ -324,7 +324,9 @@ class Server:
             raise RequestRefused(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
         if headers.get(b"content-encoding", b"identity") != b"identity":
             raise RequestRefused(415, "compressed bodies are not taken")
-        too_large = RequestRefused(413, f"the body is larger than {self.limits.body} bytes")
+        too_large = RequestRefused(
+            413, f"the body is larger than {self.limits.body:,} bytes (--max-body): send several requests"
+        )
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared[:18]) > self.limits.body:
             raise too_large
