@@ -285,6 +285,28 @@ def _progressive(models, X, Y):
     return np.vstack([twin.predict_then_learn(X[s : s + 10], Y[s : s + 10]) for s in parts])
 
 
+@pytest.mark.parametrize("name", ["point", "table", "ridge"])
+def test_the_coverage_that_is_shown_is_that_of_the_intervals_that_were_served(client_of, models, tmp_path, name):
+    """Rows that are asked for and learned one after the other: every one of them is scored as it was answered."""
+    shadows = {"ridge": [models / "point.ovk"]} if name == "ridge" else None
+    client, inside = client_of(name, data=tmp_path, shadows=shadows), []
+    lines, (X, Y) = table(60, seed=15), rows(60, seed=15)
+    for k in range(60):
+        row, target = X[k].tolist(), Y[k] * (1 + k / 20)  # errors that grow
+        if name == "table":
+            word, x, *target = lines[k]
+            row, target = {"word": word, "x": x}, np.array(target) * (1 + k / 500)
+        asked = {"rows": [row], "parameters": {"level": 0.9}}
+        _, lower, upper = outputs(client.post(f"/v2/models/{name}/infer", json=asked)).values()
+        inside.append(np.where(np.isnan(lower), np.nan, (lower <= target) & (target <= upper)))
+        body = {"rows": [row], "targets": [target.tolist()]}
+        wait_until_learned(client, name, client.post(f"/v2/models/{name}/learn", json=body).json()["sequence"])
+    served = np.nanmean(inside, axis=0)[0]
+    assert (0.2 < served).all()
+    assert (served < 0.99).any()
+    np.testing.assert_array_equal(view(client.app.state.server.services[name])["coverage"], served)
+
+
 def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_path):
     client = client_of("point", data=tmp_path)
     X, Y = rows(10, seed=6)
@@ -401,7 +423,7 @@ def test_a_model_that_cannot_learn_may_answer_while_a_shadow_learns(client_of, m
 def test_metrics_say_what_they_are_and_what_has_no_checkpoint_has_no_age_of_one(client_of, tmp_path):
     age, durable = "ovk_checkpoint_age_seconds{", client_of("point", data=tmp_path).get("/metrics").text
     assert age in durable
-    assert "# HELP ovk_interval_coverage Share of recent outcomes in their 90% interval." in durable
+    assert "# HELP ovk_interval_coverage Share of the outcomes of the last rows in the 90% interval served" in durable
     assert "# HELP ovk_rolling_error RMSE (classification: error rate) of the last rows." in durable
     assert age not in client_of("point").get("/metrics").text
 

@@ -109,17 +109,19 @@ class RegressorContender(EstimatorContender, kind="regressor"):
         else:
             found = {"mean": _as_shape(self.model.predict(X), shape)}
         if wanted & {"lower", "upper"}:
-            regions = self.intervals.at(level).regions(found["mean"])
-            found |= {"lower": regions.lower, "upper": regions.upper}
+            half = self.intervals.half_widths(level, len(self.names))
+            found |= {"lower": found["mean"] - half, "upper": found["mean"] + half}
         return found
 
     def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
         X, Y = self._X(rows), self.targets(targets)
         model, F = self._predict_then_learn(X, Y[:, 0] if getattr(self.model, "single_output_", False) else Y)
         F = _as_shape(F, Y.shape)
+        # Not those of `regions_then_learn`, which are brought up to date now and then: these are what is served.
+        half = np.broadcast_to(self.intervals.half_widths(LEVEL, len(self.names)), Y.shape)
         intervals = self.intervals._fork()
-        regions = intervals.regions_then_learn(F, Y)
-        return replace(self, model=model, intervals=intervals), Outcome(F, regions.radius, Y)
+        intervals.regions_then_learn(F, Y)
+        return replace(self, model=model, intervals=intervals), Outcome(F, half, Y)
 
 
 @dataclass

@@ -88,7 +88,9 @@ class StateCollector(Collector):
             "ovk_rolling_error", "RMSE (classification: error rate) of the last rows.", labels=[*one, "output"]
         )
         coverage = GaugeMetricFamily(
-            "ovk_interval_coverage", "Share of recent outcomes in their 90% interval.", labels=["model", "output"]
+            "ovk_interval_coverage",
+            "Share of the outcomes of the last rows in the 90% interval served just before they were learned.",
+            labels=["model", "output"],
         )
         for name, service in self.services.items():
             state = service.state
