@@ -78,18 +78,19 @@ def command(
         checkpoint_seconds=checkpoint_seconds,
         label_seconds=label_seconds,
     )
-    logger = logging.getLogger("ovk.serving")
+    with blaming(Exit.MODEL):
+        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
+        from ovk.serving.run import log_as_json, serve
+
+        log_as_json()
+        logger = logging.getLogger("ovk.serving")
+        if tokens is not None and tokens.stat().st_mode & 0o044:
+            extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
+            logger.warning("others can read the file of tokens", extra=extra)
     try:
         # Until the server hears of signals by itself.
         with StopSignals() as stop:
             with blaming(Exit.MODEL):
-                app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
-                from ovk.serving.run import log_as_json, serve
-
-                log_as_json()
-                if tokens is not None and tokens.stat().st_mode & 0o044:
-                    extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
-                    logger.warning("others can read the file of tokens", extra=extra)
                 app.state.server.open()
             if stop.received is not None:  # in a place that takes no exceptions
                 raise Interrupted(stop.received)

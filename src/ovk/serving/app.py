@@ -52,7 +52,9 @@ VERSION = "1"
 STREAMS, PAUSE = 32, 1.0
 
 #: Why a prediction may not wait for its label: what waits is learned with the label, whoever sends that.
-NO_WAITING = "rows that wait for labels become rows to learn, and this token does not allow learning: leave out await_label"
+NO_WAITING = (
+    "rows that wait for labels become rows to learn, and this token does not allow learning: leave out await_label"
+)
 
 
 class Server:

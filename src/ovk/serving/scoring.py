@@ -58,9 +58,7 @@ def missing_bounds(found: Outputs, level: float, leader: Contender, *, learning:
     return ""
 
 
-def columns(
-    leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True
-) -> tuple[Outputs, str]:
+def columns(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
     """Predictions by the names of outputs, with a level also the ends of their intervals; and why ends are missing."""
     wanted = frozenset() if level is None else frozenset({"lower", "upper"})
     asked = 0.9 if level is None else checked_level(level, leader)
@@ -75,9 +73,7 @@ def columns(
     return named, missing_bounds(found, asked, leader, learning=learning) if level is not None else ""
 
 
-def records(
-    leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True
-) -> tuple[list[Any], str]:
+def records(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[list[Any], str]:
     """A record for each row, or a number or label where there is one output; and why ends of intervals are missing."""
     values, note = columns(leader, rows, level, learning=learning)
     found = {name: plain_list(column) for name, column in values.items()}

@@ -249,8 +249,8 @@ class ModelService:
             save(state, self.folder / CHECKPOINT)
         except OSError as error:
             # The log has everything: nothing is lost, and the next checkpoint may succeed.
-            extra = {"model": self.name, "file": str(self.folder / CHECKPOINT), "error": str(error.strerror)}
-            logger.error("no checkpoint could be written", extra=extra)
+            where = {"model": self.name, "file": str(self.folder / CHECKPOINT)}
+            logger.error("no checkpoint could be written", extra={**where, "error": str(error.strerror)})
             return
         self.saved_sequence, self.saved_at = state.sequence, self._tried_at
         self.log.forget(state.sequence)

@@ -116,7 +116,7 @@ class TableContender(Contender, kind="table"):
         return replace(self, model=model), Outcome(*self._predicted(found), self.targets(targets))
 
     def _predicted(self, found: Any) -> tuple[Array, Array]:
-        """(n, d) predictions of a session, and half widths of the intervals that were served before they were learned."""
+        """(n, d) predictions of a session, and half widths of the intervals that were served before."""
         return found.F, np.broadcast_to(self.model.recent.widths(LEVEL), found.F.shape)
 
 

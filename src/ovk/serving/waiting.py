@@ -23,7 +23,9 @@ def no_rows_wait(identifier: str) -> RequestRefused:
 def id_taken(identifier: str, why: str) -> RequestRefused:
     """The answer to a prediction that is to wait under an identifier of another one."""
     return RequestRefused(
-        409, f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: give every prediction an id of its own"
+        409,
+        f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: give every prediction an id of its "
+        "own",
     )
 
 
