@@ -1,7 +1,8 @@
 """Ctrl-C while the command line is still importing: one line instead of a traceback.
 
 Importing takes a second, most of it in packages that turn an interruption into errors of their own. So for that time,
-and only where this process is the command ``ovk``, the signal ends it at once: nothing has begun.
+and only where this process is the command ``ovk``, the signal ends it at once: nothing has begun. SIGTERM, which ends
+``ovk serve`` in good order, does so from the beginning.
 """
 
 from __future__ import annotations
@@ -30,6 +31,20 @@ def _leave(number: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
+def is_service(arguments: Sequence[str]) -> bool:
+    """Whether a process that was started by these words is ``ovk serve``.
+
+    >>> is_service(["python", "-m", "ovk.cli", "serve", "m.ovk"]), is_service(["python", "/usr/bin/ovk", "demo"])
+    (True, False)
+    """
+    return is_command(arguments) and "serve" in arguments[:5]
+
+
+def _leave_in_order(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"ovk: terminated before the service had begun\n")
+    os._exit(0)
+
+
 def imported() -> None:
     """From here on Ctrl-C raises `KeyboardInterrupt` again."""
     if signal.getsignal(signal.SIGINT) is _leave:
@@ -43,3 +58,11 @@ if (
     and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 ):
     signal.signal(signal.SIGINT, _leave)
+
+# Until the command hears of it by itself.
+if (
+    is_service(sys.orig_argv)
+    and threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+):
+    signal.signal(signal.SIGTERM, _leave_in_order)

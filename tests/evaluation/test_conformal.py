@@ -70,6 +70,11 @@ def test_rolling_quantiles_equal_their_twin(window, step):
     assert_array_equal(radii(method, scores), reference.rolling_radii(scores, 1 - 0.8, window, step))
     past = np.sort(scores[~np.isnan(scores)][-window:])
     assert method.at(0.5).regions(np.zeros(1)).upper == past[int(np.ceil((len(past) + 1) * 0.5)) - 1]
+    for coverage in (0.5, 0.8, 0.9995):
+        assert_array_equal(method.half_widths(coverage, 1), method.at(coverage).regions(np.zeros(1)).upper[0])
+    assert_array_equal(RollingConformal(0.8).half_widths(0.5, 2), [np.inf, np.inf])
+    with pytest.raises(ValueError, match="region 'each'"):
+        RollingConformal(0.8, region="box").half_widths(0.5, 2)
 
 
 def test_rolling_quantiles_cover_rows_like_the_last_ones():

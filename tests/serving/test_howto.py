@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "in-service.md"
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_commands_of_the_page_run(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     shims = tmp_path / "bin"
     shims.mkdir()
     for name, words in {"ovk": f"exec {sys.executable} -m ovk.cli", "python": f"exec {sys.executable}"}.items():
@@ -41,7 +41,9 @@ def test_the_commands_of_the_page_run(tmp_path):
     assert parts["4"].count('{"id":"monday 7:00","sequence":1,"rows":1}') == 2
     assert '{"id":"label of monday 8:00: kitchen","sequence":2,"rows":1,"outputs":["kitchen"]}' in parts["5"]
     assert '"sequence":3' in parts["5"]
-    assert 'ovk_sequence{model="rooms"} 3.0' in parts["6"]
+    assert re.search(r"mean \[.*\]\nlower \[.*\]\nupper \[.*\]\n", parts["6"])
+    assert "{'id': 'label of monday 9:00', 'sequence': 4, 'rows': 1}" in parts["6"]
+    assert 'ovk_sequence{model="rooms"} 4.0' in parts["7"]
     assert '"event": "log replayed"' in found.stderr
     assert '"event": "stopped"' in found.stderr
     assert (tmp_path / "tokens").read_text().startswith("predict ")

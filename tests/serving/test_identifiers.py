@@ -6,8 +6,9 @@ from ovk.serving.identifiers import BLOCK, REMEMBERED, RequestIdentifiers
 def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
     everything, known, early = [], RequestIdentifiers(), None
     for k in range(REMEMBERED + 3 * BLOCK):
-        known = known.added(f"request {k}", k + 1, k % 7, f"{k:x}")
-        everything.append((f"request {k}", k + 1, k % 7, f"{k:x}"))
+        label_of = f"prediction {k}" if k % 3 else None
+        known = known.added(f"request {k}", k + 1, k % 7, f"{k:x}", label_of)
+        everything.append((f"request {k}", k + 1, k % 7, f"{k:x}", label_of or ""))
         if k == BLOCK + 3:
             early, then = known, list(everything)
     assert list(early) == then
@@ -15,3 +16,8 @@ def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
     assert REMEMBERED <= len(kept) <= REMEMBERED + BLOCK
     assert kept == everything[-len(kept) :]
     assert list(RequestIdentifiers.from_state(known.state())) == kept
+
+
+def test_blocks_of_earlier_checkpoints_know_no_labels():
+    known = RequestIdentifiers([(["a"], [1], [5], ["e3b0"])]).added("b", 2, 7, "98f1", "monday")
+    assert list(known) == [("a", 1, 5, "e3b0", ""), ("b", 2, 7, "98f1", "monday")]

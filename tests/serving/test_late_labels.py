@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 
 import httpx
 import numpy as np
@@ -21,10 +22,15 @@ from serving_rows import rows
 INFER, LEARN = "/v2/models/point/infer", "/v2/models/point/learn"
 
 
+def wait(client, identifier, X, **options):
+    """Ask for a prediction of rows whose labels come later."""
+    body = {"id": identifier, "rows": X.tolist(), "parameters": {"await_label": True}}
+    return client.post(INFER, json=body, **options)
+
+
 def ask(client, identifier, X):
     """Have rows predicted, whose labels come later."""
-    body = {"id": identifier, "rows": X.tolist(), "parameters": {"await_label": True}}
-    reply = client.post(INFER, json=body)
+    reply = wait(client, identifier, X)
     assert reply.status_code == 200, reply.text
 
 
@@ -68,9 +74,9 @@ def test_outputs_that_are_labelled_one_after_the_other_are_learned_together(clie
     assert changed.status_code == 409
     assert "other labels came before for infer_id 'late' (record 1)" in changed.json()["error"]
     assert rows_learned(client) == 0
-    # Rows of which a part is labelled are not replaced by others.
-    reply = client.post(INFER, json={"id": "late", "rows": X.tolist(), "parameters": {"await_label": True}})
-    assert reply.status_code == 409
+    # Rows of which a part is labelled are not replaced by others; the same ones are predicted again.
+    assert wait(client, "late", X + 1).status_code == 409
+    ask(client, "late", X)
     assert label(client, "late", y1=Y[:, 1]).json()["sequence"] == 2
     wait_until(lambda: rows_learned(client) == 4, "both labels")
     gone = label(client, "late", y0=Y[:, 0], y1=Y[:, 1])
@@ -223,3 +229,104 @@ def test_an_id_of_another_prediction_is_refused_as_an_id(client_of, tmp_path):
     assert client.post(LEARN, json=body).status_code == 202
     reply = client.post(LEARN, json={**body, "infer_id": "b"})
     assert (reply.status_code, "the id 'mine' was used before" in reply.json()["error"]) == (409, True)
+
+
+def test_rows_that_wait_are_not_replaced(client_of, models, tmp_path):
+    client = client_of("point", data=tmp_path, keep_log=True)
+    X, Y = rows(2, seed=60)
+    first = wait(client, "z", X)
+    refused = wait(client, "z", X[::-1])
+    assert refused.status_code == 409
+    assert "other rows wait under the id 'z'" in refused.json()["error"]
+    assert "give every prediction an id of its own" in refused.json()["error"]
+    again = wait(client, "z", X)
+    assert (again.status_code, again.json()) == (200, first.json())
+    # Who does not wait changes nothing, whatever the id.
+    assert client.post(INFER, json={"id": "z", "rows": X[:1].tolist()}).status_code == 200
+    assert label(client, "z", y0=Y[:, 0], y1=Y[:, 1]).status_code == 202
+    client_of.close(client)
+    check_learned(tmp_path, models, X, Y, records=1)
+
+
+def test_only_a_token_that_may_learn_makes_predictions_wait(client_of, tmp_path):
+    """What waits is learned with the label that somebody else sends."""
+    secrets = {scopes: scopes[0] * 20 for scopes in ("predict", "learn,predict", "admin")}
+    (tmp_path / "tokens").write_text("".join(f"{scopes} {secret}\n" for scopes, secret in secrets.items()))
+    client = client_of("point", data=tmp_path / "data", tokens=tmp_path / "tokens")
+    X, _ = rows(1, seed=61)
+    for scopes, secret in secrets.items():
+        headers = {"Authorization": f"Bearer {secret}"}
+        assert client.post(INFER, json={"id": "z", "rows": X.tolist()}, headers=headers).status_code == 200
+        reply = wait(client, scopes, X, headers=headers)
+        assert reply.status_code == (403 if scopes == "predict" else 200)
+        if scopes == "predict":
+            assert "this token does not allow learning: leave out await_label" in reply.json()["error"]
+    waiting = 'ovk_waiting_for_labels{model="point"} 2.0'
+    assert waiting in client.get("/metrics", headers={"Authorization": f"Bearer {secrets['predict']}"}).text
+
+
+@pytest.mark.parametrize("own", [None, "mine"])
+def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, tmp_path, own):
+    """A label is known by the id of its prediction: that of other rows would be taken for the first one, repeated."""
+    X, Y = rows(2, seed=62)
+    body = {"infer_id": "w1", "targets": Y[:1].tolist(), **({"id": own} if own else {})}
+    client = client_of("point", data=tmp_path)
+    ask(client, "w1", X[:1])
+    first = client.post(LEARN, json=body)
+    assert first.status_code == 202
+    for restarted in (False, True):
+        for other in (X[1:], X[:1]):
+            refused = wait(client, "w1", other)
+            assert refused.status_code == 409
+            assert "rows were labelled (record 1) under the id 'w1'" in refused.json()["error"]
+        assert client.post(LEARN, json=body).json() == first.json()
+        if not restarted:
+            client_of.close(client)
+            client = client_of("point", data=tmp_path)
+    wait_until(lambda: rows_learned(client) == 1, "the row")
+
+
+def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch):
+    """The receipt of a label and the knowledge that its prediction was labelled go together."""
+    from ovk.serving import receipts
+    from ovk.serving.identifiers import RequestIdentifiers
+
+    monkeypatch.setattr(receipts, "REMEMBERED", 3)
+    X, Y = rows(1, seed=63)
+    known = RequestIdentifiers()
+    answered = receipts.AnsweredRequests(known)
+    for k, name in enumerate(["y0", "y1", "y0", "y0", "y0"], start=1):
+        one = part(f"label {k}", X, name, Y[:, 0])
+        one = Entry(one.id, one.rows, one.targets, label_of="w1" if k <= 2 else f"other {k}", part=True)
+        answered.add(one, receipts.Receipt(k, 1))
+        known = known.added(one.id, k, 1, one.digest, one.label_of)
+        assert answered.labelled("w1") == (None if k == 5 else min(k, 2))
+        assert (answered.find(Entry("label 2", X, Y)) if k == 5 else None) is None
+    again = receipts.AnsweredRequests(known)
+    assert [again.labelled(name) for name in ("w1", "other 5")] == [None, 5]
+
+
+def test_rows_whose_label_is_on_its_way_are_not_replaced_either(service, monkeypatch):
+    """Also where there was no room for them meanwhile."""
+    X, Y = rows(2, seed=64)
+    real, free = Log.append, threading.Event()
+
+    def slow(self, records):
+        assert free.wait(PATIENCE)
+        return real(self, records)
+
+    monkeypatch.setattr(Log, "append", slow)
+    service.intake.wait_for_label("late", RequestRows.of_matrix(X))
+
+    async def run():
+        label = asyncio.ensure_future(service.intake.submit(part("a", X, "y0", Y[:, 0])))
+        await asyncio.sleep(0)
+        service.intake.waiting.drop("late")
+        try:
+            with pytest.raises(RequestRefused, match="rows were labelled"):
+                service.intake.wait_for_label("late", RequestRows.of_matrix(X + 1))
+        finally:
+            free.set()
+        return await label
+
+    assert asyncio.run(run()) == (1, 2)

@@ -2,6 +2,10 @@
 
 import json
 import re
+import resource
+import signal
+import subprocess
+import sys
 import warnings
 
 import httpx
@@ -132,6 +136,66 @@ def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_p
     assert end.value.code == 4
     assert re.search(rf"{path} is damaged at offset \d+", err)
     assert path.read_bytes() == content
+
+
+def test_sigterm_ends_a_start_in_good_order(models, tmp_path):
+    """While the log of an earlier process is replayed, which may take long."""
+    code = """
+import os, signal, sys
+from ovk.cli import main
+from ovk.serving.service import ModelService
+
+def terminated(self, origin):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+ModelService._from_files = terminated
+main(sys.argv[1:])
+"""
+    arguments = ["serve", models / "point.ovk", "--data", tmp_path / "data", "--port", "0"]
+    found = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert found.returncode == 0, found.stderr
+    line = json.loads(found.stderr)
+    assert (line["event"], line["reason"]) == ("stopped", "SIGTERM before it was listening")
+
+
+def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():
+    code = "import os, signal, sys; sys.orig_argv = ['python', '-m', 'ovk.cli', {0!r}, 'm.ovk']; import ovk; "
+    code += "os.kill(os.getpid(), signal.SIGTERM)"
+    for command, ends in {"serve": 0, "stream": -signal.SIGTERM}.items():
+        found = subprocess.run([sys.executable, "-c", code.format(command)], capture_output=True, timeout=PATIENCE)
+        assert found.returncode == ends
+        assert found.stderr == (b"" if ends else b"ovk: terminated before the service had begun\n")
+
+
+def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code(models, tmp_path):
+    X, Y = rows(20, seed=16)
+    with ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server:
+        body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
+        assert httpx.post(f"{server.url}/v2/models/point/learn", json=body, timeout=PATIENCE).status_code == 202
+        server.limit_files(3000)
+        assert server.terminate() == 1
+        failed, stopped = server.lines[-2:]
+    assert (failed["event"], failed["file"]) == (
+        "no checkpoint could be written",
+        str(tmp_path / "point" / "checkpoint.ovk"),
+    )
+    assert (stopped["event"], stopped["models"]) == ("stopped without a checkpoint", ["point"])
+    with ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server:
+        assert server.terminate() == 0
+    assert ovk.load(tmp_path / "point" / "checkpoint.ovk").rows == 20
+
+
+def test_a_start_that_finds_no_room_names_the_file(models, tmp_path):
+    def little():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+
+    command = [sys.executable, "-m", "ovk.cli", "serve", models / "point.ovk", "--data", tmp_path, "--port", "0"]
+    found = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE, preexec_fn=little)
+    assert found.returncode == 4
+    words = " ".join(found.stderr.split())
+    assert words.replace(" ", "") == f"ovk: {tmp_path}/point/checkpoint.ovk: file too large".replace(" ", "")
 
 
 def test_a_port_that_is_taken_is_said_so(server):

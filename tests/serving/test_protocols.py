@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import ovk
 from ovk.serving import Checkpoint, learn_log
@@ -118,7 +120,14 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"wrod": "red", "x": 1.0}, "column 'word' is missing; the request has 'wrod'"),
+        (
+            {"wrod": "red", "x": 1.0},
+            "column 'word' is missing; the request has 'wrod', 'x'; did you mean 'word' by 'wrod'?",
+        ),
+        (
+            {"x": 1.0, "WORD": "red"},
+            "column 'word' is missing; the request has 'x', 'WORD'; did you mean 'word' by 'WORD'?",
+        ),
         ({"n": 1.0, "x": 1.0}, "column 'word' is missing; the request has 'n', 'x'"),
         ({"word": "red", "x": "abc"}, "'abc' in row 1, column 'x', is not a number"),
     ],
@@ -147,8 +156,41 @@ def test_an_estimator_that_knows_its_columns_by_name_does_not_take_others(client
     np.testing.assert_array_equal(as_matrix, found)
     record["laod"] = record.pop("load")
     assert client.post(address, json={"rows": [record]}).json() == {
-        "error": "column 'load' is missing; the request has 'laod'"
+        "error": "column 'load' is missing; the request has "
+        + ("'hour', 'laod'" if width == 2 else "'laod'")
+        + "; did you mean 'load' by 'laod'?"
     }
+
+
+@pytest.mark.parametrize("name", ["ridge", "pipeline"])
+def test_an_estimator_without_names_does_not_take_names_that_it_cannot_know(client_of, models, name):
+    """Columns in the order of the keys would be other ones when the keys come in another order."""
+    X, Y = rows(60)
+    if name == "pipeline":
+        model = make_pipeline(StandardScaler(), ovk.OVKRidge(alpha=0.1)).fit(X, Y)
+        ovk.save(model, models / "pipeline.ovk")
+    client, address = client_of(name), f"/v2/models/{name}/infer"
+    words = (
+        "this model was fitted without column names: send each row as a list of 3 numbers, in the order in which it "
+        "was fitted, or name them x0, x1, x2; the request has 'wall', 'roof', 'area'"
+    )
+    record = dict(zip(["wall", "roof", "area"], X[0].tolist(), strict=True))
+    assert client.post(address, json={"rows": [record]}).json() == {"error": words}
+    assert client.post("/invocations", json={"dataframe_records": [record]}).json()["message"] == words
+    tensors = [tensor(column, [value]) for column, value in record.items()]
+    assert client.post(address, json={"inputs": tensors}).status_code == 400
+    wanted = outputs(client.post(address, json={"rows": X[:1].tolist()}))["mean"]
+    for order in ([0, 1, 2], [2, 0, 1]):
+        named = {f"x{j}": float(X[0, j]) for j in order}
+        np.testing.assert_array_equal(outputs(client.post(address, json={"rows": [named]}))["mean"], wanted)
+
+
+def test_a_matrix_of_one_column_is_known_by_its_tensor(client_of, models):
+    X, Y = rows(60)
+    ovk.save(ovk.OVKRidge(alpha=0.1).fit(X[:, :1], Y), models / "narrow.ovk")
+    client, address = client_of("narrow"), "/v2/models/narrow/infer"
+    for name, status in {"X": 200, "x0": 200, "load": 400}.items():
+        assert client.post(address, json={"inputs": [tensor(name, X[:2, :1])]}).status_code == status
 
 
 def test_replies_name_their_columns_and_rows_are_taken_as_in_learning(client_of):
@@ -241,6 +283,28 @@ def _progressive(models, X, Y):
     twin = ovk.load(models / "point.ovk")
     parts = range(0, len(X), 10)
     return np.vstack([twin.predict_then_learn(X[s : s + 10], Y[s : s + 10]) for s in parts])
+
+
+@pytest.mark.parametrize("name", ["point", "table", "ridge"])
+def test_the_coverage_that_is_shown_is_that_of_the_intervals_that_were_served(client_of, models, tmp_path, name):
+    """Rows that are asked for and learned one after the other: every one of them is scored as it was answered."""
+    shadows = {"ridge": [models / "point.ovk"]} if name == "ridge" else None
+    client, inside = client_of(name, data=tmp_path, shadows=shadows), []
+    lines, (X, Y) = table(60, seed=15), rows(60, seed=15)
+    for k in range(60):
+        row, target = X[k].tolist(), Y[k] * (1 + k / 20)  # errors that grow
+        if name == "table":
+            word, x, *target = lines[k]
+            row, target = {"word": word, "x": x}, np.array(target) * (1 + k / 500)
+        asked = {"rows": [row], "parameters": {"level": 0.9}}
+        _, lower, upper = outputs(client.post(f"/v2/models/{name}/infer", json=asked)).values()
+        inside.append(np.where(np.isnan(lower), np.nan, (lower <= target) & (target <= upper)))
+        body = {"rows": [row], "targets": [target.tolist()]}
+        wait_until_learned(client, name, client.post(f"/v2/models/{name}/learn", json=body).json()["sequence"])
+    served = np.nanmean(inside, axis=0)[0]
+    assert (served > 0.2).all()
+    assert (served < 0.99).any()
+    np.testing.assert_array_equal(view(client.app.state.server.services[name])["coverage"], served)
 
 
 def test_a_repeated_id_gets_the_first_reply_and_is_learned_once(client_of, tmp_path):
@@ -359,7 +423,7 @@ def test_a_model_that_cannot_learn_may_answer_while_a_shadow_learns(client_of, m
 def test_metrics_say_what_they_are_and_what_has_no_checkpoint_has_no_age_of_one(client_of, tmp_path):
     age, durable = "ovk_checkpoint_age_seconds{", client_of("point", data=tmp_path).get("/metrics").text
     assert age in durable
-    assert "# HELP ovk_interval_coverage Share of recent outcomes in their 90% interval." in durable
+    assert "# HELP ovk_interval_coverage Share of the outcomes of the last rows in the 90% interval served" in durable
     assert "# HELP ovk_rolling_error RMSE (classification: error rate) of the last rows." in durable
     assert age not in client_of("point").get("/metrics").text
 

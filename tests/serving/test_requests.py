@@ -34,6 +34,18 @@ def learn(client, X, Y):
         ("promote", {"nmae": "point"}, "did you mean 'name'?"),
         ("/invocations", {"level": 0.9}, "'level' belongs inside 'params'"),
         ("/invocations", {"parameters": {"level": 0.9}}, "did you mean 'params'?"),
+        (
+            "infer",
+            {"parameters": {"foo": 1}},
+            "unknown parameter 'foo' in parameters; known here: level, await_label, binary_data_output",
+        ),
+        ("infer", {"parameters": {"levle": 0.9}}, "did you mean 'level'?"),
+        ("infer", {"parameters": {"await_label": 1}}, "await_label must be true or false, got 1"),
+        ("infer", {"parameters": {"await_label": "true"}}, 'await_label must be true or false, got "true"'),
+        ("infer", {"outputs": [{"name": "mean", "parameters": {"classification": 1}}]}, "known here: binary_data"),
+        ("learn", {"targets": [[1, 2]], "parameters": {"foo": 1}}, "unknown parameter 'foo'"),
+        ("/invocations", {"params": {"foo": 1}}, "unknown parameter 'foo' in params; known here: level"),
+        ("/invocations", {"params": {"await_label": True}}, "only /v2/models/NAME/infer takes it"),
     ],
 )
 def test_a_key_that_nobody_would_read_is_refused(client_of, tmp_path, address, body, words):
@@ -69,6 +81,28 @@ def test_intervals_without_ends_are_explained(client_of, tmp_path):
     assert "note" not in client.post("/invocations", json=asked).json()
 
 
+@pytest.mark.parametrize("name", ["ridge", "point"])
+def test_a_model_that_never_has_intervals_says_so(client_of, name):
+    client = client_of(name)
+    note = (
+        "this model has no intervals here: they are made from the errors of rows that are learned in service, and this "
+        "service learns none"
+    )
+    reply = client.post(f"/v2/models/{name}/infer", json={"rows": ROW, "parameters": {"level": 0.9}}).json()
+    assert (reply["outputs"][1]["data"], reply["parameters"]["note"]) == ([None, None], note)
+    assert client.post("/invocations", json={"instances": ROW, "params": {"level": 0.9}}).json()["note"] == note
+
+
+def test_targets_that_are_large_but_have_squares_are_learned(client_of, tmp_path):
+    client = client_of("table", data=tmp_path)
+    body = {"rows": [{"word": "red", "x": 0.5}], "targets": [{"a": 1e140, "b": 1.0}]}
+    assert client.post("/v2/models/table/learn", json=body).status_code == 202
+    body["targets"][0]["a"] = 1.1e140
+    assert client.post("/v2/models/table/learn", json=body).status_code == 400
+    metrics = client.get("/metrics").text
+    assert 'ovk_rows_refused_total{model="table"} 1.0' in metrics
+
+
 @pytest.mark.parametrize("name", ["point", "table"])
 def test_a_level_that_no_interval_can_ever_have_is_refused(client_of, name):
     body = {"rows": [{"word": "red", "x": 0.5}] if name == "table" else ROW, "parameters": {"level": 0.9999}}
@@ -90,10 +124,23 @@ def test_a_level_that_no_interval_can_ever_have_is_refused(client_of, name):
             {"rows": [[0, 0, 0]] * 21, "targets": [[0, 0]] * 21},
             "the request holds 21 rows; at most 20 are allowed (--max-rows): send several requests",
         ),
+        (
+            {"rows": [[0, 0, 0]] * 3, "targets": [[0, 0], [0, None], [0, -1e300]]},
+            "target 'y1' of row 3 is -1e+300, beyond 1e+140, so its squared error is no number: send null if it is not "
+            "known",
+        ),
+        (
+            {"rows": [[0, 0, 0]], "targets": [{"y0": 1}]},
+            "column 'y1' is missing: send null where it is not known; the request has 'y0'",
+        ),
+        (
+            {"rows": [[0, 0, 0]] * 2, "targets": [[0, 0]] * 2, "id": "a" * 4000},
+            "the body is larger than 4,000 bytes (--max-body): send several requests",
+        ),
     ],
 )
 def test_messages_say_what_is_wrong(client_of, tmp_path, body, words):
-    client = client_of("point", data=tmp_path, limits={"rows": 20})
+    client = client_of("point", data=tmp_path, limits={"rows": 20, "body": 4000})
     assert client.post("/v2/models/point/learn", json=body).json()["error"] == words
 
 

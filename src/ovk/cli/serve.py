@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.serving import Limits, create_app
 from ovk.serving.access import is_loopback
+from ovk.sessions import Interrupted, StopSignals
 
 NAME = "serve"
 
@@ -51,7 +53,7 @@ def command(
 
     Speaks the Open Inference Protocol (/v2/models/NAME/infer) and MLflow's scoring protocol (/invocations). Rows sent
     to /v2/models/NAME/learn are in a log on the disk before the reply goes out; after a kill the log is replayed.
-    SIGTERM and Ctrl-C finish what was accepted, write a checkpoint and exit with 0.
+    SIGTERM and Ctrl-C finish what was accepted, write a checkpoint and exit with 0, or with 1 if it cannot be written.
     """
     if tokens is None and not is_loopback(host):
         raise Failure(
@@ -81,13 +83,26 @@ def command(
         from ovk.serving.run import log_as_json, serve
 
         log_as_json()
+        logger = logging.getLogger("ovk.serving")
         if tokens is not None and tokens.stat().st_mode & 0o044:
             extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
-            logging.getLogger("ovk.serving").warning("others can read the file of tokens", extra=extra)
-        app.state.server.open()
+            logger.warning("others can read the file of tokens", extra=extra)
     try:
-        serve(app, host, port, access_log=access_log)
+        # Until the server hears of signals by itself.
+        with StopSignals() as stop:
+            with blaming(Exit.MODEL):
+                app.state.server.open()
+            if stop.received is not None:  # in a place that takes no exceptions
+                raise Interrupted(stop.received)
+            saved = serve(app, host, port, access_log=access_log)
     except OSError as error:
         raise Failure(
             f"{error.strerror}: choose another --port, or stop the program that uses it", Exit.USAGE
         ) from error
+    except Interrupted as end:
+        if end.signal != signal.SIGTERM:
+            raise
+        logger.info("stopped", extra={"reason": "SIGTERM before it was listening"})
+        return
+    if not saved:
+        raise typer.Exit(int(Exit.FAILED))

@@ -11,6 +11,7 @@ nobody's. Where there are no locks (Windows), nothing is removed.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -24,6 +25,9 @@ if sys.platform != "win32":
 
 LOCKS = sys.platform != "win32"
 PREFIX, SUFFIX = ".ovk-", ".tmp"
+
+#: What a write fails with that finds no room: on the disk, within a quota, or within a limit of the process.
+NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @contextmanager
@@ -47,9 +51,11 @@ def replacing(path: str) -> Iterator[BinaryIO]:
                 os.replace(temporary, target)
         if not LOCKS:  # where open files cannot be renamed
             os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+            error.filename = path  # a write does not tell
         raise
     sync_folder(folder)
 

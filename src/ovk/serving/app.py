@@ -51,6 +51,11 @@ VERSION = "1"
 #: Most pages that are kept up to date at once, and seconds between two of their updates.
 STREAMS, PAUSE = 32, 1.0
 
+#: Why a prediction may not wait for its label: what waits is learned with the label, whoever sends that.
+NO_WAITING = (
+    "rows that wait for labels become rows to learn, and this token does not allow learning: leave out await_label"
+)
+
 
 class Server:
     """What the addresses have in common: the models, the limits, and whether the end has begun."""
@@ -176,9 +181,10 @@ class Server:
         """Predictions, in tensors."""
         service = self._service(request)
         content = await self._body(request)
-        return await beside(len(content), self._infer, service, content, json_length(request))
+        may_learn: bool = request.scope["ovk.may_learn"]
+        return await beside(len(content), self._infer, service, content, json_length(request), may_learn)
 
-    def _infer(self, service: ModelService, content: bytes, json_length: str | None) -> Response:
+    def _infer(self, service: ModelService, content: bytes, json_length: str | None, may_learn: bool) -> Response:
         body, binary = split_body(content, json_length)
         check_keys(body, INFER, PARAMETERS)
         rows, rest = read_inputs(body, binary)
@@ -186,7 +192,7 @@ class Server:
         check_count(len(rows), self.limits.rows)
         state = service.state
         leader = state.leader
-        parameters = parameters_of(body)
+        parameters = parameters_of(body, PARAMETERS)
         given = leader.gives()
         wanted, as_bytes = wanted_outputs(body, parameters, given, next(iter(given)))
         level = checked_level(parameters.get("level", 0.9), leader)
@@ -196,13 +202,15 @@ class Server:
         reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
         identifier = identifier_of(body)
         if parameters.get("await_label") is True:
+            if not may_learn:
+                raise RequestRefused(403, NO_WAITING)
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
             service.intake.wait_for_label(identifier, rows)
         if identifier is not None:
             reply["id"] = identifier
         about: dict[str, Any] = {"sequence": state.sequence, "champion": leader.name}
-        if note := missing_bounds(found, level):
+        if note := missing_bounds(found, level, leader, learning=not service.predicts_only):
             about["note"] = note
         reply |= {"parameters": about, "outputs": tensors}
         if not buffers:
@@ -222,8 +230,8 @@ class Server:
         check_keys(body, (*FORMS, "params"), ["level"], inside="params")
         rows = read_frame(body)
         check_count(len(rows), self.limits.rows)
-        level = parameters_of(body, "params").get("level")
-        predictions, note = records(service.state.leader, rows, level)
+        level = parameters_of(body, ["level"], "params").get("level")
+        predictions, note = records(service.state.leader, rows, level, learning=not service.predicts_only)
         return json_reply({"predictions": predictions, **({"note": note} if note else {})})
 
     # Learning ---------------------------------------------------------------------------------------------------------
@@ -318,7 +326,9 @@ class Server:
             raise RequestRefused(415, f"Content-Type must be {' or '.join(allowed)}, got {kind[:60]}")
         if headers.get(b"content-encoding", b"identity") != b"identity":
             raise RequestRefused(415, "compressed bodies are not taken")
-        too_large = RequestRefused(413, f"the body is larger than {self.limits.body} bytes")
+        too_large = RequestRefused(
+            413, f"the body is larger than {self.limits.body:,} bytes (--max-body): send several requests"
+        )
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared[:18]) > self.limits.body:
             raise too_large

@@ -100,7 +100,7 @@ class Checkpoint(State, Registered):
         """The state after one more record of the log."""
         known = self.known
         if entry.id is not None:
-            known = known.added(entry.id, number, len(entry), entry.digest)
+            known = known.added(entry.id, number, len(entry), entry.digest, entry.label_of)
         new = replace(self, sequence=number, known=known)
         if entry.promote is not None:
             names = [contender.name for contender in self.contenders]

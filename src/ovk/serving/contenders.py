@@ -50,6 +50,8 @@ class Contender(State, ABC):
     labels = False
     #: Whether it learns at all.
     learns = True
+    #: Whether its intervals begin with the first rows that are learned in service; others bring errors along.
+    intervals_of_service = False
 
     @property
     def window(self) -> int:

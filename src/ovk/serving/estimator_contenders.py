@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from inspect import signature
@@ -18,7 +19,7 @@ from ovk.evaluation.learners import OnlineLearner
 from ovk.online import AutoStream
 from ovk.serving.contenders import Contender, Outputs, TensorSpec
 from ovk.serving.errors import RequestRefused
-from ovk.serving.rows import RequestRows, rows_differ
+from ovk.serving.rows import RequestRows, listed, rows_differ
 from ovk.serving.scores import Outcome
 
 
@@ -51,9 +52,11 @@ class EstimatorContender(Contender):
             known, p = None, int(self.model.n_features_in_)
         else:
             spec = _matrix_spec(self.model)
-            # Without names of its own a model takes columns in their order, whatever they are called.
-            named = hasattr(self.model, "feature_names_in_") and rows.names != (spec.name,)
-            known, p = spec.columns if named or set(spec.columns) <= set(rows.names) else None, spec.shape[1]
+            p = spec.shape[1]
+            # A matrix of one column is a column with the name of the tensor.
+            known = None if p == 1 and rows.names == (spec.name,) else spec.columns
+            if known and not hasattr(self.model, "feature_names_in_") and not set(known) <= set(rows.names):
+                raise RequestRefused(400, _unknown_names(rows.names, known))
         X = rows.numbers(known, p, "inputs")
         if np.isnan(X).any():
             raise RequestRefused(400, "inputs hold missing values, which this model does not take")
@@ -76,6 +79,8 @@ class RegressorContender(EstimatorContender, kind="regressor"):
     intervals : the last errors, for intervals
     names : names of the outputs
     """
+
+    intervals_of_service = True
 
     intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=2000))
     names: list[str] = field(default_factory=list)
@@ -104,17 +109,19 @@ class RegressorContender(EstimatorContender, kind="regressor"):
         else:
             found = {"mean": _as_shape(self.model.predict(X), shape)}
         if wanted & {"lower", "upper"}:
-            regions = self.intervals.at(level).regions(found["mean"])
-            found |= {"lower": regions.lower, "upper": regions.upper}
+            half = self.intervals.half_widths(level, len(self.names))
+            found |= {"lower": found["mean"] - half, "upper": found["mean"] + half}
         return found
 
     def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
         X, Y = self._X(rows), self.targets(targets)
         model, F = self._predict_then_learn(X, Y[:, 0] if getattr(self.model, "single_output_", False) else Y)
         F = _as_shape(F, Y.shape)
+        # Not those of `regions_then_learn`, which are brought up to date now and then: these are what is served.
+        half = np.broadcast_to(self.intervals.half_widths(LEVEL, len(self.names)), Y.shape)
         intervals = self.intervals._fork()
-        regions = intervals.regions_then_learn(F, Y)
-        return replace(self, model=model, intervals=intervals), Outcome(F, regions.radius, Y)
+        intervals.regions_then_learn(F, Y)
+        return replace(self, model=model, intervals=intervals), Outcome(F, half, Y)
 
 
 @dataclass
@@ -192,6 +199,14 @@ def _matrix_spec(model: Any) -> TensorSpec:
     names = getattr(model, "feature_names_in_", None)
     columns = [f"x{j}" for j in range(p)] if names is None else [str(name) for name in names]
     return TensorSpec("X", "FP64", [-1, p], columns)
+
+
+def _unknown_names(names: Sequence[str], known: Sequence[str]) -> str:
+    """That a model without names of its own cannot tell which column is which, in words."""
+    return (
+        f"this model was fitted without column names: send each row as a list of {len(known)} numbers, in the order in "
+        f"which it was fitted, or name them {listed(known)}; the request has {listed(map(repr, names))}"
+    )
 
 
 def _as_shape(values: Any, shape: tuple[int, ...]) -> Array:

@@ -93,7 +93,7 @@ class Guard:
                 None if host is None else host.decode("latin-1")
             ):
                 raise RequestRefused(403, "without tokens this server answers its own machine alone")
-            scope["ovk.sees_models"] = True
+            scope["ovk.sees_models"] = scope["ovk.may_learn"] = True
             return
         path = scope["path"]
         if path in OPEN:
@@ -107,6 +107,7 @@ class Guard:
         if needed not in allowed and "admin" not in allowed:
             raise RequestRefused(403, f"this token does not allow {doing}")
         scope["ovk.sees_models"] = not allowed.isdisjoint({"predict", "admin"})
+        scope["ovk.may_learn"] = not allowed.isdisjoint({"learn", "admin"})
 
 
 async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:

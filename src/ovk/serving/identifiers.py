@@ -20,30 +20,35 @@ class RequestIdentifiers(State):
 
     Attributes
     ----------
-    blocks : identifiers, numbers of records, numbers of rows and digests of the contents, a list of each for a block;
-        the last one is not full
+    blocks : identifiers, numbers of records, numbers of rows, digests of the contents, and identifiers of the
+        predictions that were labelled, "" for other requests; a list of each for a block, of which the last is not full
 
     Examples
     --------
     >>> from ovk.serving.identifiers import RequestIdentifiers
     >>> one = RequestIdentifiers().added("a", 1, 5, "e3b0")
-    >>> two = one.added("b", 2, 7, "98f1")
-    >>> list(one), list(two)
-    ([('a', 1, 5, 'e3b0')], [('a', 1, 5, 'e3b0'), ('b', 2, 7, '98f1')])
+    >>> two = one.added("b", 2, 7, "98f1", label_of="monday")
+    >>> list(one), list(two)[1]
+    ([('a', 1, 5, 'e3b0', '')], ('b', 2, 7, '98f1', 'monday'))
     """
 
-    blocks: list[tuple[list[str], list[int], list[int], list[str]]] = field(default_factory=list)
+    blocks: list[tuple[list[str], list[int], list[int], list[str], list[str]]] = field(default_factory=list)
 
-    def added(self, identifier: str, number: int, rows: int, digest: str) -> RequestIdentifiers:
+    def added(
+        self, identifier: str, number: int, rows: int, digest: str, label_of: str | None = None
+    ) -> RequestIdentifiers:
         """With one more, the oldest block gone if there are enough without it."""
-        if self.blocks and len(self.blocks[-1][0]) < BLOCK:
-            ids, numbers, counts, digests = self.blocks[-1]
-            last = [*ids, identifier], [*numbers, number], [*counts, rows], [*digests, digest]
+        one = identifier, number, rows, digest, label_of or ""
+        # Blocks of checkpoints that were written before labels were told apart have four lists.
+        if self.blocks and len(self.blocks[-1][0]) < BLOCK and len(self.blocks[-1]) == len(one):
+            ids, numbers, counts, digests, labels = self.blocks[-1]
+            last = [*ids, one[0]], [*numbers, one[1]], [*counts, one[2]], [*digests, one[3]], [*labels, one[4]]
             return RequestIdentifiers([*self.blocks[:-1], last])
         kept = self.blocks[-(REMEMBERED // BLOCK) :]
-        return RequestIdentifiers([*kept, ([identifier], [number], [rows], [digest])])
+        return RequestIdentifiers([*kept, ([one[0]], [one[1]], [one[2]], [one[3]], [one[4]])])
 
-    def __iter__(self) -> Iterator[tuple[str, int, int, str]]:
-        """Identifier, number of the record and of its rows, and digest of the contents, the oldest first."""
-        for block in self.blocks:
-            yield from zip(*block, strict=True)
+    def __iter__(self) -> Iterator[tuple[str, int, int, str, str]]:
+        """Identifier, number of the record and of its rows, digest of the contents, and the prediction that was
+        labelled, the oldest first."""
+        for ids, numbers, counts, digests, *labels in self.blocks:
+            yield from zip(ids, numbers, counts, digests, *(labels or [[""] * len(ids)]), strict=True)

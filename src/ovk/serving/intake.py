@@ -17,7 +17,7 @@ from ovk.serving.limits import Limits
 from ovk.serving.log import Log
 from ovk.serving.receipts import AnsweredRequests, Queued, Receipt, answer, check_same
 from ovk.serving.rows import RequestRows
-from ovk.serving.waiting import WaitingRows
+from ovk.serving.waiting import WaitingRows, id_taken
 
 logger = logging.getLogger("ovk.serving")
 
@@ -59,6 +59,8 @@ class Intake:
         self._answered = AnsweredRequests(RequestIdentifiers())
         #: By identifier, the digest of what is on its way into the log, and its reply.
         self._in_flight: dict[str, tuple[str, asyncio.Future[Receipt]]] = {}
+        #: By entry on its way into the log, the prediction that it labels: its rows may be gone from those that wait.
+        self._labels_in_flight: dict[int, str] = {}
 
     def start(self, state: Checkpoint) -> None:
         """Go on from a state: with the requests it knows, and the rows that have some labels."""
@@ -68,7 +70,8 @@ class Intake:
             assert held.label_of is not None
             assert held.rows is not None
             assert held.targets is not None
-            self.wait_for_label(held.label_of, held.rows, held.targets.names or ())
+            with self._lock:
+                self._learn_as_they_are(self.waiting.keep(held.label_of, held.rows, held.targets.names or ()))
 
     def stop(self) -> None:
         """From now on requests to learn are refused; those that wait are still dealt with."""
@@ -91,10 +94,15 @@ class Intake:
         with self._lock:
             return self._answered.find(entry)
 
-    def wait_for_label(self, identifier: str, rows: RequestRows, labels: Iterable[str] = ()) -> None:
-        """Keep rows until their labels come; `labels` are the outputs that have theirs."""
+    def wait_for_label(self, identifier: str, rows: RequestRows) -> None:
+        """Keep rows until their labels come; refuse them if the identifier is that of others, which wait or did."""
         with self._lock:
-            self._learn_as_they_are(self.waiting.keep(identifier, rows, labels))
+            if self.waiting.find(identifier) is None:
+                number = self._answered.labelled(identifier)
+                if number is not None or identifier in self._labels_in_flight.values():
+                    where = "the log" if number is None else f"record {number}"
+                    raise id_taken(identifier, f"rows were labelled ({where})")
+            self._learn_as_they_are(self.waiting.keep(identifier, rows))
 
     def waiting_rows(self, identifier: str) -> RequestRows | None:
         """The rows that wait for labels under that identifier."""
@@ -130,6 +138,7 @@ class Intake:
                 raise RequestRefused(429, f"{self.pending} requests wait to be learned already", retry_after=1)
             if entry.label_of is not None:
                 self.waiting.claim(entry.label_of, self._labelled_by(entry))
+                self._labels_in_flight[id(entry)] = entry.label_of
                 reply.add_done_callback(lambda done: self._settle(entry, stored=done.exception() is None))
             self.pending += 1
             self._to_log.put(Queued(entry, reply))
@@ -147,6 +156,7 @@ class Intake:
     def _settle(self, entry: Entry, *, stored: bool) -> None:
         assert entry.label_of is not None
         with self._lock:
+            self._labels_in_flight.pop(id(entry), None)
             self.waiting.settle(entry.label_of, self._labelled_by(entry), stored=stored, everything=self._outputs)
 
     def _learn_as_they_are(self, identifiers: Iterable[str]) -> None:

@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from ovk._types import Array
 from ovk.serving.entries import Entry
 from ovk.serving.errors import RequestRefused
 from ovk.serving.frames import read_rows
-from ovk.serving.requests import check_count, check_end, check_keys, identifier_of, read_inputs
+from ovk.serving.requests import check_count, check_end, check_keys, identifier_of, parameters_of, read_inputs
 from ovk.serving.rows import RequestRows
 from ovk.serving.service import ModelService
 from ovk.serving.tensors import read_tensors
 from ovk.serving.waiting import no_rows_wait
+
+#: Targets beyond this are refused: sums of squares of larger numbers are beyond the range of doubles.
+LARGEST = 1e140
 
 #: Keys of a request to learn.
 LEARN = ("id", "parameters", "rows", "inputs", "infer_id", "targets")
@@ -27,9 +31,10 @@ def read_entry(service: ModelService, body: dict[str, Any], binary: memoryview) 
     Labels that leave out some of the outputs are a part, and the others may come later.
     """
     check_keys(body, LEARN)
+    parameters_of(body, ())
     label_of = body.get("infer_id")
     if label_of is not None and not isinstance(label_of, str):
-        raise RequestRefused(400, "infer_id must be a text")
+        raise RequestRefused(400, "infer_id must be a string")
     if label_of is not None and ("rows" in body or "inputs" in body):
         raise RequestRefused(400, "infer_id stands for rows that were sent before: leave out rows and inputs")
     rows = None
@@ -51,8 +56,23 @@ def read_entry(service: ModelService, body: dict[str, Any], binary: memoryview) 
             raise no_rows_wait(label_of)
         entry = replace(entry, rows=rows)
     assert rows is not None
-    leader.check(rows, _completed(targets, leader.outputs) if part else targets)
+    whole = _completed(targets, leader.outputs) if part else targets
+    leader.check(rows, whole)
+    if not leader.labels:
+        _check_sizes(leader.targets(whole), leader.outputs)
     return entry
+
+
+def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
+    """Refuse targets (n, d) whose squared errors are no numbers: nobody could tell how well they are predicted."""
+    too_large = np.abs(Y) > LARGEST  # nan is not
+    if too_large.any():
+        i, q = np.argwhere(too_large)[0].tolist()
+        raise RequestRefused(
+            400,
+            f"target {outputs[q]!r} of row {i + 1} is {Y[i, q]:g}, beyond {LARGEST:g}, so its squared error is no "
+            "number: send null if it is not known",
+        )
 
 
 def _read_targets(given: Any, binary: memoryview) -> RequestRows:

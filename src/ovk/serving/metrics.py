@@ -73,7 +73,9 @@ class StateCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         model = ["model"]
         rows = CounterMetricFamily("ovk_rows_learned", "Rows learned in service.", labels=model)
-        refused = CounterMetricFamily("ovk_rows_refused", "Rows refused, or that a learner refused.", labels=model)
+        refused = CounterMetricFamily(
+            "ovk_rows_refused", "Requests to learn that were refused, and rows that a learner refused.", labels=model
+        )
         sequence = GaugeMetricFamily("ovk_sequence", "Number of the last record learned.", labels=model)
         queue = GaugeMetricFamily("ovk_queue_requests", "Requests that are not learned yet.", labels=model)
         labels = GaugeMetricFamily("ovk_waiting_for_labels", "Predictions that wait for labels.", labels=model)
@@ -88,7 +90,9 @@ class StateCollector(Collector):
             "ovk_rolling_error", "RMSE (classification: error rate) of the last rows.", labels=[*one, "output"]
         )
         coverage = GaugeMetricFamily(
-            "ovk_interval_coverage", "Share of recent outcomes in their 90% interval.", labels=["model", "output"]
+            "ovk_interval_coverage",
+            "Share of the outcomes of the last rows in the 90% interval served just before they were learned.",
+            labels=["model", "output"],
         )
         for name, service in self.services.items():
             state = service.state

@@ -68,6 +68,7 @@ def view(service: ModelService) -> dict[str, Any]:
         "waiting_for_labels": len(service.intake.waiting),
         "memory": resident_memory(),
         "errors": errors,
+        "scored": len(scores.losses),
         "coverage": plain_list(scores.coverage()),
         "curve": {"rows": scores.reached, "series": series},
         "last": plain_list(scores.last),

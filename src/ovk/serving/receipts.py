@@ -30,6 +30,9 @@ class Queued(NamedTuple):
 class AnsweredRequests:
     """The last requests by their identifiers. A repeated one gets the same receipt, if its contents are the same.
 
+    It also tells which predictions were labelled by these requests: a label that is repeated gets the first receipt, so
+    other rows must not wait under the identifier of that prediction.
+
     Examples
     --------
     >>> from ovk.serving.entries import Entry
@@ -44,22 +47,36 @@ class AnsweredRequests:
     """
 
     def __init__(self, known: RequestIdentifiers) -> None:
-        self._receipts: OrderedDict[str, tuple[str, Receipt]] = OrderedDict(
-            (identifier, (digest, Receipt(number, rows))) for identifier, number, rows, digest in known
-        )
+        #: By identifier the digest of the contents, the prediction that was labelled, and the receipt.
+        self._receipts: OrderedDict[str, tuple[str, str, Receipt]] = OrderedDict()
+        #: By identifier of a prediction, the number of the last record among these that labelled it.
+        self._labelled: dict[str, int] = {}
+        for identifier, number, rows, digest, label_of in known:
+            self._remember(identifier, digest, label_of, Receipt(number, rows))
 
     def add(self, entry: Entry, receipt: Receipt) -> None:
         """Remember what a request was answered."""
         if entry.id is not None:
-            self._receipts[entry.id] = entry.digest, receipt
+            self._remember(entry.id, entry.digest, entry.label_of or "", receipt)
+
+    def _remember(self, identifier: str, digest: str, label_of: str, receipt: Receipt) -> None:
+        self._receipts[identifier] = digest, label_of, receipt
+        if label_of:
+            self._labelled[label_of] = receipt.sequence
         while len(self._receipts) > REMEMBERED:
-            self._receipts.popitem(last=False)
+            _, (_, old, forgotten) = self._receipts.popitem(last=False)
+            if self._labelled.get(old) == forgotten.sequence:
+                del self._labelled[old]
+
+    def labelled(self, prediction: str) -> int | None:
+        """The number of the last record that labelled a prediction, None if no request that is remembered did."""
+        return self._labelled.get(prediction)
 
     def find(self, entry: Entry) -> Receipt | None:
         """What the same request was answered before; one with its identifier and other contents is refused."""
         if entry.id is None or entry.id not in self._receipts:
             return None
-        digest, receipt = self._receipts[entry.id]
+        digest, _, receipt = self._receipts[entry.id]
         check_same(entry, digest, f"record {receipt.sequence}")
         return receipt
 

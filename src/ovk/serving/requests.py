@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -16,6 +17,9 @@ from ovk.serving.tensors import read_tensors
 INFER = ("id", "parameters", "inputs", "outputs", "rows")
 PARAMETERS = ("level", "await_label", "binary_data_output")
 
+#: Parameters by which clients of Triton ask for a place in its queue: they are taken, and change no prediction.
+QUEUEING = ("priority", "timeout")
+
 
 def check_keys(
     body: dict[str, Any], allowed: Sequence[str], parameters: Sequence[str] = (), inside: str = "parameters"
@@ -26,9 +30,13 @@ def check_keys(
             continue
         if key in parameters:
             raise RequestRefused(400, f'{key!r} belongs inside {inside!r}: "{inside}": {{"{key}": ...}}')
-        close = get_close_matches(key, allowed, 1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise RequestRefused(400, f"unknown key {key[:60]!r}: a request holds {', '.join(allowed)}{meant}")
+        raise RequestRefused(400, f"unknown key {key[:60]!r}: a request holds {_known_ones(key, allowed)}")
+
+
+def _known_ones(name: str, allowed: Sequence[str]) -> str:
+    """The names that are known, and which of them may have been meant."""
+    close = get_close_matches(name, allowed, 1)
+    return (", ".join(allowed) or "none") + (f"; did you mean {close[0]!r}?" if close else "")
 
 
 def check_count(count: int, most: int) -> None:
@@ -64,18 +72,27 @@ def identifier_of(body: dict[str, Any]) -> str | None:
     if identifier is None or identifier == "":
         return None
     if not isinstance(identifier, str) or len(identifier) > 200:
-        raise RequestRefused(400, "id must be a text of at most 200 letters")
+        raise RequestRefused(400, "id must be a string of at most 200 characters")
     try:
         identifier.encode()
     except UnicodeEncodeError:
-        raise RequestRefused(400, "id must be a text that UTF-8 can write") from None
+        raise RequestRefused(400, "id must be a string that UTF-8 can encode") from None
     return identifier
 
 
-def parameters_of(body: dict[str, Any], key: str = "parameters") -> dict[str, Any]:
+def parameters_of(body: dict[str, Any], allowed: Sequence[str], key: str = "parameters") -> dict[str, Any]:
+    """The parameters of a request; those that nobody would read are refused."""
     parameters = body.get(key) or {}
     if not isinstance(parameters, dict):
         raise RequestRefused(400, f"{key} must be an object")
+    for name, value in parameters.items():
+        if name not in allowed and (key != "parameters" or name not in QUEUEING):
+            elsewhere = ": only /v2/models/NAME/infer takes it" if name in PARAMETERS else ""
+            raise RequestRefused(
+                400, f"unknown parameter {name[:60]!r} in {key}{elsewhere}; known here: {_known_ones(name, allowed)}"
+            )
+        if name in ("await_label", "binary_data_output") and type(value) is not bool:
+            raise RequestRefused(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
     return parameters
 
 
@@ -94,8 +111,8 @@ def wanted_outputs(
         raise RequestRefused(400, "outputs must be a list of objects with names")
     wanted: dict[str, bool] = {}
     for one in asked:
-        name, own = one.get("name"), one.get("parameters")
+        name, own = one.get("name"), parameters_of(one, ["binary_data"])
         if not isinstance(name, str) or name not in given:
             raise RequestRefused(400, f"outputs must be among {', '.join(given)}, got {str(name)[:60]!r}")
-        wanted[name] = bool(own.get("binary_data", everything)) if isinstance(own, dict) else everything
+        wanted[name] = bool(own.get("binary_data", everything))
     return list(wanted), wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
@@ -76,18 +76,20 @@ class RequestRows:
         else:
             columns = self.columns
             if names is not None and self.names is not None:
-                columns = tuple(self.column(name) for name in names)
+                hint = ": send null where it is not known" if what == "targets" else ""
+                columns = tuple(self.column(name, hint) for name in names)
             matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
         if width is not None and matrix.shape[1] != width:
             raise RequestRefused(400, f"{what} must have {width} columns, got {matrix.shape[1]}")
         return matrix
 
-    def column(self, name: str) -> Cells:
-        """The column of that name."""
+    def column(self, name: str, hint: str = "") -> Cells:
+        """The column of that name; where there is none the message says so, with a `hint` of what to do."""
         names = self.names or ()
         if name not in names:
-            found = ", ".join(map(repr, get_close_matches(name, names, 1) or names[:20]))
-            raise RequestRefused(400, f"column {name!r} is missing; the request has {found or 'columns without names'}")
+            found = listed(map(repr, names)) or "columns without names"
+            message = f"column {name!r} is missing{hint}; the request has {found}"
+            raise RequestRefused(400, message + did_you_mean(name, names))
         return self.columns[names.index(name)]
 
     def labels(self) -> list[Any]:
@@ -134,6 +136,31 @@ class RequestRows:
             else:
                 columns.append(cells)
         return cls.named(head["names"], columns)
+
+
+#: Most names that a message lists.
+LISTED = 20
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas between them, the last ones left out where they are many.
+
+    >>> listed(["a", "b"]), listed(map(str, range(25)))[-11:]
+    ('a, b', '19 and more')
+    """
+    found = list(names)
+    return ", ".join(found[:LISTED]) + (" and more" if len(found) > LISTED else "")
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """The end of a message on a name that is missing: which of the names it may have been meant by.
+
+    >>> did_you_mean("wall", ["roof", "Wall"])
+    "; did you mean 'wall' by 'Wall'?"
+    """
+    alike = {other.lower(): other for other in names}
+    close = get_close_matches(name.lower(), alike, 1)
+    return f"; did you mean {name!r} by {alike[close[0]]!r}?" if close else ""
 
 
 def rows_differ(rows: RequestRows, targets: RequestRows) -> str:

@@ -80,8 +80,8 @@ class _QuietServer(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> None:
-    """Serve until SIGTERM or Ctrl-C: then drain, write checkpoints and return.
+def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> bool:
+    """Serve until SIGTERM or Ctrl-C: then drain, write checkpoints, and return whether these hold all that was learned.
 
     Parameters
     ----------
@@ -109,7 +109,13 @@ def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> 
             _QuietServer(config, server, extra).run(sockets=[listener])
         finally:
             server.close()
-    logger.info("stopped")
+    unsaved = [service.name for service in server.services.values() if service.unsaved]
+    if unsaved:
+        extra = {"models": unsaved, "remedy": "nothing is lost: the log is replayed at the next start"}
+        logger.error("stopped without a checkpoint", extra=extra)
+    else:
+        logger.info("stopped")
+    return not unsaved
 
 
 def log_as_json() -> None:

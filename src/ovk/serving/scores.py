@@ -63,7 +63,8 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     F : (n, d) predictions; codes of labels for a classifier
-    half : (n, d) half widths of the intervals of level 0.9 around them, infinite or nan where there is none
+    half : (n, d) half widths of the intervals of level 0.9 that were served before the rows were learned, infinite or
+        nan where there were none
     Y : (n, d) outcomes, nan where unknown
     """
 

@@ -42,10 +42,15 @@ def rows_needed(level: float) -> int:
     return ceil(round(level / (1 - level), 3))
 
 
-def missing_bounds(found: Outputs, level: float) -> str:
-    """Why intervals have no ends, in one sentence; empty if they have."""
+def missing_bounds(found: Outputs, level: float, leader: Contender, *, learning: bool = True) -> str:
+    """Why intervals have no ends, in one sentence; empty if they have. `learning` is whether rows are learned."""
     for end in ("lower", "upper"):
         if end in found and (np.isinf(found[end]) & np.isfinite(found["mean"])).any():
+            if leader.intervals_of_service and not learning:
+                return (
+                    "this model has no intervals here: they are made from the errors of rows that are learned in "
+                    "service, and this service learns none"
+                )
             return (
                 f"ends of intervals are null where an output has too few known outcomes: level {level} needs "
                 f"{rows_needed(level):,} of them"
@@ -53,7 +58,7 @@ def missing_bounds(found: Outputs, level: float) -> str:
     return ""
 
 
-def columns(leader: Contender, rows: RequestRows, level: Any = None) -> tuple[Outputs, str]:
+def columns(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
     """Predictions by the names of outputs, with a level also the ends of their intervals; and why ends are missing."""
     wanted = frozenset() if level is None else frozenset({"lower", "upper"})
     asked = 0.9 if level is None else checked_level(level, leader)
@@ -65,12 +70,12 @@ def columns(leader: Contender, rows: RequestRows, level: Any = None) -> tuple[Ou
     named = {
         f"{name}{end}": found[kind][:, q] for kind, end in present.items() for q, name in enumerate(leader.outputs)
     }
-    return named, missing_bounds(found, asked) if level is not None else ""
+    return named, missing_bounds(found, asked, leader, learning=learning) if level is not None else ""
 
 
-def records(leader: Contender, rows: RequestRows, level: Any = None) -> tuple[list[Any], str]:
+def records(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[list[Any], str]:
     """A record for each row, or a number or label where there is one output; and why ends of intervals are missing."""
-    values, note = columns(leader, rows, level)
+    values, note = columns(leader, rows, level, learning=learning)
     found = {name: plain_list(column) for name, column in values.items()}
     if len(found) == 1:
         return list(*found.values()), note

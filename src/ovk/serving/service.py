@@ -161,6 +161,11 @@ class ModelService:
             os.close(self._guard)
             self._guard = None
 
+    @property
+    def unsaved(self) -> bool:
+        """Whether records of the log are not in the last checkpoint, so that a start has to learn them again."""
+        return self.log is not None and self.log.sequence > self.saved_sequence
+
     # What requests need to know ---------------------------------------------------------------------------------------
 
     @property
@@ -244,7 +249,8 @@ class ModelService:
             save(state, self.folder / CHECKPOINT)
         except OSError as error:
             # The log has everything: nothing is lost, and the next checkpoint may succeed.
-            logger.error("no checkpoint could be written", extra={"model": self.name, "error": str(error.strerror)})
+            where = {"model": self.name, "file": str(self.folder / CHECKPOINT)}
+            logger.error("no checkpoint could be written", extra={**where, "error": str(error.strerror)})
             return
         self.saved_sequence, self.saved_at = state.sequence, self._tried_at
         self.log.forget(state.sequence)

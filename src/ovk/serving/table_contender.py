@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array
+from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.serving.contenders import Contender, Outputs, TensorSpec
 from ovk.serving.errors import RequestRefused
 from ovk.serving.rows import RequestRows, rows_differ
@@ -115,8 +116,8 @@ class TableContender(Contender, kind="table"):
         return replace(self, model=model), Outcome(*self._predicted(found), self.targets(targets))
 
     def _predicted(self, found: Any) -> tuple[Array, Array]:
-        """(n, d) predictions of a session, and half widths of their intervals."""
-        return found.F, np.broadcast_to(found.widths, found.F.shape)
+        """(n, d) predictions of a session, and half widths of the intervals that were served before."""
+        return found.F, np.broadcast_to(self.model.recent.widths(LEVEL), found.F.shape)
 
 
 @dataclass

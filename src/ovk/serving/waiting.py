@@ -20,6 +20,15 @@ def no_rows_wait(identifier: str) -> RequestRefused:
     )
 
 
+def id_taken(identifier: str, why: str) -> RequestRefused:
+    """The answer to a prediction that is to wait under an identifier of another one."""
+    return RequestRefused(
+        409,
+        f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: give every prediction an id of its "
+        "own",
+    )
+
+
 @dataclass
 class _RowsWithLabels:
     """Rows, until when they wait, and the outputs whose labels were accepted and, of these, are in the log."""
@@ -60,13 +69,14 @@ class WaitingRows:
     def keep(self, identifier: str, rows: RequestRows, labels: Iterable[str] = ()) -> list[str]:
         """Keep rows under an identifier; `labels` are outputs that have theirs.
 
-        Returns the identifiers of rows that had to go and have some labels, which are to be learned with these.
+        Rows that wait are never replaced: the same ones again change nothing, others are refused. Returns the
+        identifiers of rows that had to go and have some labels, which are to be learned with these.
         """
-        if identifier in self.labelled:
-            raise RequestRefused(
-                409,
-                f"rows wait under the id {identifier!r} that have some labels already: give this request another id",
-            )
+        found = self.find(identifier)
+        if found is not None and found.encode() == rows.encode():
+            return []
+        if found is not None or identifier in self.labelled:
+            raise id_taken(identifier, "other rows wait")
         self.drop(identifier)
         self._rows[identifier] = _RowsWithLabels(rows, time.monotonic() + self.seconds)
         self._bytes += rows.nbytes
