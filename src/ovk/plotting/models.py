@@ -38,7 +38,7 @@ from ovk.plotting.recent_sections import recent_sections
 from ovk.plotting.relevance import RelevanceDisplay
 from ovk.plotting.report import closing_sections, report
 from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
-from ovk.sessions.batch import in_time, tested_rows
+from ovk.sessions.batch import in_time, rows_tested
 from ovk.sessions.faults import bad_rows_note
 from ovk.sessions.relevance import relevance
 
@@ -233,7 +233,7 @@ def _class_table_sections(model: FittedClasses) -> list[str]:
     """What there is to see of a table of classes that was learned as a whole."""
     labels = model.preparation.classes()
     facts = [
-        f"The scores are those of a first fit on rows that it did not learn: {tested_rows(model.settings)}. The model "
+        f"The scores are those of a first fit on rows that it did not learn: {rows_tested(model.settings)}. The model "
         "itself was then learned from all rows.",
         *_rows_read(model),
     ]
