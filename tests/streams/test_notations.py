@@ -113,7 +113,7 @@ def test_frequent_words_have_indicators_and_the_others_are_counted():
     assert column.pooled == 2
     assert column.describe().endswith("; 2 rarer words without one")
     # Words of few rows have none beyond the twenty most frequent.
-    column = guess("place", [f"city {i % 42}" for i in range(42 * 3)], 50)
+    column = guess("place", [f"city {i % 42}" for i in range(42 * 4)], 50)
     assert (len(column.levels), column.pooled) == (20, 22)
 
 

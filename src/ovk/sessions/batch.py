@@ -31,6 +31,7 @@ from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Chunk, Preparation, Prepared, Records
 from ovk.streams.lags import filled
+from ovk.streams.preparation import WORDS_OF_TABLE
 from ovk.streams.records import concatenate
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
@@ -152,7 +153,7 @@ class WholeTable(NamedTuple):
 
 def whole_table(records: Records, settings: Settings) -> WholeTable:
     """All rows of a table that fits in memory; refuses one that cannot be read, or has too few of them."""
-    preparation = settings.preparation(records)
+    preparation = settings.preparation(records, WORDS_OF_TABLE)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
     if len(whole.rows) < FEWEST:
         raise ValueError(f"{records.label} has {len(whole.rows)} rows to learn from: at least {FEWEST} are needed")

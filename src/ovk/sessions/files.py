@@ -23,6 +23,7 @@ from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, FileRange, Preparation
+from ovk.streams.preparation import WORDS_OF_TABLE
 from ovk.streams.records import concatenate
 
 #: Rows of the sample at least, and for each landmark.
@@ -129,7 +130,8 @@ def fit_files(
                 raise PartError(f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}")
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         settings.check()
-        preparation = Preparation(settings.targets, settings.features, settings.time, ignore=settings.ignore)
+        what = settings.targets, settings.features, settings.time
+        preparation = Preparation(*what, max_levels=WORDS_OF_TABLE, ignore=settings.ignore)
         rows = preparation.bind(names, label).fit(whole).prepare(whole)
         known = np.isfinite(rows.chunk.Y).any(axis=1)
         X, Y = rows.chunk.X[known], rows.chunk.Y[known]

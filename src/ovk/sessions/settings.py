@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from ovk._params import Parameters, check_int, in_interval
 from ovk.streams import Preparation, Records
 
+#: Most indicators of a column of words in a stream.
+WORDS_OF_STREAM = 50
+
 #: Rows before which nothing is said of the share of bad ones.
 FEW = 100
 
@@ -113,12 +116,12 @@ class Settings(Parameters):
         """Refuse a table of which too large a part cannot be read."""
         check_bad_rows(bad, rows, last, label, self.max_bad)
 
-    def preparation(self, records: Records) -> Preparation:
+    def preparation(self, records: Records, max_levels: int = WORDS_OF_STREAM) -> Preparation:
         """How rows of that file are made inputs and outputs, before any of them was looked at."""
         self.check()
         ignore = [*self.ignore, *([] if self.groups is None or self.groups in self.ignore else [self.groups])]
         what = self.targets, self.features, self.time, self.lags
-        preparation = Preparation(*what, classify=self.classify, ignore=ignore)
+        preparation = Preparation(*what, max_levels, classify=self.classify, ignore=ignore)
         preparation.bind(records.names, records.label)
         return preparation
 

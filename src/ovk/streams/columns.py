@@ -20,7 +20,7 @@ from ovk.streams.instants import CALENDAR_NAMES, Clock, calendar, day_comes_firs
 AGREEMENT = 0.9
 
 #: Words of a column that have an indicator if they come twice; others need this many rows each.
-COMMON, ROWS_PER_WORD = 20, 10
+COMMON, ROWS_PER_WORD = 20, 5
 
 
 class Column(State, ABC):

@@ -22,6 +22,9 @@ from ovk.streams.records import Batch
 from ovk.streams.steps import REMEMBERED
 from ovk.streams.tables import quoted
 
+#: Most indicators of a column of words, where rows are learned as a whole: learners of streams pay for each input.
+WORDS_OF_TABLE = 100
+
 #: How the description of a column begins that is no input.
 UNUSED = "not used: "
 
@@ -55,7 +58,7 @@ class Preparation(Parameters):
     features : names of the input columns; default all others
     time : names of the columns that hold the time of a row, such as ``("Date", "Time")``: they become calendar inputs
     lags : outputs of so many rows before become inputs
-    max_levels : most indicators of a column of words; beyond the 20 most frequent ones, only words of 10 rows or more
+    max_levels : most indicators of a column of words; beyond the 20 most frequent ones, only words of 5 rows or more
         have one
     classify : the one target holds class labels, words or whole numbers of few values, which become the numbers of the
         classes; labels that come later are added
