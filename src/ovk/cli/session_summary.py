@@ -23,6 +23,7 @@ from ovk.cli.output import (
 )
 from ovk.evaluation import LastValue
 from ovk.sessions import ClassSession, Session
+from ovk.sessions.remarks import doubts, hints
 
 #: Seconds of learning after which a faster model is named.
 LONG = 60.0
@@ -48,6 +49,7 @@ def summary(session: Session) -> dict[str, Any]:
         "interval_coverage_90": session.recent.coverage[2],
         "alarms": [] if result.drift is None else list(result.drift.alarms),
         "columns": session.preparation.describe(),
+        "remarks": doubts(session.preparation) + hints(session.preparation, table=False),
         "conclusion": _conclusion(session),
     }
 

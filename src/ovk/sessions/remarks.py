@@ -23,14 +23,12 @@ def hints(preparation: Preparation, *, table: bool) -> list[str]:
     for name, count in preparation.id_like_.items():
         (column,) = (column for column in preparation.columns_ if name in column.sources())
         what = "categories" if isinstance(column, Category) else "a number"
-        groups = (
-            f"if rows to come belong to new ones, name it with --groups {name} (groups={name!r}), so that errors and "
-            "intervals are about these; "
-            if table
-            else ""
-        )
-        found.append(
-            f"Column {name!r} takes {count:,} values, each in several rows, and is used as {what}. If it tells which "
-            f"thing a row belongs to: {groups}to leave it out, --ignore {name} (ignore=[{name!r}])."
-        )
+        out = f"--ignore {name} (ignore=[{name!r}])"
+        cure = f"If it only names things, leave it out: {out}."
+        if table:
+            cure = (
+                f"If it names things, and new rows will be of new ones, give --groups {name} (groups={name!r}): errors "
+                f"and intervals are then about these. {out} leaves the column out."
+            )
+        found.append(f"Column {name!r} takes {count:,} values, each in several rows, and is used as {what}. {cure}")
     return found
