@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +54,10 @@ def command(
             columns = rows.keeping(names)
         else:
             found = (predictions for predictions, _ in rows)
+        if records.part_read() is not None:
+            # A file that lies there is refused, if it must be, before a line is written; a pipe may wait for the first.
+            rest = iter(found)
+            found = chain(list(islice(rest, 1)), rest)
         write_predictions(found, columns, save, as_json=as_json)
     for remark in rows.remarks():
         err.print(f"warning: {remark}", style="yellow", markup=False)

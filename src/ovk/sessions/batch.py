@@ -210,7 +210,8 @@ def valid_for(settings: Settings) -> str:
         return f"errors and intervals are those of new groups of {settings.groups!r}, which are not in the table"
     if in_time(settings):
         return "errors and intervals are those of rows that come later"
-    return "errors and intervals are those of further rows like these, not of new groups such as new patients (groups)"
+    cure = "for rows of new patients, sites or the like, name their column (--groups, in Python groups)"
+    return f"errors and intervals are those of further rows like these; {cure}"
 
 
 def rows_learned(known: int, total: int) -> str:

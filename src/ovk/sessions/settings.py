@@ -151,8 +151,8 @@ def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_b
     if rows >= few and bad > max_bad * rows:
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
-            f"{last[1]}), more than the {max_bad:.0%} of max_bad: correct these cells, leave the column out "
-            "(ignore, --ignore), or raise max_bad (--max-bad)"
+            f"{last[1]}), more than the {max_bad:.0%} of max_bad: correct these cells, learn without the "
+            "column (ignore, --ignore), or raise max_bad (--max-bad)"
         )
 
 
