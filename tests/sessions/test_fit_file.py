@@ -93,3 +93,13 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
     found = model.predict_file(path)
     assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.errors[0][0] < 1.6
     assert 0.84 < np.mean((found["y low"] <= outcome) & (outcome <= found["y high"])) < 0.96
+
+
+def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
+    monkeypatch.setattr("ovk.sessions.batch.MAPPED", 5)
+    X = np.random.default_rng(0).standard_normal((120, 6))
+    path = tmp_path / "many.csv"
+    np.savetxt(path, np.column_stack([X, np.sin(2 * X[:, 0])]), "%.6g", ",", header="a,b,c,d,e,f,y", comments="")
+    assert "metric" not in ovk.fit_file(path, "y").summary()
+    monkeypatch.setattr("ovk.sessions.batch.MAPPED", 6)
+    assert "metric" in ovk.fit_file(path, "y").summary()

@@ -43,6 +43,9 @@ LONG = 500
 #: Landmarks for tables with more rows.
 LANDMARKS = 500
 
+#: Most inputs of which metrics are learned: the time grows with their cube.
+MAPPED = 500
+
 #: Couplings to choose from, where the user does not say one.
 COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9)
 
@@ -250,7 +253,8 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     preparation, rows, known, X, Y = table.preparation, table.rows, table.known, table.X, table.Y
     n = len(X)
     if say is not None and n >= LONG:
-        what = "comparing kernels, some in learned metrics," if settings.kernel == "auto" else "choosing alpha"
+        metrics = ", some in learned metrics," if X.shape[1] <= MAPPED and settings.coupling is None else ""
+        what = f"comparing kernels{metrics}" if settings.kernel == "auto" else "choosing alpha"
         each = "" if table.groups is None else ", without each fifth of the groups and with all"
         say(f"{what} on {rows_learned(n, table.n_rows)}{each}")
     F, means = np.full((2, *Y.shape), np.nan)
@@ -327,6 +331,7 @@ def chosen_ridge(
     if not np.isfinite(Y[some]).any(axis=0).all():
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:EXACT]
     if kernel is None and settings.coupling is None:
+        metric = metric and X.shape[1] <= MAPPED
         ridge = OVKRidgeCV(standardize=False, metric=metric, time_order=in_time(settings))
         return ridge.fit(X[some], Y[some], groups=None if groups is None else groups[some])
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
