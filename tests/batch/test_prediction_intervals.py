@@ -158,6 +158,26 @@ def test_groups_make_intervals_that_hold_rows_of_new_groups():
         model.predict_interval(X, groups=[1, 2])
 
 
+def test_groups_of_all_rows_that_were_given_or_of_those_that_were_learned():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(20), 5)
+    X = rng.standard_normal((100, 2))
+    Y = np.column_stack([X[:, 0], X[:, 1]]) + 0.1 * rng.standard_normal((100, 2))
+    Y[::7] = np.nan
+    known = ~np.isnan(Y).all(axis=1)
+    model = OVKRidgeCV().fit(X, Y, groups=groups)
+    every = model.predict_interval(X, groups=groups)
+    np.testing.assert_array_equal(every.upper, model.predict_interval(X, groups=groups[known]).upper)
+    np.testing.assert_array_equal(
+        model.left_out_residuals(groups),
+        OVKRidgeCV().fit(X[known], Y[known], groups=groups[known]).left_out_residuals(groups[known]),
+    )
+    # A fit without gaps takes its own rows only.
+    model.fit(X[known], Y[known])
+    with pytest.raises(ValueError, match=f"each of the {known.sum()} rows"):
+        model.predict_interval(X, groups=groups)
+
+
 def test_curves_have_bands_in_their_own_units_and_a_box_is_wider_than_points():
     rng = np.random.default_rng(0)
     t = np.linspace(0, 1, 9)

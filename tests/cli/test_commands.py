@@ -71,7 +71,7 @@ def test_what_fit_tells(ovk, tmp_path, monkeypatch):
     path.write_text("x,half,whole\n" + "\n".join(lines), encoding="utf-8")
     asked = ("fit", path, "--targets", "half,whole", "--save", model, "--report", page, "--warn-bad", 0.5)
     code, out, err = ovk(*asked)
-    assert (code, err) == (0, "comparing kernels on 100 rows...\n")
+    assert (code, err) == (0, "comparing kernels, some in learned metrics, on 100 rows...\n")
     assert "2 of 100 rows had unreadable cells (row 1 is the first row of data):" in out
     assert "  'ERR' in column 'x' is treated as missing: 2 rows (8, 10)\n" in out
     assert "share of the values observed: half 50%\n" in out

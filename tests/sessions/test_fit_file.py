@@ -55,3 +55,51 @@ def test_cells_that_cannot_be_read_are_named(table):
     table.write_text(table.read_text() + "\nA,broken,3,4\n")
     with pytest.warns(UserWarning, match="'broken' in column 'wet'"):
         ovk.fit_file(table, ["zinc", "lead"])
+
+
+def test_settings_there_are_none_of(table):
+    with pytest.raises(TypeError, match="fit_file has no setting 'foo': there are coupling, features, groups"):
+        ovk.fit_file(table, "lead", foo=1)
+
+
+def test_columns_that_may_not_be_what_they_are_read_as(tmp_path):
+    path = tmp_path / "doses.csv"
+    path.write_text("dose,x,y\n" + "".join(f"{i % 30} mg,{i % 7},{i % 7}\n" for i in range(120)))
+    with pytest.warns(UserWarning, match="Column 'dose' is read as words, although most"):
+        ovk.fit_file(path, "y")
+    written = CliRunner().invoke(app, ["fit", str(path), "--targets", "y", "--save", str(tmp_path / "m.ovk")])
+    assert "warning: Column 'dose' is read as words" in written.output
+
+
+def test_the_rows_without_a_target_are_counted(table):
+    model = ovk.fit_file(table, "zinc")
+    assert (model.n_rows, model.n_known) == (120, 80)
+
+
+def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.7, 1.7, (400, 12))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(400)
+    path = tmp_path / "few.csv"
+    names = [f"x{j}" for j in range(12)]
+    np.savetxt(path, np.column_stack([X, y]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
+    model = ovk.fit_file(path, "y")
+    assert "in a learned metric" in model.summary() or "in learned metrics" in model.summary()
+    assert model.errors[0][0] < 0.25 * model.errors[1][0]
+    # Rows that nobody has seen have the errors and the intervals that are told.
+    new = rng.uniform(-1.7, 1.7, (500, 12))
+    outcome = np.sin(2 * new[:, 0]) + 0.5 * new[:, 1] ** 2 + 0.1 * rng.standard_normal(500)
+    np.savetxt(path, np.column_stack([new, outcome]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
+    found = model.predict_file(path)
+    assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.errors[0][0] < 1.6
+    assert 0.84 < np.mean((found["y low"] <= outcome) & (outcome <= found["y high"])) < 0.96
+
+
+def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
+    monkeypatch.setattr("ovk.sessions.batch.MAPPED", 5)
+    X = np.random.default_rng(0).standard_normal((120, 6))
+    path = tmp_path / "many.csv"
+    np.savetxt(path, np.column_stack([X, np.sin(2 * X[:, 0])]), "%.6g", ",", header="a,b,c,d,e,f,y", comments="")
+    assert "metric" not in ovk.fit_file(path, "y").summary()
+    monkeypatch.setattr("ovk.sessions.batch.MAPPED", 6)
+    assert "metric" in ovk.fit_file(path, "y").summary()

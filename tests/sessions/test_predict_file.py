@@ -123,3 +123,38 @@ def test_tables_compare_kernels_unless_told_otherwise(learned):
 
 def test_a_model_of_a_table_is_printed_in_one_line(learned):
     assert repr(learned) == f"Fitted(targets=['y'], n_inputs={len(learned.preparation.feature_names_)})"
+
+
+def test_columns_of_the_file_beside_its_predictions(learned, tmp_path):
+    rows = [f"2024-02-0{1 + i % 9},{i % 7},Line A,p{i}" for i in range(20)]
+    path = _write(tmp_path / "new.csv", rows, "when,load,line,part")
+    found = learned.predict_file(path, keep=["part", "load"])
+    assert list(found)[:3] == ["part", "load", "row"]
+    assert found["part"].tolist() == [f"p{i}" for i in range(20)]
+    assert found["load"].tolist() == [str(i % 7) for i in range(20)]
+    assert list(learned.predict_file(path, keep="part"))[:2] == ["part", "row"]
+    with pytest.raises(ValueError, match="did you mean 'part'"):
+        learned.predict_file(path, keep=["parts"])
+    named = _write(tmp_path / "row.csv", [f"{row},{i}" for i, row in enumerate(rows)], "when,load,line,part,row")
+    with pytest.raises(ValueError, match="keep 'row': the predictions have a column of that name"):
+        learned.predict_file(named, keep=["row"])
+
+
+def test_a_file_in_another_notation_is_refused_before_anything_is_written(learned, tmp_path):
+    ovk.save(learned, tmp_path / "plant.ovk")
+    rows = [f'2024-02-0{1 + i % 9};"{i % 7},5";Line A' for i in range(20)]
+    path = _write(tmp_path / "comma.csv", rows, "when;load;line")
+    run = CliRunner().invoke(app, ["predict", str(tmp_path / "plant.ovk"), str(path)])
+    assert run.exit_code != 0
+    assert "20 of the first 20 rows" in str(run.exception)
+    assert run.stdout == ""
+
+
+def test_all_missing_columns_are_named_and_no_name_that_is_taken_is_suggested(learned, tmp_path):
+    path = _write(tmp_path / "renamed.csv", ["2024-02-01,1,Line A"], "when,LOAD,lines")
+    with pytest.raises(ValueError, match=r"no columns 'line', 'load' in .*'lines' for 'line' and 'LOAD' for 'load'\?"):
+        learned.predict_file(path)
+    # "line" is used already: it cannot be the other one.
+    path = _write(tmp_path / "lost.csv", ["2024-02-01,Line A"], "when,line")
+    with pytest.raises(ValueError, match=r"no column 'load' in lost\.csv: its columns are 'when', 'line'"):
+        learned.predict_file(path)

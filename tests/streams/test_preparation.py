@@ -53,7 +53,7 @@ def test_any_cells_are_read_or_named(cells):
         (["16/12/2006", "1/2/2007"], Instant(["a"])),
         (["12/16/2006", "1/2/2007"], Instant(["a"], day_first=False)),
         ([date(2020, 1, 1), datetime(2020, 1, 2, 3, 4)], Instant(["a"])),
-        (["red", "blue", "red", "blue", "green", "red"], Category("a", ["red", "blue"])),
+        (["red", "blue", "red", "blue", "green", "red"], Category("a", ["red", "blue"], 1)),
         (["", "NA", None], Number("a")),
         ([True, False, True], Number("a")),
     ],

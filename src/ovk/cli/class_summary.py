@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ovk.cli.output import faults_json, number, out, print_bad_rows, print_columns, table
+from ovk.cli.output import faults_json, number, out, print_bad_rows, print_columns, print_remarks, table
 from ovk.evaluation import ClassScores
 from ovk.evaluation.class_conclusion import class_conclusion
 from ovk.sessions import ClassSession, FittedClasses
-from ovk.sessions.batch import tested_rows
+from ovk.sessions.batch import rows_tested
 from ovk.sessions.chosen import kernel_in_words
 
 #: What is told of each learner: name, and attribute of `ClassScores`.
@@ -78,7 +78,8 @@ def print_class_session(session: ClassSession, warn_bad: float) -> None:
     if result.n_missing:
         out.print(f"{result.n_missing:,} rows without a label: predicted, not learned")
     print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults, warn_bad)
-    print_columns(session.preparation.describe())
+    print_columns(session.preparation.describe(), session.settings.targets)
+    print_remarks(session.preparation)
     _print_scores("every row predicted before its label was seen", (result.model, *result.baselines), result.classes)
     if alarms := result.drift.alarms:
         last = ", ".join(f"{row:,}" for row in alarms[-5:])
@@ -88,9 +89,10 @@ def print_class_session(session: ClassSession, warn_bad: float) -> None:
 def print_class_table(fitted: FittedClasses, warn_bad: float) -> None:
     """Print what was learned of a table of classes, as text."""
     print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults, warn_bad)
-    print_columns(fitted.preparation.describe())
+    print_columns(fitted.preparation.describe(), fitted.settings.targets)
+    print_remarks(fitted.preparation)
     classes = fitted.preparation.classes()
-    _print_scores(f"rows left out of a first fit: {tested_rows(fitted.settings)}", fitted.scores, classes)
+    _print_scores(f"rows left out of a first fit: {rows_tested(fitted.settings)}", fitted.scores, classes)
     out.print(f"chosen: {kernel_in_words(fitted.estimator.model_.kernel_, classes)}", markup=False)
 
 

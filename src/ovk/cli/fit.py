@@ -19,6 +19,7 @@ from ovk.cli.options import (
     File,
     Format,
     Horizon,
+    Ignore,
     Json,
     Lags,
     MaxBad,
@@ -28,6 +29,7 @@ from ovk.cli.options import (
     asked_settings,
     check_kernel,
     check_place,
+    listed,
 )
 from ovk.cli.output import (
     faults_json,
@@ -38,12 +40,15 @@ from ovk.cli.output import (
     print_columns,
     print_json,
     print_observed,
+    print_remarks,
     table,
 )
 from ovk.cli.progress import announced
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
 from ovk.sessions import Fitted, FittedClasses, Settings, fit_classes, fit_files, fit_table
+from ovk.sessions.batch import rows_learned, valid_for
+from ovk.sessions.remarks import doubts, hints
 from ovk.streams import open_records, split_files
 
 NAME = "fit"
@@ -57,6 +62,14 @@ def command(
     targets: Targets,
     save: Annotated[Path, typer.Option(help="File for the model.")],
     features: Features = None,
+    ignore: Ignore = "",
+    groups: Annotated[
+        str,
+        typer.Option(
+            help="Column that tells which rows belong together, such as patient: it is no input, and whole groups are "
+            "left out, so that kernel, errors and intervals are those for new groups."
+        ),
+    ] = "",
     time_columns: Time = "",
     lags: Lags = "",
     kernel: Annotated[
@@ -79,16 +92,20 @@ def command(
 ) -> None:
     """Learn a table that fits in memory: ridge regression with kernel, alpha and coupling chosen by leave-one-out.
 
-    A fifth of the rows is left out of a first fit: the last fifth with --time or --lags, else every fifth row. The
-    errors on these rows are shown, and give the intervals of `ovk predict`; the saved model has learned all rows. With
+    A fifth of the rows is left out of a first fit: the last fifth with --time or --lags, else every fifth row; with
+    --groups, each fifth of the groups in turn. The errors on these rows are shown, and give the intervals of `ovk
+    predict`; the saved model has learned all rows. Columns that should not be used are named with --ignore. With
     --landmarks, --scheduler or --workers, files of any size are read in parts, in three passes and bounded memory. With
     --classify the target holds classes, and their probabilities are learned.
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
     check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
-    options = {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    options = {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore)}
+    options["groups"] = groups.strip() or None
     settings = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
+    with blaming(Exit.USAGE):
+        settings.check()
     names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
@@ -133,13 +150,20 @@ def command(
                 "faults": faults_json(fitted.faults),
                 "columns": fitted.preparation.describe(),
                 "left_out_rows": fitted.tested,
+                "rows": fitted.n_rows,
+                "rows_learned": fitted.n_known,
+                "groups": settings.groups,
+                "remarks": doubts(fitted.preparation) + hints(fitted.preparation, table=True),
                 "interval_coverage_90": fitted.recent.coverage[2],
                 **written,
             }
         )
         return
     print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults, warn_bad)
-    print_columns(fitted.preparation.describe())
+    print_columns(fitted.preparation.describe(), names)
+    print_remarks(fitted.preparation, table=True)
+    if fitted.n_known is not None and fitted.n_known < fitted.n_rows:
+        out.print(f"learned: {rows_learned(fitted.n_known, fitted.n_rows)}")
     print_observed(fitted.columns())
     explained = 1.0 - mse / of_mean
     coverage = fitted.recent.coverage[2]
@@ -149,6 +173,7 @@ def command(
     ]
     title = f"errors on rows left out of a first fit: {fitted.tested}"
     table(title, ["", "MSE", "MSE of the mean", "RMSE", "R2", "in 90% interval"], rows)
+    out.print(valid_for(settings), markup=False)
     out.print(f"chosen: {fitted.chosen()}", markup=False)
     _print_written(written)
 

@@ -25,6 +25,7 @@ Targets = Annotated[str, typer.Option(help="Output columns, separated by commas.
 Features = Annotated[
     str | None, typer.Option(help='Input columns, separated by commas; "" for none. [default: all others]')
 ]
+Ignore = Annotated[str, typer.Option(help="Columns that are not used, such as visit,id, separated by commas.")]
 Time = Annotated[
     str,
     typer.Option(

@@ -16,6 +16,12 @@ from rich.text import Text
 
 from ovk.sessions.column_summary import ColumnRow
 from ovk.sessions.faults import fault_lines
+from ovk.sessions.remarks import doubts, hints
+from ovk.streams import Preparation
+from ovk.streams.preparation import UNUSED
+
+#: Most names of columns in one line.
+MOST = 50
 
 #: Results.
 out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -43,14 +49,22 @@ def _text(cell: str) -> Text:
     return Text("".join(letter for letter in cell if letter.isprintable()))
 
 
-def print_columns(readings: Mapping[str, str]) -> None:
-    """Say how the columns of a table are read, those that are read alike in one line."""
-    alike: dict[str, list[str]] = {}
-    for name, reading in readings.items():
-        alike.setdefault(reading, []).append(name)
-    for reading, names in alike.items():
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        out.print(_text(f"{shown}: {reading}"))
+def print_columns(readings: Mapping[str, str], targets: Sequence[str] = ()) -> None:
+    """Say how the columns of a table are read, inputs and outputs apart, those that are read alike in one line."""
+    for outputs in (False, True):
+        alike: dict[str, list[str]] = {}
+        for name, reading in readings.items():
+            if (name in targets) == outputs:
+                alike.setdefault(reading, []).append(name)
+        lead = "output" if outputs else "input"
+        for reading, names in alike.items():
+            unused = reading.startswith(UNUSED)
+            what = "" if unused else f"{lead}{'s' if len(names) > 1 else ''} "
+            out.print(_text(f"{what}{', '.join(names[:MOST])}{_more(names)}: {reading}"))
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - MOST} more (all with --json)" if len(names) > MOST else ""
 
 
 def print_bad_rows(bad: int, rows: int, faults: Sequence[tuple[int, str]], warn: float) -> None:
@@ -71,6 +85,14 @@ def print_observed(columns: Iterable[ColumnRow]) -> None:
     shares = [f"{name} {seen:.0%}" for name, role, seen, *_ in columns if role == "output" and seen < 0.995]
     if shares:
         out.print(_text(f"share of the values observed: {', '.join(shares)}"))
+
+
+def print_remarks(preparation: Preparation, *, table: bool = False) -> None:
+    """Say on standard error which columns may not be what they are read as; `table` if groups can be left out."""
+    for remark in doubts(preparation):
+        err.print(_text(f"warning: {remark}"), style="yellow")
+    for remark in hints(preparation, table=table):
+        err.print(_text(f"hint: {remark}"))
 
 
 def faults_json(faults: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from ovk.cli.errors import Exit, Failure, article, blaming
 from ovk.cli.options import File, Format, Json, Keep, Level, MaxBad, Out, check_level, check_place, listed
 from ovk.cli.output import err
-from ovk.cli.prediction_files import KeptColumns, write_predictions
+from ovk.cli.prediction_files import write_predictions
 from ovk.persistence import load
 from ovk.sessions import Fitted, FittedClasses, Session
 from ovk.sessions.file_predictions import MAX_BAD, FilePredictions
@@ -45,11 +46,18 @@ def command(
     with blaming(Exit.DATA), open_records(file, form or None) as records:
         records.live = True
         rows = FilePredictions(learned, records, level, max_bad)
-        found: Iterable[Any] = (predictions for predictions, _ in rows)
+        found: Iterable[Any] = rows
         columns = rows.columns
         if names := listed(keep):
-            columns = KeptColumns(columns, names, records.names, records.label)
-            found = rows
+            if taken := [name for name in names if name in columns.names]:
+                raise Failure(f"--keep {taken[0]}: the predictions have a column of that name already", Exit.USAGE)
+            columns = rows.keeping(names)
+        else:
+            found = (predictions for predictions, _ in rows)
+        if records.part_read() is not None:
+            # A file that lies there is refused, if it must be, before a line is written; a pipe may wait for the first.
+            rest = iter(found)
+            found = chain(list(islice(rest, 1)), rest)
         write_predictions(found, columns, save, as_json=as_json)
     for remark in rows.remarks():
         err.print(f"warning: {remark}", style="yellow", markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,9 +13,6 @@ from typing import Any, TextIO
 from ovk.cli.errors import Exit, Failure
 from ovk.cli.output import plain
 from ovk.persistence.atomic import replacing
-from ovk.sessions.columns import csv_line, pyarrow, safe_text
-from ovk.streams import Batch
-from ovk.streams.preparation import find_columns
 
 #: Ending of a file that asks for Parquet.
 PARQUET = ".parquet"
@@ -36,55 +33,12 @@ def write_predictions(found: Iterable[Any], columns: Any, path: Path | None, *, 
             stream.flush()
 
 
-class KeptColumns:
-    """Predictions with columns of the file that they were made from, which stand first.
-
-    Parameters
-    ----------
-    columns : those of the predictions
-    keep : names of the columns to copy
-    names, label : columns of the file, and its name
-    """
-
-    def __init__(self, columns: Any, keep: Sequence[str], names: Sequence[str], label: str) -> None:
-        find_columns(keep, names, label)
-        for name in keep:
-            if name in columns.names:
-                raise Failure(f"--keep {name}: the predictions have a column of that name already", Exit.USAGE)
-        self._columns, self._keep = columns, list(keep)
-        self._places = [list(names).index(name) for name in keep]
-        self.header = _before(keep, columns.header)
-
-    def _cells(self, batch: Batch) -> list[Sequence[Any]]:
-        return [batch.columns[place] for place in self._places]
-
-    def lines(self, found: tuple[Any, Batch]) -> Iterator[str]:
-        """A line of CSV for each row."""
-        kept = zip(*self._cells(found[1]), strict=True)
-        return (_before(cells, line) for cells, line in zip(kept, self._columns.lines(found[0]), strict=True))
-
-    def objects(self, found: tuple[Any, Batch]) -> Iterator[dict[str, Any]]:
-        """An object for each row."""
-        kept = zip(*self._cells(found[1]), strict=True)
-        for cells, row in zip(kept, self._columns.objects(found[0]), strict=True):
-            yield {**dict(zip(self._keep, map(plain, cells), strict=True)), **row}
-
-    def table(self, found: tuple[Any, Batch]) -> Any:
-        """A table of pyarrow."""
-        table = self._columns.table(found[0])
-        for k, (name, cells) in enumerate(zip(self._keep, self._cells(found[1]), strict=True)):
-            words = [None if cell is None else str(cell) for cell in cells]
-            table = table.add_column(k, name, pyarrow().array(words, pyarrow().string()))
-        return table
-
-
-def _before(cells: Sequence[Any], line: str) -> str:
-    """A line of CSV with cells before it."""
-    return f"{csv_line([safe_text(cell) if isinstance(cell, str) else cell for cell in cells])[:-1]},{line}"
-
-
 def _json_line(row: dict[str, object]) -> str:
-    return json.dumps(row, allow_nan=False) + "\n"
+    try:
+        return json.dumps(row, allow_nan=False) + "\n"
+    except (TypeError, ValueError):
+        # Columns that are kept may hold anything that Parquet knows.
+        return json.dumps(plain(row), allow_nan=False) + "\n"
 
 
 def _write_parquet(found: Iterable[Any], columns: Any, path: Path) -> None:

@@ -9,9 +9,21 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.cli.class_summary import class_session_summary, print_class_session
-from ovk.cli.output import err, faults_json, number, out, percent, print_bad_rows, print_columns, print_observed, table
+from ovk.cli.output import (
+    err,
+    faults_json,
+    number,
+    out,
+    percent,
+    print_bad_rows,
+    print_columns,
+    print_observed,
+    print_remarks,
+    table,
+)
 from ovk.evaluation import LastValue
 from ovk.sessions import ClassSession, Session
+from ovk.sessions.remarks import doubts, hints
 
 #: Seconds of learning after which a faster model is named.
 LONG = 60.0
@@ -37,6 +49,7 @@ def summary(session: Session) -> dict[str, Any]:
         "interval_coverage_90": session.recent.coverage[2],
         "alarms": [] if result.drift is None else list(result.drift.alarms),
         "columns": session.preparation.describe(),
+        "remarks": doubts(session.preparation) + hints(session.preparation, table=False),
         "conclusion": _conclusion(session),
     }
 
@@ -70,7 +83,8 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
         print_class_session(session, warn_bad)
         return
     print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults, warn_bad)
-    print_columns(session.preparation.describe())
+    print_columns(session.preparation.describe(), session.settings.targets)
+    print_remarks(session.preparation)
     print_observed(session.columns())
     learners = (result.model, *result.baselines)
     explained = _explained(session)

@@ -18,6 +18,7 @@ from ovk.cli.options import (
     Features,
     Format,
     Horizon,
+    Ignore,
     Json,
     Lags,
     MaxBad,
@@ -55,6 +56,7 @@ def command(
     file: Source,
     targets: Targets = "",
     features: Features = None,
+    ignore: Ignore = "",
     time_columns: Time = "",
     lags: Lags = "",
     model: Annotated[str, typer.Option(help=_MODEL_HELP)] = "auto",
@@ -117,7 +119,7 @@ def command(
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
     check_kernel(kernel, coupling)
     options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
-    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore)}
     asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
@@ -229,6 +231,7 @@ _OPTIONS = {
     "max_bad": "--max-bad",
     "classify": "--classify",
     "horizon": "--horizon",
+    "ignore": "--ignore",
 }
 _ARGUMENTS = {"time": "time_columns", "every": "checkpoint"}
 

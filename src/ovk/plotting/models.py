@@ -39,10 +39,12 @@ from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
 from ovk.plotting.recent_sections import recent_sections
 from ovk.plotting.relevance import RelevanceDisplay
 from ovk.plotting.report import closing_sections, report
-from ovk.sessions import ClassSession, Fitted, FittedClasses, Session
-from ovk.sessions.batch import in_time, tested_rows
+from ovk.sessions import ClassSession, Fitted, FittedClasses, GroupErrors, Session
+from ovk.sessions.batch import in_time, rows_tested, valid_for
 from ovk.sessions.faults import bad_rows_note
+from ovk.sessions.fit_file import OF_STREAMS
 from ovk.sessions.relevance import relevance
+from ovk.sessions.remarks import doubts
 
 #: Most outputs in a picture.
 OUTPUTS = 6
@@ -205,16 +207,18 @@ def _table_sections(model: Fitted) -> list[str]:
     mse, of_mean = model.errors
     outputs = list(model.settings.targets)
     explained = 1.0 - mse / np.where(of_mean > 0, of_mean, np.nan)
-    lead = (
-        f"The model explains {np.nanmean(explained):.0%} of the variance of rows that it had not seen."
-        if np.isfinite(explained).any()
-        else "Nothing can be said of the model: the outputs of the rows left out do not vary."
-    )
+    lead = "Nothing can be said of the model: the outputs of the rows left out do not vary."
+    if np.isfinite(explained).any():
+        part = float(np.nanmean(explained))
+        lead = f"The model explains {part:.0%} of the variance of rows that it had not seen."
+        if part <= 0:
+            lead = "The model predicts rows that it had not seen no better than their mean."
+    fits = "a first fit on rows that it" if model.settings.groups is None else "first fits on rows that they"
     facts = [
-        f"The errors are those of a first fit on rows that it did not learn: {model.tested}. The model itself was then "
-        "learned from all rows.",
+        f"The errors are those of {fits} did not learn: {model.tested}. The model itself was then "
+        f"learned from all rows. {_sentence(valid_for(model.settings))}",
         *_rows_read(model),
-        f"Chosen by leave-one-out: {model.chosen()}.",
+        f"Chosen by leaving out {'rows' if model.settings.groups is None else 'groups'}: {model.chosen()}.",
     ]
     coverage = model.recent.coverage[LEVELS.index(LEVEL)]
     rows = [
@@ -228,7 +232,8 @@ def _table_sections(model: Fitted) -> list[str]:
     )
     found = relevance(model.predictor(), model.inputs)
     heading = "Predictions and outcomes of rows left out"
-    last, *others = recent_sections(model.recent, outputs, heading, ordered=in_time(model.settings))
+    ordered, measured = in_time(model.settings), _intervals_of(model)
+    last, *others = recent_sections(model.recent, outputs, heading, ordered=ordered, measured=measured)
     settings = {**model.settings.get_params(deep=False), "learner": f"ridge regression, {model.chosen()}"}
     return [
         section("summary", "In short", pair(paragraphs(lead, facts), scores)),
@@ -243,7 +248,7 @@ def _class_table_sections(model: FittedClasses) -> list[str]:
     """What there is to see of a table of classes that was learned as a whole."""
     labels = model.preparation.classes()
     facts = [
-        f"The scores are those of a first fit on rows that it did not learn: {tested_rows(model.settings)}. The model "
+        f"The scores are those of a first fit on rows that it did not learn: {rows_tested(model.settings)}. The model "
         "itself was then learned from all rows.",
         *_rows_read(model),
     ]
@@ -258,12 +263,40 @@ def _class_table_sections(model: FittedClasses) -> list[str]:
 
 
 def _rows_read(model: Fitted | FittedClasses) -> list[str]:
-    """How many rows there were, and what could not be read of them."""
+    """How many rows there were, what could not be read of them, and which columns are no inputs."""
+    known = model.n_known if isinstance(model, Fitted) else None
+    read = f"{model.n_rows:,} rows were read."
+    if known is not None and known < model.n_rows:
+        without = f"{model.n_rows - known:,} of them without a known target"
+        read = f"{model.n_rows:,} rows were read, {without}: {known:,} were learned."
     bad = [bad_rows_note(model.n_bad, model.faults)] if model.n_bad else []
     unused = [f"Column {name!r} is not used: {why}." for name, why in model.preparation.left_out_.items()]
-    return [f"{model.n_rows:,} rows were read.", *bad, *unused]
+    return [read, *bad, *unused, *doubts(model.preparation)]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _intervals_of(model: Fitted) -> str:
+    """How the intervals of a table were made and tested."""
+    if isinstance(model.recent, GroupErrors):
+        return (
+            "An interval is as wide as the errors of groups that were left out, of which each has one vote. To test "
+            "it, each group had intervals made from the errors of all others."
+        )
+    along = "earlier ones" if in_time(model.settings) else "those above them in the table"
+    return (
+        "An interval is as wide as the errors of the rows that were left out. To test it, each of these rows had one "
+        f"made from the errors of {along} alone."
+    )
 
 
 def _of_tables(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings without those of streams."""
-    return {name: value for name, value in settings.items() if name not in ("model", "warm_up", "block", "every")}
+    """Settings that apply to this table."""
+    without = {*OF_STREAMS, "classify"}
+    if not settings["lags"]:
+        without |= {"lags", "horizon"}
+    # What was not asked for.
+    without |= {name for name in ("time", "ignore", "groups", "features", "coupling") if not settings[name]}
+    return {name: value for name, value in settings.items() if name not in without}

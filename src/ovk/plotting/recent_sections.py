@@ -32,14 +32,16 @@ def recent_sections(
     heading: str = "Predictions and outcomes of the last rows",
     *,
     ordered: bool = True,
+    measured: str = "",
 ) -> list[str]:
     """What the last rows tell: predictions and outcomes, intervals, and which outputs go together.
 
-    Rows that are not `ordered` in time are drawn as outcomes against predictions.
+    Rows that are not `ordered` in time are drawn as outcomes against predictions. `measured` says how the intervals
+    were tested, for those that are not of a stream.
     """
     return [
         section("recent", heading, _last_rows(recent, outputs) if ordered else _any_rows(recent, outputs)),
-        section("calibration", "Intervals and residuals", _intervals(recent, outputs)),
+        section("calibration", "Intervals and residuals", _intervals(recent, outputs, measured)),
         section("structure", "Which outputs go together", _structure(recent, outputs)),
     ]
 
@@ -59,15 +61,19 @@ def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
     return text + grid_with_legend(displays, [f"Outcomes of {name} against their predictions" for name in names])
 
 
-def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
+#: How the intervals of a stream are tested.
+ALONG = "As soon as there were enough errors of earlier rows, predictions had intervals made from them."
+
+
+def _intervals(recent: Recent, outputs: Sequence[str], measured: str) -> str:
     if not recent.tested.any():
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
     text = (
-        "<p>As soon as there were enough errors of earlier rows, predictions had intervals made from them. The curves "
+        f"<p>{escape(measured or ALONG)} The curves "
         "show how often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide. "
         "Bars are two standard errors: with few rows, points lie off the diagonal by chance.</p>"
-        f"<p>{escape(_verdict(recent, outputs))}</p>"
+        f"<p>{escape(_verdict(recent, outputs, stream=not measured))}</p>"
     )
     residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
     return text + grid(
@@ -78,7 +84,7 @@ def _intervals(recent: Recent, outputs: Sequence[str]) -> str:
     )
 
 
-def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
+def _verdict(recent: Recent, outputs: Sequence[str], *, stream: bool) -> str:
     """Whether the intervals of level 0.9 kept it, and what to do if not."""
     k = LEVELS.index(LEVEL)
     coverage, tested = recent.coverage[k], np.maximum(recent.tested[k], 1)
@@ -88,6 +94,8 @@ def _verdict(recent: Recent, outputs: Sequence[str]) -> str:
     if not off:
         return f"Intervals of {LEVEL:.0%} contained about as many outcomes as they should."
     found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
+    if not stream:
+        return f"Intervals of {LEVEL:.0%} contained {found}: rows left out differ among each other more than by chance."
     if any(coverage[q] < LEVEL for q in off):
         cure = (
             "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
@@ -103,6 +111,11 @@ def _structure(recent: Recent, outputs: Sequence[str]) -> str:
     names = list(outputs)
     if len(names) == 1:
         return "<p>There is one output.</p>"
+    if len(names) == 2:
+        return (
+            f"<p>The correlation of {escape(names[0])} and {escape(names[1])} is {outcomes[0, 1]:.2f}, that of their "
+            f"errors {errors[0, 1]:.2f}: what is left in the errors is information that the model has not used.</p>"
+        )
     heat = OutputStructureDisplay(outcomes, names).plot()
     heat.ax_.set_title("Correlation of the outcomes", fontsize=10)
     left = OutputStructureDisplay(errors, names).plot()

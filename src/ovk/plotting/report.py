@@ -209,12 +209,13 @@ def closing_sections(
 
 
 def _data(summary: Sequence[tuple[str, str, float, float, float]]) -> str:
+    # Most columns are inputs: only the others say what they are, so that a phone has room for the numbers.
     rows = [
-        [escape(name), escape(role), share(seen, 1), number(mean), number(spread)]
+        [escape(name if role == "input" else f"{name} ({role})"), share(seen, 1), number(mean), number(spread)]
         for name, role, seen, mean, spread in summary[:INPUTS]
     ]
     more = f"<p>{len(summary) - INPUTS:,} more columns.</p>" if len(summary) > INPUTS else ""
-    return table("Columns", ["column", "role", "known", "mean", "standard deviation"], rows, words=2) + more
+    return table("Columns", ["column", "known", "mean", "standard deviation"], rows) + more
 
 
 def settings_table(settings: Mapping[str, object]) -> str:

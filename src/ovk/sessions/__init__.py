@@ -7,6 +7,7 @@ from ovk.sessions.classes import ClassSession
 from ovk.sessions.files import fit_files
 from ovk.sessions.fit_file import fit_file
 from ovk.sessions.forecasts import Forecast
+from ovk.sessions.groups import GroupErrors
 from ovk.sessions.interrupts import Interrupted, StopSignals
 from ovk.sessions.learn import learn
 from ovk.sessions.merging import merge_sessions
@@ -24,6 +25,7 @@ __all__ = [
     "Fitted",
     "FittedClasses",
     "Forecast",
+    "GroupErrors",
     "Interrupted",
     "OtherSession",
     "Parts",

@@ -21,6 +21,7 @@ from ovk.sessions.columns import PredictionColumns
 from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.file_predictions import TableModel
 from ovk.sessions.forecasts import Forecast, forecast
+from ovk.sessions.groups import FOLDS, GroupErrors, group_numbers
 from ovk.sessions.horizons import REMEMBERED as REMEMBERED_FORECASTS
 from ovk.sessions.horizons import horizon_errors
 from ovk.sessions.models import kernel_of_table
@@ -30,6 +31,7 @@ from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Chunk, Preparation, Prepared, Records
 from ovk.streams.lags import filled
+from ovk.streams.preparation import WORDS_OF_TABLE
 from ovk.streams.records import concatenate
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
@@ -40,6 +42,9 @@ LONG = 500
 
 #: Landmarks for tables with more rows.
 LANDMARKS = 500
+
+#: Most inputs of which metrics are learned: the time grows with their cube.
+MAPPED = 500
 
 #: Couplings to choose from, where the user does not say one.
 COUPLINGS = (0.0, 0.25, 0.5, 0.75, 0.9)
@@ -55,7 +60,7 @@ class Fitted(TableModel, State, Registered):
     preparation : how rows are made inputs and outputs
     scaling : how they are scaled
     estimator : `OVKRidge`, learned from all rows
-    recent : errors of the rows that were left out of a first fit, for intervals
+    recent : errors of the rows that were left out of a first fit, for intervals; `GroupErrors` with groups
     n_rows, n_bad : rows of the table, and those of them that had unreadable cells
     faults : the first of these, with their faults
     errors : (d,) mean squared errors of the rows left out, and (d,) those of their mean
@@ -63,6 +68,7 @@ class Fitted(TableModel, State, Registered):
     inputs : (m, p) inputs of the last rows, to tell which of them matter
     moments : of all inputs and outputs; None for files that were learned in parts
     tested : which rows were left out, in words
+    n_known : rows with a known target, which were learned; None where it was not counted
     """
 
     settings: Settings
@@ -78,10 +84,12 @@ class Fitted(TableModel, State, Registered):
     inputs: Array | None = None
     moments: RunningMoments | None = None
     tested: str = ""
+    n_known: int | None = None
 
     _state_classes = {"scaling": Standardised, "moments": RunningMoments}
     _defaults_for_old_files = {
-        "n_rows": 0, "faults": [], "ahead": None, "inputs": None, "moments": None, "tested": "a fifth of the rows"
+        "n_rows": 0, "faults": [], "ahead": None, "inputs": None, "moments": None, "tested": "a fifth of the rows",
+        "n_known": None,
     }  # fmt: skip
 
     def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
@@ -101,7 +109,7 @@ class Fitted(TableModel, State, Registered):
 
     def summary(self) -> str:
         """Errors of the rows left out beside those of the mean, and what was chosen, in lines of text."""
-        lines = [f"{self.n_rows:,} rows; errors on {self.tested}, left out of a first fit"]
+        lines = [f"{self.n_rows:,} rows; errors on {self.tested}, left out of a first fit", valid_for(self.settings)]
         for name, mse, of_mean in zip(self.settings.targets, *self.errors, strict=True):
             r2 = f"R2 {1 - mse / of_mean:.3f}, " if of_mean > 0 else ""
             lines.append(f"{name}: {r2}RMSE {mse**0.5:.4g}, of the mean {of_mean**0.5:.4g}")
@@ -126,6 +134,7 @@ class WholeTable(NamedTuple):
     known : numbers of the rows with an output
     X, Y : (n, p) and (n, d) inputs and outputs of these
     left_out : (n,) those of them that are left out of a first fit
+    groups : (n,) numbers of their groups; None without groups
     n_rows : rows of the table, those that cannot be read too
     """
 
@@ -135,12 +144,19 @@ class WholeTable(NamedTuple):
     X: Array
     Y: Array
     left_out: Mask
+    groups: Indices | None
     n_rows: int
+
+    def folds(self) -> list[Mask]:
+        """(n,) rows that are left out together, in turn: a fifth of the groups each, or those left out of one fit."""
+        if self.groups is None:
+            return [self.left_out]
+        return [self.groups % FOLDS == fold for fold in range(FOLDS)]
 
 
 def whole_table(records: Records, settings: Settings) -> WholeTable:
     """All rows of a table that fits in memory; refuses one that cannot be read, or has too few of them."""
-    preparation = settings.preparation(records)
+    preparation = settings.preparation(records, WORDS_OF_TABLE)
     whole = concatenate(list(records.batches(int(settings.block))), len(records.names))
     if len(whole.rows) < FEWEST:
         raise ValueError(f"{records.label} has {len(whole.rows)} rows to learn from: at least {FEWEST} are needed")
@@ -156,11 +172,17 @@ def whole_table(records: Records, settings: Settings) -> WholeTable:
     X, Y = rows.chunk.X[known], rows.chunk.Y[known]
     n = len(X)
     left_out = np.arange(n) >= n - n // 5 if in_time(settings) else np.arange(n) % 5 == 4
-    if n < FEWEST or not np.isfinite(Y[~left_out]).any(axis=0).all():
+    groups = None
+    if settings.groups is not None:
+        cells = whole.columns[list(records.names).index(settings.groups)]
+        groups = group_numbers([cells[i] for i in known.tolist()], settings.groups, records.label)
+        preparation.left_out_[settings.groups] = "its groups are left out together"
+    table = WholeTable(preparation, rows, known, X, Y, left_out, groups, total)
+    if n < FEWEST or not all(np.isfinite(Y[~fold]).any(axis=0).all() for fold in table.folds()):
         raise ValueError(
             f"{records.label} has too few rows with known targets ({n}): some are learned, some are tested"
         )
-    return WholeTable(preparation, rows, known, X, Y, left_out, total)
+    return table
 
 
 def in_time(settings: Settings) -> bool:
@@ -168,13 +190,31 @@ def in_time(settings: Settings) -> bool:
     return bool(settings.lags or settings.time)
 
 
-def tested_rows(settings: Settings) -> str:
-    """Which rows of a table are left out of a first fit.
+def rows_tested(settings: Settings, groups: int = 0) -> str:
+    """Which rows of a table are left out of a first fit; with groups, how many there are of these.
 
-    >>> tested_rows(Settings(["y"])), tested_rows(Settings(["y"], lags=[1]))
+    >>> rows_tested(Settings(["y"])), rows_tested(Settings(["y"], lags=[1]))
     ('every fifth row', 'the last fifth of the rows')
+    >>> rows_tested(Settings(["y"], groups="patient"), 42)
+    "the 42 groups of 'patient', a fifth of them at a time"
     """
+    if settings.groups is not None:
+        return f"the {groups:,} groups of {settings.groups!r}, a fifth of them at a time"
     return "the last fifth of the rows" if in_time(settings) else "every fifth row"
+
+
+def valid_for(settings: Settings) -> str:
+    """For which rows to come errors and intervals are valid.
+
+    >>> valid_for(Settings(["y"], groups="patient"))
+    "errors and intervals are those of new groups of 'patient', which are not in the table"
+    """
+    if settings.groups is not None:
+        return f"errors and intervals are those of new groups of {settings.groups!r}, which are not in the table"
+    if in_time(settings):
+        return "errors and intervals are those of rows that come later"
+    cure = "for rows of new patients, sites or the like, name their column (--groups, in Python groups)"
+    return f"errors and intervals are those of further rows like these; {cure}"
 
 
 def rows_learned(known: int, total: int) -> str:
@@ -192,8 +232,8 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     """Learn a table: ridge regression with kernel width, alpha and coupling chosen by the data.
 
     A fifth of the rows (the last ones, if rows follow each other in time) is left out of a first fit, to measure its
-    errors and the width of intervals; the model itself is then learned from all rows. `say` is called with what takes
-    seconds, before it begins.
+    errors and the width of intervals; with groups, each fifth of the groups in turn. The model itself is then learned
+    from all rows. `say` is called with what takes seconds, before it begins.
 
     Examples
     --------
@@ -209,37 +249,63 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     >>> bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
     True
     """
-    preparation, rows, known, X, Y, left_out, total = whole_table(records, settings)
+    table = whole_table(records, settings)
+    preparation, rows, known, X, Y = table.preparation, table.rows, table.known, table.X, table.Y
     n = len(X)
     if say is not None and n >= LONG:
-        what = "comparing kernels" if settings.kernel == "auto" else "choosing alpha"
-        say(f"{what} on {rows_learned(n, total)}")
-    # The errors of rows left out must not know their moments.
-    train = Standardised(running=False, robust=True)
-    scaled = train.scale_warm_up(X[~left_out], Y[~left_out])
-    chosen = chosen_ridge(settings, scaled.X, scaled.Y)
-    first = _ridge(chosen, len(scaled.X)).fit(scaled.X, scaled.Y)
-    test = train.scale(X[left_out], Y[left_out])
-    F = test.restore(first.predict(test.X).reshape(-1, Y.shape[1]))
-    recent = Recent.empty(Y.shape[1], size=max(len(F), 1))
-    recent.update(F, Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
+        metrics = ", some in learned metrics," if X.shape[1] <= MAPPED and settings.coupling is None else ""
+        what = f"comparing kernels{metrics}" if settings.kernel == "auto" else "choosing alpha"
+        each = "" if table.groups is None else ", without each fifth of the groups and with all"
+        say(f"{what} on {rows_learned(n, table.n_rows)}{each}")
+    F, means = np.full((2, *Y.shape), np.nan)
+    for fold in table.folds():
+        chosen, train, first = _first_fit(settings, X, Y, ~fold, table.groups)
+        test = train.scale(X[fold], Y[fold])
+        F[fold] = test.restore(first.predict(test.X).reshape(-1, Y.shape[1]))
+        means[fold] = np.nanmean(Y[~fold], axis=0)
+    if table.groups is None:
+        (left_out,) = table.folds()
+        recent = Recent.empty(Y.shape[1], size=max(int(left_out.sum()), 1))
+        recent.update(F[left_out], Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
+    else:
+        recent = GroupErrors.of(F, Y, table.groups)
+        # One that has seen all groups is at hand for none of the folds.
+        chosen = _first_fit(settings, X, Y, np.ones(n, dtype=bool), table.groups)[0]
     ahead = None
     if settings.lags and settings.horizon:
         predict = RowPredictor(preparation, train, first, recent).outputs
         ahead = _errors_ahead(predict, settings, rows.chunk, int(known[~left_out][-1]) + 1)
-    mean = np.nanmean(Y[~left_out], axis=0)
-    errors = mean_square(F - Y[left_out]), mean_square(mean - Y[left_out])
     scaling = Standardised(running=False, robust=True)
     scaled = scaling.scale_warm_up(X, Y)
     estimator = _ridge(chosen, n).fit(scaled.X, scaled.Y)
-    faults = rows.bad[:REMEMBERED]
     moments = RunningMoments(X.shape[1] + Y.shape[1])
     moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
-    last, tested = X[-ROWS:], tested_rows(settings)
     return Fitted(
-        settings, preparation, scaling, estimator, recent, total, len(rows.bad), faults, errors, ahead, last, moments,
-        tested,
-    )  # fmt: skip
+        settings,
+        preparation,
+        scaling,
+        estimator,
+        recent,
+        table.n_rows,
+        len(rows.bad),
+        rows.bad[:REMEMBERED],
+        errors=(mean_square(F - Y), mean_square(means - Y)),
+        ahead=ahead,
+        inputs=X[-ROWS:],
+        moments=moments,
+        tested=rows_tested(settings, 0 if table.groups is None else len(np.unique(table.groups))),
+        n_known=n,
+    )
+
+
+def _first_fit(
+    settings: Settings, X: Array, Y: Array, rows: Mask, groups: Indices | None
+) -> tuple[OVKRidgeCV, Standardised, OVKRidge]:
+    """What is chosen by some rows, how they are scaled, and a model of them: it knows nothing of the others."""
+    scaling = Standardised(running=False, robust=True)
+    scaled = scaling.scale_warm_up(X[rows], Y[rows])
+    chosen = chosen_ridge(settings, scaled.X, scaled.Y, None if groups is None else groups[rows])
+    return chosen, scaling, _ridge(chosen, len(scaled.X)).fit(scaled.X, scaled.Y)
 
 
 def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: Chunk, start: int) -> Array:
@@ -250,8 +316,14 @@ def _errors_ahead(predict: Callable[[Array], Array], settings: Settings, chunk: 
     return horizon_errors(predict, settings.lags, before, X, Y, int(settings.horizon), REMEMBERED_FORECASTS)
 
 
-def chosen_ridge(settings: Settings, X: Array, Y: Array) -> OVKRidgeCV:
-    """Kernel, alpha and coupling by leave-one-out, on a part of the rows if there are many."""
+def chosen_ridge(
+    settings: Settings, X: Array, Y: Array, groups: Indices | None = None, *, metric: bool = True
+) -> OVKRidgeCV:
+    """Kernel, alpha and coupling by leaving out rows, or groups (n,), on a part of the rows if there are many.
+
+    A learned `metric` has seen the outputs of these rows: their left-out errors are then too small, and others must
+    tell how good it is.
+    """
     kernel = kernel_of_table(settings.kernel)
     omegas = COUPLINGS if settings.coupling is None else (float(settings.coupling),)
     step = -(-len(X) // EXACT)
@@ -259,7 +331,9 @@ def chosen_ridge(settings: Settings, X: Array, Y: Array) -> OVKRidgeCV:
     if not np.isfinite(Y[some]).any(axis=0).all():
         some = np.flatnonzero(np.isfinite(Y).all(axis=1))[:EXACT]
     if kernel is None and settings.coupling is None:
-        return OVKRidgeCV(standardize=False, time_order=in_time(settings)).fit(X[some], Y[some])
+        metric = metric and X.shape[1] <= MAPPED
+        ridge = OVKRidgeCV(standardize=False, metric=metric, time_order=in_time(settings))
+        return ridge.fit(X[some], Y[some], groups=None if groups is None else groups[some])
     return OVKRidgeCV(kernel, omegas=omegas if Y.shape[1] > 1 else None).fit(X[some], Y[some])
 
 

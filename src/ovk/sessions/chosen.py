@@ -21,13 +21,20 @@ def kernel_in_words(kernel: Any, outputs: Sequence[str]) -> str:
     'Gaussian kernel, outputs coupled (most: zinc and lead, 0.80)'
     >>> kernel_in_words((Gaussian(2.0) + 0.5 * Gaussian(1.0) + Linear()) * Identity(2), ["zinc", "lead"])
     'sum of 3 kernels (Gaussian, Linear), outputs not coupled'
+    >>> from ovk.kernels import Mapped
+    >>> kernel_in_words(Mapped(Gaussian(2.0), [[1.0]]) * Identity(1), ["zinc"])
+    'Gaussian kernel in a learned metric'
     """
     terms = kernel.terms()
-    names = [name for term in terms for name in re.findall(r"\b([A-Z]\w+)\(", repr(term.kernel))]
+    found = [name for term in terms for name in re.findall(r"\b([A-Z]\w+)\(", repr(term.kernel))]
+    names = [name for name in found if name != "Mapped"]
     kinds = list(dict.fromkeys(names))
     words = f"{kinds[0]} kernel" if len(kinds) == 1 else f"kernels ({', '.join(kinds)})"
     if len(names) > 1:
         words = f"sum of {len(names)} {words}{'s' if len(kinds) == 1 else ''}"
+    if mapped := len(found) - len(names):
+        metrics = "in a learned metric" if mapped == len(names) == 1 else "in learned metrics"
+        words += f" {metrics}" if mapped == len(names) else f", {mapped} of them {metrics}"
     if len(outputs) == 1:
         return words
     T = np.sum([term.weight * term.operator.dense() for term in terms], axis=0)

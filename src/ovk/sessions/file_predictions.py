@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.sessions.faults import bad_rows_note
+from ovk.sessions.kept_columns import KeptColumns
 from ovk.sessions.settings import check_bad_rows
 from ovk.streams import Batch, Preparation, Records, open_records
 
@@ -56,7 +57,13 @@ class TableModel(ABC):
         return self.predictor().predict(batch, level)
 
     def predict_file(
-        self, path: str | Path, level: float = LEVEL, *, form: str | None = None, max_bad: float = MAX_BAD
+        self,
+        path: str | Path,
+        level: float = LEVEL,
+        *,
+        keep: str | Sequence[str] = (),
+        form: str | None = None,
+        max_bad: float = MAX_BAD,
     ) -> dict[str, Any]:
         """Predict the rows of a file, as `ovk predict` does; nothing changes.
 
@@ -64,6 +71,7 @@ class TableModel(ABC):
         ----------
         path : CSV, JSON lines or Parquet with the input columns in any order; the outputs may be missing
         level : probability with which an interval should contain the outcome
+        keep : columns of the file, such as an id, that stand first in the result, as they are in the file
         form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
         max_bad : share of rows with unreadable cells above which the file is refused
 
@@ -80,7 +88,8 @@ class TableModel(ABC):
         """
         with open_records(path, form) as records:
             rows = FilePredictions(self, records, level, max_bad)
-            found = [rows.columns.arrays(predictions) for predictions, _ in rows]
+            columns = rows.keeping([keep] if isinstance(keep, str) else list(keep))
+            found = [columns.arrays(batch) for batch in rows]
         if not any(len(part["row"]) for part in found):
             raise ValueError(f"{records.label} has no rows to predict: check the path and the format")
         for remark in rows.remarks():
@@ -110,12 +119,18 @@ class FilePredictions:
         self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs())
         self._unknown: dict[str, Counter[str]] = {}
 
+    def keeping(self, keep: Sequence[str]) -> KeptColumns:
+        """How predictions are written beside columns of the file."""
+        return KeptColumns(self.columns, keep, self._records.names, self._records.label)
+
     def __iter__(self) -> Iterator[tuple[Any, Batch]]:
         total = 0
         for batch in self._records.batches(BLOCK):
             found = self._predictor.predict(batch, self._level)
+            # Nothing is written before enough of a file that lies there was looked at; of a pipe, rows may come singly.
+            first = not total and self._records.part_read() is not None
             total += len(batch.rows) + len(batch.bad)
-            self._check(total)
+            self._check(total, *([FEW] if first else []))
             for name, words in self._preparation.unknown_words(batch).items():
                 self._unknown.setdefault(name, Counter()).update(words)
             yield found, batch

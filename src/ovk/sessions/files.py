@@ -23,6 +23,7 @@ from ovk.sessions.faults import REMEMBERED
 from ovk.sessions.session import FEWEST
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, FileRange, Preparation
+from ovk.streams.preparation import WORDS_OF_TABLE
 from ovk.streams.records import concatenate
 
 #: Rows of the sample at least, and for each landmark.
@@ -112,6 +113,7 @@ def fit_files(
     >>> fitted.n_rows, bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
     (500, True)
     """
+    settings.refuse_groups("leave --landmarks, --scheduler and --workers out, or groups")
     if settings.lags:
         raise ValueError(
             "files that are learned in parts have no rows before others: leave lags out, or use ovk stream"
@@ -128,7 +130,8 @@ def fit_files(
                 raise PartError(f"{one.label} has other columns than {label}: {list(other)} instead of {list(names)}")
         whole = concatenate([batch for _, some in found for batch in some], len(names))
         settings.check()
-        preparation = Preparation(settings.targets, settings.features, settings.time)
+        what = settings.targets, settings.features, settings.time
+        preparation = Preparation(*what, max_levels=WORDS_OF_TABLE, ignore=settings.ignore)
         rows = preparation.bind(names, label).fit(whole).prepare(whole)
         known = np.isfinite(rows.chunk.Y).any(axis=1)
         X, Y = rows.chunk.X[known], rows.chunk.Y[known]
@@ -136,7 +139,8 @@ def fit_files(
             raise ValueError(f"{label} has too few rows with known targets ({len(X)} in the sample)")
         scaling = Standardised(running=False, robust=True)
         scaled = scaling.scale_warm_up(X, Y)
-        chosen = chosen_ridge(settings, scaled.X, scaled.Y)
+        # Left-out errors of these rows are told below, so that no metric may have seen their outputs.
+        chosen = chosen_ridge(settings, scaled.X, scaled.Y, metric=False)
         ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
         learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHAS, chosen.alpha_))
         parts = [PreparedPart(one, preparation, scaling) for one in ranges]

@@ -10,8 +10,12 @@ from typing import Any, Literal, overload
 from ovk.sessions.batch import Fitted, fit_table
 from ovk.sessions.class_table import FittedClasses, fit_classes
 from ovk.sessions.faults import bad_rows_note
+from ovk.sessions.remarks import doubts, hints
 from ovk.sessions.settings import Settings
 from ovk.streams import open_records
+
+#: Settings that are about streams alone.
+OF_STREAMS = ("model", "warm_up", "block", "every")
 
 
 @overload
@@ -47,7 +51,8 @@ def fit_file(
     targets : the output column or columns; cells without a value were not observed
     classify : whether the target holds classes
     form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
-    settings : other parameters of `Settings`, such as ``features=["a", "b"]`` or ``lags=[1, 2]``
+    settings : other parameters of `Settings`, such as ``features=["a", "b"]``, ``ignore=["visit"]``, ``lags=[1, 2]`` or
+        ``groups="patient"``, which leaves whole patients out: choice, errors and intervals are then for new ones
 
     Returns
     -------
@@ -56,7 +61,7 @@ def fit_file(
     Warns
     -----
     UserWarning
-        With the cells that could not be read.
+        With the cells that could not be read, and with columns that may not be what they are read as.
 
     Examples
     --------
@@ -73,9 +78,25 @@ def fit_file(
     >>> bool(abs(found["zinc"] - found["zinc outcome"]).max() < 0.1)
     True
     """
-    chosen = Settings([targets] if isinstance(targets, str) else list(targets), classify=classify, **settings)
+    chosen = Settings(_listed(targets), classify=classify, **_known(settings))
     with open_records(path, form) as records:
         fitted = fit_classes(records, chosen) if classify else fit_table(records, chosen)
     if fitted.n_bad:
         warnings.warn(f"{records.label}: {bad_rows_note(fitted.n_bad, fitted.faults)}", UserWarning, stacklevel=2)
+    for remark in (*doubts(fitted.preparation), *hints(fitted.preparation, table=True)):
+        warnings.warn(f"{records.label}: {remark}", UserWarning, stacklevel=2)
     return fitted
+
+
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _known(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings that there are, one name as a list of one."""
+    names = [name for name in Settings._get_param_names() if name not in ("targets", "classify", *OF_STREAMS)]
+    for name in settings:
+        if name not in (*names, *OF_STREAMS):
+            raise TypeError(f"fit_file has no setting {name!r}: there are {', '.join(names)}")
+    lists = {name: _listed(settings[name]) for name in ("features", "time", "ignore") if settings.get(name) is not None}
+    return {**settings, **lists}

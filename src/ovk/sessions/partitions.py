@@ -136,6 +136,7 @@ def partition_file(path: str | Path, name: str) -> Path:
 def start_together(partitions: Partitions, settings: Settings) -> tuple[Session, list[Learning]]:
     """Learn a warm-up of the first rows of all partitions; that session, and the rows behind it of each."""
     settings.check()
+    settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
     places = [records.position() for records in partitions]
     counts = _shares(partitions, int(settings.warm_up))
     heads: list[tuple[BrokerRecords, Batch]] = []

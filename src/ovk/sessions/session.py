@@ -116,6 +116,7 @@ class Session(TableModel, State, Registered):
     def starting(cls, records: Records, settings: Settings) -> Iterator[Learning | None]:
         """None whenever the warm-up still waits for rows, and the rows behind it at last."""
         settings.check()
+        settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
         # Before there are rows, a stream that is waited for has no columns.
         preparation = None if records.waits else settings.preparation(records)
         batches = records.batches(settings.block)

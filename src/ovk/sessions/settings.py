@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from ovk._params import Parameters, check_int, in_interval
 from ovk.streams import Preparation, Records
 
+#: Most indicators of a column of words in a stream.
+WORDS_OF_STREAM = 50
+
 #: Rows before which nothing is said of the share of bad ones.
 FEW = 100
 
@@ -27,6 +30,10 @@ class Settings(Parameters):
     max_bad : share of rows with unreadable cells above which learning stops with an error
     horizon : with lags, how many rows ahead forecasts are tested along the way, to know their intervals
     classify : the target holds classes, words or whole numbers of few values
+    ignore : columns that are no inputs
+    groups : column that tells which rows of a table belong together, such as those of a patient. It is no input, and
+        whole groups are left out where kernels are compared, errors measured and intervals made: they are then valid
+        for new groups
 
     Examples
     --------
@@ -36,6 +43,7 @@ class Settings(Parameters):
     """
 
     _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False}
+    _defaults_for_old_files |= {"ignore": (), "groups": None}
 
     def __init__(
         self,
@@ -52,6 +60,8 @@ class Settings(Parameters):
         max_bad: float = 0.2,
         horizon: int = 24,
         classify: bool = False,
+        ignore: Sequence[str] = (),
+        groups: str | None = None,
     ) -> None:
         self.targets = targets
         self.features = features
@@ -66,6 +76,8 @@ class Settings(Parameters):
         self.max_bad = max_bad
         self.horizon = horizon
         self.classify = classify
+        self.ignore = ignore
+        self.groups = groups
 
     def check(self) -> None:
         """Refuse numbers that make no sense."""
@@ -74,15 +86,42 @@ class Settings(Parameters):
         check_int(self.every, "every")
         in_interval(self.max_bad, "max_bad", 0.0, 1.0)
         check_int(self.horizon, "horizon", least=0)
+        if self.groups is not None:
+            self._check_groups()
+
+    def _check_groups(self) -> None:
+        """Groups are left out of tables of numbers, with everything chosen, wherever their rows stand."""
+        others = {
+            "time": self.time,
+            "lags": self.lags,
+            "classify": self.classify,
+            "coupling": self.coupling is not None,
+        }
+        others["kernel"] = self.kernel != "auto"
+        for name, asked in others.items():
+            if asked:
+                why = (
+                    "rows of a group are left out wherever they stand"
+                    if name in ("time", "lags")
+                    else ("whole groups are left out to choose kernel and penalties of numbers")
+                )
+                raise ValueError(f"groups and {name} exclude each other, since {why}: leave one of them out")
+
+    def refuse_groups(self, cure: str) -> None:
+        """Refuse groups where rows are not learned as one table."""
+        if self.groups is not None:
+            raise ValueError(f"groups are left out of a table that is learned as a whole: {cure}")
 
     def check_bad_rows(self, bad: int, rows: int, last: tuple[int, str], label: str) -> None:
         """Refuse a table of which too large a part cannot be read."""
         check_bad_rows(bad, rows, last, label, self.max_bad)
 
-    def preparation(self, records: Records) -> Preparation:
+    def preparation(self, records: Records, max_levels: int = WORDS_OF_STREAM) -> Preparation:
         """How rows of that file are made inputs and outputs, before any of them was looked at."""
         self.check()
-        preparation = Preparation(self.targets, self.features, self.time, self.lags, classify=self.classify)
+        ignore = [*self.ignore, *([] if self.groups is None or self.groups in self.ignore else [self.groups])]
+        what = self.targets, self.features, self.time, self.lags
+        preparation = Preparation(*what, max_levels, classify=self.classify, ignore=ignore)
         preparation.bind(records.names, records.label)
         return preparation
 
@@ -112,8 +151,8 @@ def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_b
     if rows >= few and bad > max_bad * rows:
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
-            f"{last[1]}), more than the {max_bad:.0%} of max_bad: mend the file or leave the column out, or "
-            "raise max_bad (--max-bad)"
+            f"{last[1]}), more than the {max_bad:.0%} of max_bad: correct these cells, learn without the "
+            "column (ignore, --ignore), or raise max_bad (--max-bad)"
         )
 
 

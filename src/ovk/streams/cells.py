@@ -36,11 +36,43 @@ def is_missing(cell: Any) -> bool:
     return str(cell).strip().lower() in MISSING
 
 
+#: What may stand between groups of three digits whatever the decimal mark is: spaces and apostrophes.
+_SPACES = " \u00a0\u202f'\u2019"
+
+#: An exponent, as in 4.2e-05.
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+
 #: Numbers whose digits stand in groups of three, by their decimal mark: 1,234,567.5 and 1.234.567,5.
 GROUPED = {
-    ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"),
-    ",": re.compile(r"[+-]?\d{1,3}([. ]\d{3})+(,\d*)?"),
+    decimal: re.compile(
+        rf"[+-]?[1-9]\d{{0,2}}(?P<group>[{other}{_SPACES}])\d{{3}}(?:(?P=group)\d{{3}})*(?:[{decimal}]\d*)?{_EXPONENT}"
+    )
+    for decimal, other in ((".", ","), (",", "."))
 }
+
+#: Numbers with a decimal comma: 1,5 and ,5 and 4,2e-05.
+DECIMAL_COMMA = re.compile(rf"[+-]?(?:\d+,\d*|,\d+){_EXPONENT}")
+
+
+def bare(cell: str) -> str:
+    """A cell without spaces around it and a percent sign behind it, its minus that of a keyboard.
+
+    >>> bare(" \u22125 % ")
+    '-5'
+    """
+    return cell.strip().removesuffix("%").rstrip().replace("\u2212", "-")
+
+
+def tells_groups(text: str, decimal: str) -> bool:
+    """Whether a number can be read only with groups of three digits: 1,234.5 and 1,234,567 and 1 234, but not 1,234.
+
+    >>> [tells_groups(text, ".") for text in ("1,234.5", "1,234,567", "1 234", "1,234")]
+    [True, True, True, False]
+    """
+    found = GROUPED[decimal].fullmatch(text)
+    if found is None:
+        return False
+    return decimal in text or found["group"] in _SPACES or text.count(found["group"]) > 1
 
 
 def plain_number(cell: str, decimal: str = ".", *, grouped: bool = False) -> str:
@@ -48,10 +80,12 @@ def plain_number(cell: str, decimal: str = ".", *, grouped: bool = False) -> str
 
     >>> plain_number("12 %"), plain_number("1,234.50", grouped=True), plain_number("1.234,5", ",", grouped=True)
     ('12', '1234.50', '1234.5')
+    >>> plain_number("4,21e-05", ",")
+    '4.21e-05'
     """
-    text = cell.strip().removesuffix("%").rstrip()
-    if grouped and GROUPED[decimal].fullmatch(text):
-        text = text.replace("," if decimal == "." else ".", "").replace(" ", "")
+    text = bare(cell)
+    if grouped and (found := GROUPED[decimal].fullmatch(text)):
+        text = text.replace(found["group"], "")
     return text.replace(",", ".") if decimal == "," else text
 
 

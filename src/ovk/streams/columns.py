@@ -13,13 +13,14 @@ import numpy as np
 
 from ovk._state import State
 from ovk._types import Array
-from ovk.streams.cells import GROUPED, Read, is_missing, read_numbers
+from ovk.streams.cells import DECIMAL_COMMA, GROUPED, Read, bare, is_missing, read_numbers, tells_groups
 from ovk.streams.instants import CALENDAR_NAMES, Clock, calendar, day_comes_first
 
 #: Part of the cells that must agree with a guess of what a column holds. The others are faults of their rows.
 AGREEMENT = 0.9
 
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+#: Words of a column that have an indicator if they come twice; others need this many rows each.
+COMMON, ROWS_PER_WORD = 20, 5
 
 
 class Column(State, ABC):
@@ -82,6 +83,8 @@ class Number(Column, kind="number"):
 class Category(Column, kind="category"):
     """A column of words: an indicator for each level; words that are not among the levels have none.
 
+    `pooled` tells how many different words of the first rows were too rare for an indicator.
+
     Examples
     --------
     >>> from ovk.streams.columns import Category
@@ -93,6 +96,9 @@ class Category(Column, kind="category"):
 
     name: str
     levels: Sequence[str]
+    pooled: int = 0
+
+    _defaults_for_old_files = {"pooled": 0}
 
     def sources(self) -> list[str]:
         return [self.name]
@@ -102,17 +108,19 @@ class Category(Column, kind="category"):
 
     def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
         place = {level: k for k, level in enumerate(self.levels)}
-        found = np.array([place.get(_word(cell), -1) for cell in cells[0]], dtype=np.int64)
+        found = np.array([place.get(as_word(cell), -1) for cell in cells[0]], dtype=np.int64)
         values = (found[:, None] == np.arange(len(self.levels))).astype(np.float64)
         return Read(values, np.zeros(len(found), dtype=bool))
 
     def unknown(self, cells: Sequence[Sequence[Any]]) -> list[str]:
         known = set(self.levels)
-        return [word for cell in cells[0] if (word := _word(cell)) not in known and not is_missing(cell)]
+        return [word for cell in cells[0] if (word := as_word(cell)) not in known and not is_missing(cell)]
 
     def describe(self) -> str:
         shown = ", ".join(map(repr, self.levels[:3])) + (", ..." if len(self.levels) > 3 else "")
-        return f"{len(self.levels)} categories ({shown})" if len(self.levels) > 1 else f"one category ({shown})"
+        count = f"{len(self.levels)} categories" if len(self.levels) > 1 else "one category"
+        words = f"{self.pooled} rarer words" if self.pooled > 1 else "one rarer word"
+        return f"{count} ({shown})" + (f"; {words} without one" if self.pooled else "")
 
 
 @dataclass
@@ -156,7 +164,8 @@ class Instant(Column, kind="instant"):
         return f"dates and times, as inputs the time of day, the day of the week and the time of year{assumed}"
 
 
-def _word(cell: Any) -> str:
+def as_word(cell: Any) -> str:
+    """A cell as a word of a category."""
     return cell.strip() if isinstance(cell, str) else str(cell)
 
 
@@ -165,37 +174,66 @@ def guess(name: str, cells: Sequence[Any], max_levels: int) -> Column | None:
 
     >>> guess("a", ["1", "2", "?"], 9), guess("b", ["2024-01-31", ""], 9)
     (Number(name='a', decimal='.', grouped=False), Instant(columns=['b'], day_first=True, ambiguous=False))
-    >>> guess("c", ["x", "y", "x", "y"], 9)
-    Category(name='c', levels=['x', 'y'])
+    >>> guess("c", ["x", "y", "x", "y", "z"], 9)
+    Category(name='c', levels=['x', 'y'], pooled=1)
     """
     present = [cell for cell in cells if not is_missing(cell)]
     if not present:
         return Number(name)
-    enough = AGREEMENT * len(present)
-    if len(present) - read_numbers(present).bad.sum() >= enough:
+    points = int(read_numbers(present).bad.sum())
+    if not points:
         return Number(name)
-    texts = [cell.strip().removesuffix("%").rstrip() for cell in present if isinstance(cell, str)]
-    for decimal, group in ((".", ","), (",", ".")):
+    return _other_number(name, present, points) or _date_or_words(name, present, max_levels)
+
+
+def _other_number(name: str, present: Sequence[Any], points: int) -> Number | None:
+    """Numbers of which `points` cannot be read with a decimal point; None if they are no numbers."""
+    enough = AGREEMENT * len(present)
+    texts = [bare(cell) for cell in present if isinstance(cell, str)]
+    for decimal in (".", ","):
         # "1,234" alone may be either; "1,234.5" and "1,234,567" tell that digits stand in groups.
-        told = any(GROUPED[decimal].fullmatch(text) and (decimal in text or text.count(group) > 1) for text in texts)
+        told = any(tells_groups(text, decimal) for text in texts)
         if told and len(present) - read_numbers(present, decimal, grouped=True).bad.sum() >= enough:
             return Number(name, decimal, True)
     # Whole numbers below a thousand beside groups of exactly three digits: 999 and 1,234.
     small = [bool(re.fullmatch(r"[+-]?\d{1,3}", text)) for text in texts]
     if any(small) and not all(small):
-        grouped = (GROUPED["."].fullmatch(text) and text.lstrip("+-")[0] != "0" for text in texts)
+        grouped = (GROUPED["."].fullmatch(text) for text in texts)
         if all(one or bool(many) for one, many in zip(small, grouped, strict=True)):
             return Number(name, ".", True)
-    commas = sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in texts)
-    if commas >= enough / 2 and len(present) - read_numbers(present, ",").bad.sum() >= enough:
+    commas = int(read_numbers(present, ",").bad.sum())
+    marks = sum(bool(DECIMAL_COMMA.fullmatch(text)) for text in texts)
+    if len(present) - commas >= enough and commas < points and marks > sum("." in text for text in texts):
         return Number(name, ",")
+    return Number(name) if len(present) - points >= enough else None
+
+
+def _date_or_words(name: str, present: Sequence[Any], max_levels: int) -> Column | None:
     column = instant([name], [present])
-    if len(present) - column.encode([present]).bad.sum() >= enough:
+    if len(present) - column.encode([present]).bad.sum() >= AGREEMENT * len(present):
         return column
-    counts = Counter(map(_word, present))
+    counts = Counter(map(as_word, present))
     # The most frequent first, and in the order of the alphabet among equals: the same levels for the same rows.
-    levels = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
-    return Category(name, levels[:max_levels]) if levels else None
+    words = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
+    levels = [word for k, word in enumerate(words) if k < COMMON or counts[word] >= ROWS_PER_WORD][:max_levels]
+    return Category(name, levels, len(counts) - len(levels)) if levels else None
+
+
+def in_comma_table(column: Number, cells: Sequence[Any]) -> Number:
+    """How to read a column of numbers with points, or of whole ones, in a table that has decimal commas elsewhere.
+
+    1.234 is then a number above a thousand, if all points stand before three digits.
+
+    >>> in_comma_table(Number("a"), ["1.234", "56"]), in_comma_table(Number("b"), ["1.5", "2.125"])
+    (Number(name='a', decimal=',', grouped=True), Number(name='b', decimal='.', grouped=False))
+    """
+    texts = [bare(cell) if isinstance(cell, str) else str(cell) for cell in cells if not is_missing(cell)]
+    pointed = [text for text in texts if "." in text]
+    if column.decimal == "," or column.grouped or not all(isinstance(cell, str) for cell in cells):
+        return column
+    if all(GROUPED[","].fullmatch(text) for text in pointed):
+        return Number(column.name, ",", bool(pointed))
+    return column
 
 
 def instant(names: Sequence[str], cells: Sequence[Sequence[Any]]) -> Instant:

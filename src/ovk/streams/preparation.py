@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +13,20 @@ from ovk._params import Parameters, check_int
 from ovk._types import Array
 from ovk.streams.cells import is_missing, read_numbers
 from ovk.streams.chunks import Chunk
-from ovk.streams.columns import Column, Instant, Number, guess, instant
+from ovk.streams.column_names import check_present, find_columns
+from ovk.streams.columns import Column, Instant, Number, guess, in_comma_table, instant
+from ovk.streams.doubts import doubt, numbers_things
 from ovk.streams.labels import Label, few_whole_numbers, guess_labels
 from ovk.streams.lags import Lags
 from ovk.streams.records import Batch
 from ovk.streams.steps import REMEMBERED
 from ovk.streams.tables import quoted
+
+#: Most indicators of a column of words, where rows are learned as a whole: learners of streams pay for each input.
+WORDS_OF_TABLE = 100
+
+#: How the description of a column begins that is no input.
+UNUSED = "not used: "
 
 
 class Prepared(NamedTuple):
@@ -51,9 +58,11 @@ class Preparation(Parameters):
     features : names of the input columns; default all others
     time : names of the columns that hold the time of a row, such as ``("Date", "Time")``: they become calendar inputs
     lags : outputs of so many rows before become inputs
-    max_levels : most indicators of a column of words
+    max_levels : most indicators of a column of words; beyond the 20 most frequent ones, only words of 5 rows or more
+        have one
     classify : the one target holds class labels, words or whole numbers of few values, which become the numbers of the
         classes; labels that come later are added
+    ignore : names of columns that are no inputs
 
     Attributes
     ----------
@@ -63,6 +72,8 @@ class Preparation(Parameters):
     instants_ : (m,) when the last rows were, in seconds since 1970
     left_out_ : columns that are no inputs, with the reason
     class_like_ : outputs whose numbers look like classes, with these numbers
+    doubts_ : sentences about columns that may not be what they are read as, by their names
+    id_like_ : inputs that seem to number or name things such as patients, each in several rows, and how many of them
     feature_names_ : names of the inputs
 
     Examples
@@ -78,6 +89,7 @@ class Preparation(Parameters):
 
     _state_classes = {"columns_": Column, "outputs_": Column}
     _defaults_for_old_files = {"instants_": np.empty(0), "classify": False, "class_like_": {}}
+    _defaults_for_old_files |= {"ignore": (), "doubts_": {}, "id_like_": {}}
 
     outputs_: list[Column]
 
@@ -87,8 +99,9 @@ class Preparation(Parameters):
         features: Sequence[str] | None = None,
         time: Sequence[str] = (),
         lags: Sequence[int] = (),
-        max_levels: int = 20,
+        max_levels: int = 50,
         classify: bool = False,
+        ignore: Sequence[str] = (),
     ) -> None:
         self.targets = targets
         self.features = features
@@ -96,6 +109,7 @@ class Preparation(Parameters):
         self.lags = lags
         self.max_levels = max_levels
         self.classify = classify
+        self.ignore = ignore
 
     def bind(self, names: Sequence[str], label: str = "the table", *, predict: bool = False) -> Preparation:
         """Say in which order the columns of the batches to come stand; all that are needed must be there.
@@ -110,6 +124,7 @@ class Preparation(Parameters):
         find_columns([*wanted, *([] if predict else self.targets)], self._names, label)
         if predict:
             return self
+        check_present(self.ignore, self._names, label)
         if not self.targets:
             raise ValueError(f"there must be at least one target: name a column of {label}, out of {quoted(names)}")
         if self.classify and (len(self.targets) > 1 or self.lags):
@@ -125,6 +140,9 @@ class Preparation(Parameters):
                 f"column {both[0]!r} is a target and a feature: a row's own output cannot be known before it; "
                 "take it out of one of them, or use lags for earlier outputs"
             )
+        asked = [name for name in self.ignore if name in (*self.targets, *inputs)]
+        if asked:
+            raise ValueError(f"column {asked[0]!r} is to be left out and to be used: take it out of one of them")
         for group in (self.targets, self.features or [], self.time):
             if len(set(group)) < len(group):
                 twice = next(name for name in group if list(group).count(name) > 1)
@@ -139,25 +157,22 @@ class Preparation(Parameters):
         features = self.features
         if features is None:
             used = {*self.targets, *self.time}
+            self.left_out_ |= dict.fromkeys(self.ignore, "left out as asked")
             features = []
             counts = Counter(self._names)
             for name in self._names:
-                if name in used:
+                if name in used or name in self.left_out_:
                     continue
                 if not name or counts[name] > 1:
                     self.left_out_[name] = "it has no name" if not name else "its name stands there twice"
                 else:
                     features.append(name)
-        for name in features:
-            column = guess(name, self._cells(batch, name), most)
-            if column is None:
-                self.left_out_[name] = "its words never repeat in the first rows"
-            else:
-                self.columns_.append(column)
+        self._read_columns(features, batch, most)
         if self.time:
             self.columns_.append(self._calendar(batch))
         self.class_like_: dict[str, list[str]] = {}
         self.outputs_ = [self._output(batch, name) for name in self.targets]
+        self._agree_on_commas(batch)
         self.lags_ = Lags(tuple(self.lags))
         self.lags_.checked()
         self.instants_ = np.empty(0)
@@ -170,6 +185,32 @@ class Preparation(Parameters):
                 "features, or use lags of the targets, or the time of the rows"
             )
         return self
+
+    def _read_columns(self, features: Sequence[str], batch: Batch, most: int) -> None:
+        """Tell what the columns of the features hold, and which of them may be something else."""
+        self.doubts_: dict[str, str] = {}
+        self.id_like_: dict[str, int] = {}
+        for name in features:
+            cells = self._cells(batch, name)
+            column = guess(name, cells, most)
+            if column is None:
+                self.left_out_[name] = "its words never repeat in the first rows"
+            else:
+                self.columns_.append(column)
+            if found := doubt(name, column, cells):
+                self.doubts_[name] = found
+            # Who names a column as a feature knows what it is.
+            if self.features is None and (things := numbers_things(name, column, cells)):
+                self.id_like_[name] = things
+
+    def _agree_on_commas(self, batch: Batch) -> None:
+        """In a table with decimal commas, points stand between thousands, or one column would not fit the others."""
+        for columns in (self.columns_, self.outputs_):
+            if any(isinstance(column, Number) and column.decimal == "," for column in (*self.columns_, *self.outputs_)):
+                columns[:] = [
+                    in_comma_table(column, self._cells(batch, column.name)) if isinstance(column, Number) else column
+                    for column in columns
+                ]
 
     def _calendar(self, batch: Batch) -> Column:
         """The time of the rows, which must be readable in nearly all of them."""
@@ -298,22 +339,9 @@ class Preparation(Parameters):
         """How each column of the table is read."""
         known = {source: column.describe() for column in self.columns_ for source in column.sources()}
         outputs = {column.sources()[0]: column.describe() for column in self.outputs_}
-        return {**known, **outputs, **{name: f"not used: {why}" for name, why in self.left_out_.items()}}
+        return {**known, **outputs, **{name: f"{UNUSED}{why}" for name, why in self.left_out_.items()}}
 
     @staticmethod
     def _fault(column: Column, cells: Sequence[object]) -> str:
         names = " and ".join(map(repr, column.sources()))
         return f"{' '.join(map(str, cells))[:40]!r} in column {names} is treated as missing"
-
-
-def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
-    """Refuse names that are not, or not only once, among the columns of a table."""
-    counts = Counter(names)
-    for name in wanted:
-        count = counts[name]
-        if count == 0:
-            close = get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its columns are {quoted(names)}"
-            raise ValueError(f"there is no column {name!r} in {label}: {hint}")
-        if count > 1:
-            raise ValueError(f"column {name!r} stands {count} times in {label}: give each its own name")

@@ -198,7 +198,7 @@ class TextRecords(Records):
 class CSVRecords(TextRecords):
     """Comma-separated values, or separated by semicolons, tabs or bars, with a line of names in front."""
 
-    cure = "mend the line, and quote fields that hold the separator"
+    cure = "correct the line, and quote fields that hold the separator"
 
     def __init__(self, file: TextIO, label: str, strict: bool, columns: Sequence[int] | None) -> None:
         super().__init__(file, label, strict, columns)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ovk.streams.chunks import Chunk
 from ovk.streams.opening import open_records
-from ovk.streams.preparation import Preparation
+from ovk.streams.preparation import WORDS_OF_TABLE, Preparation
 from ovk.streams.records import concatenate
 
 #: Rows read at a time.
@@ -53,7 +53,8 @@ def read_table(
     (array([71.6, 60. ,  nan, 55. ]), array([nan, 2.5, 3. , 1.5]))
     """
     with open_records(path, form) as records:
-        preparation = Preparation(targets, features, time).bind(records.names, records.label)
+        preparation = Preparation(targets, features, time, max_levels=WORDS_OF_TABLE)
+        preparation.bind(records.names, records.label)
         whole = concatenate(list(records.batches(BLOCK)), len(records.names))
     if not whole.rows:
         raise ValueError(f"{records.label} has no rows that can be read: check the path and the format")

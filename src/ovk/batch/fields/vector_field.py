@@ -178,6 +178,7 @@ class VectorField(OVKRidge):
         n, keep = full.shape[0], all_targets.informative_rows()
         labels = None if groups is None else check_groups(groups, n)[keep]
         full, all_targets = full[keep], all_targets.rows(keep)
+        self.learned_rows_ = None if keep.all() else keep
         rng = as_generator(self.random_state)
         named = self._kernels_of(full.shape[1], all_targets.d)
         kernels = {name: one.resolve(full, all_targets.d) for name, one in named.items()}
@@ -192,6 +193,8 @@ class VectorField(OVKRidge):
             everyone[keep] = probability
             weight = probability if all_targets.weight is None else probability * all_targets.weight
             used = replace(all_targets, weight=np.where(probability > 1e-8, weight, 0.0))
+            self.learned_rows_ = keep.copy()
+            self.learned_rows_[keep] = used.informative_rows()
             self._final(kernel, alpha, *drop_unobserved_rows(full, used))
             self.inlier_probability_, self.inliers_ = everyone, everyone > 0.5
             return

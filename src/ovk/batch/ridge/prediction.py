@@ -59,13 +59,14 @@ class ObservedScore(NamedOutputs, MultiOutputMixin, RegressorMixin):
 class ExpansionPrediction(ObservedScore, Parameters, saved=False):
     """An expansion in training points, and all that follows from it: prediction, covariance, intervals, Jacobian.
 
-    Attributes are those of `OVKRidge`; `observed_` (n, d), `task_` and `sample_weight_` are those of the training data,
+    `learned_rows_` (rows given to fit,) tells which of them were learned, None if all were. Other attributes are those
+    of `OVKRidge`; `observed_` (n, d), `task_` and `sample_weight_` are those of the training data,
     None where there was nothing of the kind. `inputs_` scales inputs, and `X_fit_` and `expansion_` are in its units;
     None where kernels see inputs as they are.
     """
 
     _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
-    _defaults_for_old_files = {"inputs_": None}
+    _defaults_for_old_files = {"inputs_": None, "learned_rows_": None}
 
     kernel_: OperatorKernel
     alpha_: Any
@@ -79,6 +80,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
     sample_weight_: Array | None
     landmarks_: LandmarkRidge | None
     inputs_: InputScaling | None
+    learned_rows_: Mask | None = None
 
     @abstractmethod
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
@@ -285,7 +287,8 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
             around a curve or a field, a box is a band. Only with "jackknife".
         groups : (training rows,), optional
             Where rows come in groups (patients, days, places) and new rows are of new groups: whole groups are left
-            out. Rows that are not learned, of weight 0 or without any observed output, have no entry.
+            out. One entry for each row that was given to `fit`; those that were not learned, of weight 0 or without
+            any observed output, may be left out of them.
         folds : int
             Of "cv+".
 
@@ -361,5 +364,10 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
         """(n,) numbers of rows that are left out together: groups, or rows with the same inputs."""
         fitted = self._fitted_rows()
         if groups is not None:
-            return check_groups(groups, fitted.X.shape[0])
+            return check_groups(self._of_learned_rows(groups), fitted.X.shape[0])
         return None if takes_gram(fitted.kernel) else same_inputs(fitted.X)
+
+    def _of_learned_rows(self, groups: Any) -> Any:
+        """Labels of the rows that were learned, out of those of all rows that were given."""
+        labels, learned = np.asarray(groups), self.learned_rows_
+        return labels if learned is None or labels.shape != learned.shape else labels[learned]

@@ -49,6 +49,12 @@ class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):
         """Whether a constant for each output is learned that is not penalised."""
         return self.fit_intercept
 
+    def _informative(self, X: Any, targets: Targets) -> tuple[Any, Targets]:
+        informative = super()._informative(X, targets)
+        dropped = informative[0].shape[0] < X.shape[0]
+        self.learned_rows_ = targets.informative_rows() if dropped else None
+        return informative
+
     def _solve(self, kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, solver: Any) -> None:
         """Fit with a resolved kernel and keep the result."""
         single = self._is_single(solver)

@@ -1,0 +1,63 @@
+"""The page about a table that was learned as a whole."""
+
+import re
+
+import pytest
+
+import ovk
+from ovk.plotting import report
+
+pytest.importorskip("matplotlib")
+
+
+def text_of(page):
+    """The words of a page, without pictures and marks."""
+    return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]*>", " ", page.read_text(encoding="utf-8"), flags=re.S))
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"v{i},{i % 12},{i % 7},{'' if i % 3 == 0 else i % 7},{'' if i % 6 == 0 else i % 5}" for i in range(120)]
+    path.write_text("\n".join(["visit,patient,x,first,second", *rows]))
+    return path
+
+
+def test_a_table_says_what_is_about_tables(table, tmp_path):
+    model = ovk.fit_file(table, ["first", "second"], ignore=["visit", "patient"])
+    text = text_of(report(model, tmp_path / "r.html"))
+    # Not how streams are tested.
+    assert "As soon as there were enough errors" not in text
+    assert "An interval is as wide as the errors of the rows that were left out" in text
+    assert "120 rows were read, 20 of them without a known target: 100 were learned." in text
+    assert "Column &#x27;visit&#x27; is not used: left out as asked." in text
+    assert "Errors and intervals are those of further rows like these" in text
+    for name in ("horizon", "lags", "classify", "warm_up"):
+        assert not re.search(rf"\b{name}\b", text)
+    # Two outputs have one correlation.
+    assert "The correlation of first and second is" in text
+    assert "Graph of the outputs" not in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "first (output)" in text
+
+
+def test_lags_are_settings_that_apply(table, tmp_path):
+    model = ovk.fit_file(table, "first", lags=[1], ignore=["visit", "patient"])
+    text = text_of(report(model, tmp_path / "r.html"))
+    assert re.search(r"\bhorizon 24\b", text)
+    assert "made from the errors of earlier ones alone" in text
+
+
+def test_a_page_of_groups_says_for_whom_its_errors_are(table, tmp_path):
+    model = ovk.fit_file(table, ["first", "second"], ignore="visit", groups="patient")
+    text = text_of(report(model, tmp_path / "r.html"))
+    assert "Errors and intervals are those of new groups of &#x27;patient&#x27;, which are not in the table." in text
+    assert "each group had intervals made from the errors of all others" in text
+    assert "the 10 groups of &#x27;patient&#x27;, a fifth of them at a time" in text
+
+
+def test_a_model_that_explains_nothing_is_told_in_words(table, tmp_path):
+    model = ovk.fit_file(table, "first", ignore=["visit", "patient"])
+    model.errors = (model.errors[1] * 1.2, model.errors[1])
+    text = text_of(report(model, tmp_path / "r.html"))
+    assert "no better than their mean" in text
+    assert "-20%" not in text
