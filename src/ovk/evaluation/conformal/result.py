@@ -131,7 +131,7 @@ class IntervalRecord(State):
                 self.method.learn(regions, y, len(come) - i + len(queue))
             made.append(self.method.regions(F[row]))
             queue.add((made[-1], Y[row]))
-        return self.method.with_outcomes(concatenate(made), Y)[0]
+        return self.method.with_outcomes(concatenate(made), Y)
 
     def result(self, rows: npt.NDArray[np.int64], last: bool = False) -> IntervalResult:
         """What was found at the checkpoints `rows`; `last`: the present row is one more."""

@@ -93,7 +93,7 @@ class RollingConformal(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory : see `Conformal`
+    coverage, region, memory, bounds : see `Conformal`
     window : int
         Number of last scores whose quantile is taken.
     step : int
