@@ -120,6 +120,7 @@ def command(
             fitted = fit_table(records, settings, say)
     written = _written(fitted, save, report, file)
     mse, of_mean = fitted.errors
+    shown = fitted.recent.shown
     if as_json:
         print_json(
             {
@@ -133,7 +134,9 @@ def command(
                 "faults": faults_json(fitted.faults),
                 "columns": fitted.preparation.describe(),
                 "left_out_rows": fitted.tested,
-                "interval_coverage_90": fitted.recent.coverage[2],
+                "interval_level": shown.level,
+                "interval_coverage": shown.coverage,
+                "interval_width": shown.width,
                 **written,
             }
         )
@@ -142,13 +145,12 @@ def command(
     print_columns(fitted.preparation.describe())
     print_observed(fitted.columns())
     explained = 1.0 - mse / of_mean
-    coverage = fitted.recent.coverage[2]
     rows = [
-        [name, *map(number, (mse[q], of_mean[q], mse[q] ** 0.5, explained[q])), percent(coverage[q])]
+        [name, *map(number, (mse[q], of_mean[q], mse[q] ** 0.5, explained[q])), percent(shown.coverage[q])]
         for q, name in enumerate(names)
     ]
     title = f"errors on rows left out of a first fit: {fitted.tested}"
-    table(title, ["", "MSE", "MSE of the mean", "RMSE", "R2", "in 90% interval"], rows)
+    table(title, ["", "MSE", "MSE of the mean", "RMSE", "R2", f"in {shown.percent} interval"], rows)
     out.print(f"chosen: {fitted.chosen()}", markup=False)
     _print_written(written)
 

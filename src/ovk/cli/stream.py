@@ -20,6 +20,7 @@ from ovk.cli.options import (
     Horizon,
     Json,
     Lags,
+    Level,
     MaxBad,
     Source,
     Targets,
@@ -27,6 +28,7 @@ from ovk.cli.options import (
     WarnBad,
     asked_settings,
     check_kernel,
+    check_level,
     check_place,
     listed,
 )
@@ -98,6 +100,7 @@ def command(
     ] = False,
     classify: Classify = False,
     horizon: Horizon = 24,
+    level: Level = 0.9,
     max_bad: MaxBad = 0.2,
     warn_bad: WarnBad = 0.01,
     form: Format = "",
@@ -116,8 +119,9 @@ def command(
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
     check_kernel(kernel, coupling)
+    check_level(level)
     options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
-    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify}
+    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "level": level}
     asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
@@ -229,6 +233,7 @@ _OPTIONS = {
     "max_bad": "--max-bad",
     "classify": "--classify",
     "horizon": "--horizon",
+    "level": "--level",
 }
 _ARGUMENTS = {"time": "time_columns", "every": "checkpoint"}
 

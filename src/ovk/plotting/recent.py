@@ -11,7 +11,7 @@ import numpy as np
 from ovk._named_outputs import unnamed
 from ovk._types import Array
 from ovk.evaluation import ProgressiveResult, Recent
-from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
+from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
 from ovk.streams.steps import as_dates
 
@@ -97,10 +97,10 @@ class RecentDisplay(Display):
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
-        """One output of the last `rows` rows, with its intervals of level 0.9."""
+        """One output of the last `rows` rows, with the intervals that are kept with them."""
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
         instants = None if recent.instants is None else recent.instants[-rows:]
-        display = cls(Y, F, half, name or f"y{output}", instants)
+        display = cls(Y, F, half, name or f"y{output}", instants, recent.level)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -157,7 +157,7 @@ class CalibrationDisplay(Display):
     ) -> Self:
         """The intervals of a stream, tested as it went."""
         d = recent.Y.shape[1]
-        display = cls(np.array(LEVELS), recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
+        display = cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:

@@ -13,7 +13,6 @@ from ovk._state import State
 from ovk._types import Array, Indices, Mask
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.sessions.chosen import kernel_in_words
 from ovk.sessions.column_summary import ColumnRow, column_summary
@@ -84,7 +83,7 @@ class Fitted(TableModel, State, Registered):
         "n_rows": 0, "faults": [], "ahead": None, "inputs": None, "moments": None, "tested": "a fifth of the rows"
     }  # fmt: skip
 
-    def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
+    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
         """Forecast the rows that follow the table, as `Session.forecast` does."""
         return forecast(self.predictor(), steps, level, future, self.ahead)
 
@@ -221,7 +220,7 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
     first = _ridge(chosen, len(scaled.X)).fit(scaled.X, scaled.Y)
     test = train.scale(X[left_out], Y[left_out])
     F = test.restore(first.predict(test.X).reshape(-1, Y.shape[1]))
-    recent = Recent.empty(Y.shape[1], size=max(len(F), 1))
+    recent = Recent.empty(Y.shape[1], size=max(len(F), 1), level=settings.level)
     recent.update(F, Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
     ahead = None
     if settings.lags and settings.horizon:

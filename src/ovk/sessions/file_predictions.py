@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.sessions.faults import bad_rows_note
 from ovk.sessions.settings import check_bad_rows
 from ovk.streams import Batch, Preparation, Records, open_records
@@ -47,7 +46,7 @@ class TableModel(ABC):
     def prediction_columns(self, *, outcomes: bool = True) -> Any:
         """How predictions are written."""
 
-    def predict(self, batch: Batch, level: float = LEVEL) -> Any:
+    def predict(self, batch: Batch, level: float | None = None) -> Any:
         """Predict rows that follow those that were learned, with intervals of that level; nothing changes.
 
         The columns of the batch stand in the order that was bound last (``preparation.bind``). `predict_file` reads
@@ -56,14 +55,15 @@ class TableModel(ABC):
         return self.predictor().predict(batch, level)
 
     def predict_file(
-        self, path: str | Path, level: float = LEVEL, *, form: str | None = None, max_bad: float = MAX_BAD
+        self, path: str | Path, level: float | None = None, *, form: str | None = None, max_bad: float = MAX_BAD
     ) -> dict[str, Any]:
         """Predict the rows of a file, as `ovk predict` does; nothing changes.
 
         Parameters
         ----------
         path : CSV, JSON lines or Parquet with the input columns in any order; the outputs may be missing
-        level : probability with which an interval should contain the outcome
+        level : probability with which an interval should contain the outcome; by default that of the settings, 0.9
+            unless another one was asked for
         form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
         max_bad : share of rows with unreadable cells above which the file is refused
 
@@ -95,7 +95,7 @@ class FilePredictions:
     ----------
     model : what was learned from a table
     records : the file
-    level : of the intervals
+    level : of the intervals, None for that of the model
     max_bad : share of rows with unreadable cells above which the file is refused
 
     Attributes
@@ -103,7 +103,7 @@ class FilePredictions:
     columns : how the predictions are written
     """
 
-    def __init__(self, model: TableModel, records: Records, level: float, max_bad: float) -> None:
+    def __init__(self, model: TableModel, records: Records, level: float | None, max_bad: float) -> None:
         self._predictor = model.predictor().bind(records.names, records.label)
         self._records, self._level, self._max_bad = records, level, max_bad
         self._preparation: Preparation = self._predictor.preparation

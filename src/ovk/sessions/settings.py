@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovk._params import Parameters, check_int, in_interval
+from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.streams import Preparation, Records
 
 #: Rows before which nothing is said of the share of bad ones.
@@ -27,6 +28,7 @@ class Settings(Parameters):
     max_bad : share of rows with unreadable cells above which learning stops with an error
     horizon : with lags, how many rows ahead forecasts are tested along the way, to know their intervals
     classify : the target holds classes, words or whole numbers of few values
+    level : how often intervals should hold the outcome: those of the predictions, and those that are tested and shown
 
     Examples
     --------
@@ -35,7 +37,7 @@ class Settings(Parameters):
     ['lags']
     """
 
-    _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False}
+    _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False, "level": 0.9}
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Settings(Parameters):
         max_bad: float = 0.2,
         horizon: int = 24,
         classify: bool = False,
+        level: float = LEVEL,
     ) -> None:
         self.targets = targets
         self.features = features
@@ -66,6 +69,7 @@ class Settings(Parameters):
         self.max_bad = max_bad
         self.horizon = horizon
         self.classify = classify
+        self.level = level
 
     def check(self) -> None:
         """Refuse numbers that make no sense."""
@@ -74,6 +78,7 @@ class Settings(Parameters):
         check_int(self.every, "every")
         in_interval(self.max_bad, "max_bad", 0.0, 1.0)
         check_int(self.horizon, "horizon", least=0)
+        in_interval(self.level, "level", 1e-6, 1 - 1e-6)
 
     def check_bad_rows(self, bad: int, rows: int, last: tuple[int, str], label: str) -> None:
         """Refuse a table of which too large a part cannot be read."""
