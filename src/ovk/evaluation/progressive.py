@@ -80,8 +80,9 @@ def progressive(
     sample_weight : (n,) >= 0, optional
         What the loss of each row is multiplied by where the model learns it. Errors count alike.
     keep : "predictions", "all" or "none"
-        What to keep of each row: its predictions, its inputs and outputs as well (for `regret`), or nothing, so that
-        memory does not grow with the stream.
+        What to keep of each row: its predictions; its inputs and outputs and the predictions of the baselines as well
+        (for `regret`, and for errors on a part of the rows, ``result.part(2000)``); or nothing, so that memory does not
+        grow with the stream.
     progress : bool
         Show a progress bar, on a terminal and once it has taken more than a second.
 
@@ -147,7 +148,9 @@ def progressive(
     if evaluator is None:
         raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
     late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
-    return replace(evaluator.result(), delay=late)
+    times = None if time is None else np.asarray(time)
+    _check_lengths(evaluator.n_rows, time=_length(times))
+    return replace(evaluator.result(), delay=late, times=times)
 
 
 def _length(values: Any) -> int | None:
