@@ -186,3 +186,10 @@ def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
     result, *_ = evaluated()
     text = report(result, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "outcomes inside 80% intervals" in text
+
+
+def test_a_report_shows_dates(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("ovk.plotting.recent.date_axis", drawn.append)
+    report(evaluated(time=DAYS)[0], tmp_path / "r.html")
+    assert len(drawn) == 2

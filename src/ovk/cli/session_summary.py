@@ -9,7 +9,18 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.cli.class_summary import class_session_summary, print_class_session
-from ovk.cli.output import err, faults_json, number, out, percent, print_bad_rows, print_columns, print_observed, table
+from ovk.cli.output import (
+    err,
+    faults_json,
+    number,
+    out,
+    percent,
+    print_bad_rows,
+    print_columns,
+    print_observed,
+    print_sentence,
+    table,
+)
 from ovk.evaluation import LastValue
 from ovk.sessions import ClassSession, Session
 
@@ -85,7 +96,7 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     rows = [[output, *map(number, maes), percent(part), number(width)] for output, part, width, *maes in columns]
     heads = [f"in {shown.percent} interval", "median width"]
     table("mean absolute error, and intervals", ["", *names, *heads], rows)
-    out.print(_conclusion(session))
+    print_sentence(_conclusion(session))
     if session.settings.model == "auto" and result.model.name == "AutoStream" and found["seconds"] > LONG:
         err.print("--model pkawv is about ten times as fast: it forgets nothing, and its model is simpler")
     for name, values in session.preparation.class_like_.items():

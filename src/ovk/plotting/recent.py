@@ -15,7 +15,7 @@ from ovk.evaluation import ProgressiveResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.parts import stretch
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
-from ovk.streams.steps import as_dates
+from ovk.streams.steps import as_dates, as_instants
 
 #: Rows that are drawn.
 ROWS = 150
@@ -99,8 +99,9 @@ class RecentDisplay(Display):
         with np.errstate(invalid="ignore"):
             half, middle = (high - low) / 2.0, (high + low) / 2.0
         display = cls(y, f, half, result.outputs[q], level=found.target, middle=middle)
-        if result.times is not None and result.times.dtype.kind == "M":
-            display.instants = result.times[where].astype("datetime64[us]").astype(np.float64) / 1e6
+        instants = as_instants(result.times)
+        if instants is not None:
+            display.instants = instants[where]
         elif result.times is not None:
             display.positions, display.along = np.asarray(result.times[where], dtype=np.float64), "time"
         elif isinstance(rows, slice):

@@ -34,6 +34,7 @@ from ovk.plotting.page import (
 from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
 from ovk.plotting.recent_sections import FIGURES, recent_sections
 from ovk.sessions.file_predictions import TableModel
+from ovk.streams.steps import as_instants
 
 #: Most learners whose errors fit beside the text.
 BESIDE = 4
@@ -129,7 +130,8 @@ def _kept(result: ProgressiveResult) -> Recent | None:
     d = len(result.outputs)
     F, Y = result.predictions.reshape(-1, d), result.targets.reshape(-1, d)
     recent = Recent.empty(d, level=LEVEL if result.intervals is None else result.intervals.target)
-    recent.update(F[result.untested :], Y[result.untested :])
+    instants = as_instants(result.times)
+    recent.update(F[result.untested :], Y[result.untested :], None if instants is None else instants[result.untested :])
     return recent
 
 
