@@ -137,6 +137,7 @@ def command(
             fitted = fit_table(records, settings, say)
     written = _written(fitted, save, report, file)
     mse, of_mean = fitted.errors
+    shown = fitted.recent.shown
     if as_json:
         print_json(
             {
@@ -154,7 +155,9 @@ def command(
                 "rows_learned": fitted.n_known,
                 "groups": settings.groups,
                 "remarks": doubts(fitted.preparation) + hints(fitted.preparation, table=True),
-                "interval_coverage_90": fitted.recent.coverage[2],
+                "interval_level": shown.level,
+                "interval_coverage": shown.coverage,
+                "interval_width": shown.width,
                 **written,
             }
         )
@@ -166,13 +169,12 @@ def command(
         out.print(f"learned: {rows_learned(fitted.n_known, fitted.n_rows)}")
     print_observed(fitted.columns())
     explained = 1.0 - mse / of_mean
-    coverage = fitted.recent.coverage[2]
     rows = [
-        [name, *map(number, (mse[q], of_mean[q], mse[q] ** 0.5, explained[q])), percent(coverage[q])]
+        [name, *map(number, (mse[q], of_mean[q], mse[q] ** 0.5, explained[q])), percent(shown.coverage[q])]
         for q, name in enumerate(names)
     ]
     title = f"errors on rows left out of a first fit: {fitted.tested}"
-    table(title, ["", "MSE", "MSE of the mean", "RMSE", "R2", "in 90% interval"], rows)
+    table(title, ["", "MSE", "MSE of the mean", "RMSE", "R2", f"in {shown.percent} interval"], rows)
     out.print(valid_for(settings), markup=False)
     out.print(f"chosen: {fitted.chosen()}", markup=False)
     _print_written(written)

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from ovk.cli.errors import Exit, Failure, blaming
-from ovk.cli.options import Format, Json, Level, Out, check_level, check_place
+from ovk.cli.options import Format, Json, LevelOfModel, Out, check_level, check_place
 from ovk.cli.output import err
 from ovk.cli.predict import load_table_model
 from ovk.cli.prediction_files import write_predictions
@@ -27,7 +27,7 @@ def command(
     inputs: Annotated[
         str, typer.Option(help="File of the next rows, with the inputs that are neither lags nor dates.")
     ] = "",
-    level: Level = 0.9,
+    level: LevelOfModel = None,
     save: Out = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the last rows and the forecast (.png, .svg, .pdf).")] = None,
     form: Format = "",

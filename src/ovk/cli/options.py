@@ -60,6 +60,9 @@ Keep = Annotated[
     str, typer.Option(help="Columns of the file to copy to the predictions, such as id, separated by commas.")
 ]
 Level = Annotated[float, typer.Option(help="Probability with which an interval should contain the outcome.")]
+LevelOfModel = Annotated[
+    float | None, typer.Option(help=f"{Level.__metadata__[0].help} [default: that of the model, mostly 0.9]")
+]
 Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets. [default: the variable OVK_DATA]")]
 
 
@@ -105,9 +108,9 @@ def check_kernel(kernel: str, coupling: float | None) -> None:
         )
 
 
-def check_level(level: float) -> None:
+def check_level(level: float | None) -> None:
     """Refuse a level of intervals that is no probability."""
-    if not 0 < level < 1:
+    if level is not None and not 0 < level < 1:
         raise Failure(f"--level must lie between 0 and 1, got {level:g}", Exit.USAGE)
 
 

@@ -49,6 +49,11 @@ def _text(cell: str) -> Text:
     return Text("".join(letter for letter in cell if letter.isprintable()))
 
 
+def print_sentence(sentence: str) -> None:
+    """Print a sentence that may hold names of columns."""
+    out.print(_text(sentence))
+
+
 def print_columns(readings: Mapping[str, str], targets: Sequence[str] = ()) -> None:
     """Say how the columns of a table are read, inputs and outputs apart, those that are read alike in one line."""
     for outputs in (False, True):

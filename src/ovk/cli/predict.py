@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ovk.cli.errors import Exit, Failure, article, blaming
-from ovk.cli.options import File, Format, Json, Keep, Level, MaxBad, Out, check_level, check_place, listed
+from ovk.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, check_place, listed
 from ovk.cli.output import err
 from ovk.cli.prediction_files import write_predictions
 from ovk.persistence import load
@@ -26,7 +26,7 @@ def command(
     file: File,
     save: Out = None,
     keep: Keep = "",
-    level: Level = 0.9,
+    level: LevelOfModel = None,
     max_bad: MaxBad = MAX_BAD,
     form: Format = "",
     as_json: Json = False,

@@ -19,6 +19,7 @@ from ovk.cli.output import (
     print_columns,
     print_observed,
     print_remarks,
+    print_sentence,
     table,
 )
 from ovk.evaluation import LastValue
@@ -33,7 +34,7 @@ def summary(session: Session) -> dict[str, Any]:
     """What `--json` prints of a session."""
     if isinstance(session, ClassSession):
         return class_session_summary(session)
-    result = session.result()
+    result, shown = session.result(), session.recent.shown
     return {
         "rows": session.offset,
         "rows_of_earlier_files": session.earlier,
@@ -46,7 +47,9 @@ def summary(session: Session) -> dict[str, Any]:
         "mse": {learner.name: learner.mse for learner in (result.model, *result.baselines)},
         "mae": {learner.name: learner.mae for learner in (result.model, *result.baselines)},
         "r2": _explained(session),
-        "interval_coverage_90": session.recent.coverage[2],
+        "interval_level": shown.level,
+        "interval_coverage": shown.coverage,
+        "interval_width": shown.width,
         "alarms": [] if result.drift is None else list(result.drift.alarms),
         "columns": session.preparation.describe(),
         "remarks": doubts(session.preparation) + hints(session.preparation, table=False),
@@ -88,24 +91,21 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     print_observed(session.columns())
     learners = (result.model, *result.baselines)
     explained = _explained(session)
-    rows = [
-        [output, *(number(mse) for mse in mses), number(mses[0] ** 0.5), number(r2), percent(coverage)]
-        for output, r2, coverage, *mses in zip(
-            result.outputs,
-            explained,
-            session.recent.coverage[2],
-            *(learner.mse for learner in learners),
-            strict=True,
-        )
-    ]
     names = [f"model ({result.model.name})", *(one.name for one in result.baselines)]
-    table("mean squared error", ["", *names, "RMSE", "R2", "in 90% interval"], rows)
-    out.print(_conclusion(session))
+    columns = zip(result.outputs, explained, *(learner.mse for learner in learners), strict=True)
+    rows = [[output, *map(number, mses), number(mses[0] ** 0.5), number(r2)] for output, r2, *mses in columns]
+    table("mean squared error", ["", *names, "RMSE", "R2"], rows)
+    shown = session.recent.shown
+    columns = zip(result.outputs, shown.coverage, shown.width, *(learner.mae for learner in learners), strict=True)
+    rows = [[output, *map(number, maes), percent(part), number(width)] for output, part, width, *maes in columns]
+    heads = [f"in {shown.percent} interval", "median width"]
+    table("mean absolute error, and intervals", ["", *names, *heads], rows)
+    print_sentence(_conclusion(session))
     if session.settings.model == "auto" and result.model.name == "AutoStream" and found["seconds"] > LONG:
         err.print("--model pkawv is about ten times as fast: it forgets nothing, and its model is simpler")
     for name, values in session.preparation.class_like_.items():
-        shown = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
-        err.print(f"column {name!r} holds only {shown}: if these are classes, learn them with --classify", markup=False)
+        some = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+        err.print(f"column {name!r} holds only {some}: if these are classes, learn them with --classify", markup=False)
 
 
 def _explained(session: Session) -> Array:

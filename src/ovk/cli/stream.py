@@ -21,6 +21,7 @@ from ovk.cli.options import (
     Ignore,
     Json,
     Lags,
+    Level,
     MaxBad,
     Source,
     Targets,
@@ -28,6 +29,7 @@ from ovk.cli.options import (
     WarnBad,
     asked_settings,
     check_kernel,
+    check_level,
     check_place,
     listed,
 )
@@ -100,6 +102,7 @@ def command(
     ] = False,
     classify: Classify = False,
     horizon: Horizon = 24,
+    level: Level = 0.9,
     max_bad: MaxBad = 0.2,
     warn_bad: WarnBad = 0.01,
     form: Format = "",
@@ -118,8 +121,9 @@ def command(
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
     check_kernel(kernel, coupling)
+    check_level(level)
     options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
-    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore)}
+    options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore), "level": level}
     asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
@@ -232,6 +236,7 @@ _OPTIONS = {
     "classify": "--classify",
     "horizon": "--horizon",
     "ignore": "--ignore",
+    "level": "--level",
 }
 _ARGUMENTS = {"time": "time_columns", "every": "checkpoint"}
 

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from ovk._params import Parameters, check_int
@@ -108,9 +108,31 @@ class DelayedLabels(Parameters):
                 f"ticket {ticket} waits for no label: it was never given, has its label already, or expired as more "
                 f"than max_pending={self.max_pending} rows were waiting"
             )
+        self._check_shape(wanted, labels)
         if len(wanted):
             self._learn_rows(places, labels, None if sample_weight is None else np.atleast_1d(sample_weight))
         self._keep(np.setdiff1d(np.arange(len(self.tickets_)), places))
+
+    def _check_shape(self, tickets: Times, labels: Array) -> None:
+        """Refuse labels in another shape than the outputs have, where these are known."""
+        d = self._outputs()
+        fits = labels.ndim in (1, 2) if d is None else labels.shape[1:] in ((d,), *([()] if d == 1 else []))
+        if not fits:
+            several = "a number, or (d,) for d outputs" if d is None else "a number" if d == 1 else f"({d},)"
+            raise ValueError(
+                f"the label of ticket {int(tickets[0])} must have the shape of one row, {several}, got "
+                f"{labels.shape[1:]}: bring one ticket with y of one row, or (n,) tickets with n rows"
+            )
+
+    def _outputs(self) -> int | None:
+        """Number of outputs, None as long as it is not known."""
+        if self.regions_ is not None:
+            return int(self.regions_.predictions.shape[1])
+        if self.n_outputs is not None:
+            return check_int(self.n_outputs, "n_outputs")
+        model = self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
+        known = getattr(model, "n_outputs_", None) if isinstance(model, RegressorMixin) else None
+        return known if isinstance(known, int) else None
 
     def _learn_rows(self, places: Indices, labels: Array, weights: Array | None) -> None:
         X, options = self.inputs_[places], {} if weights is None else {"sample_weight": weights}

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,10 @@ POINTS = 240
 
 #: Rows between two points at first.
 STEP = 64
+
+#: An effective window that falls to less than such a part of the largest before is the sign of a change; and points of
+#: the trace in which it goes on falling.
+SHRUNK, SETTLED = 5.0, 5
 
 #: Rows before errors are set against the variance of the outputs.
 FEWEST = 10
@@ -151,6 +155,15 @@ class ThinnedTrace(State):
             self.values, self.step = self.values[1::2], 2 * self.step
 
 
+class Shrinking(NamedTuple):
+    """The effective window of an output fell, by that row for the first time, from `before` to `after` rows."""
+
+    output: int
+    row: int
+    before: float
+    after: float
+
+
 @dataclass(frozen=True)
 class DriftResult:
     """What a drift has changed, over the rows of a stream.
@@ -183,6 +196,22 @@ class DriftResult:
     windows: Array
     weights: Array
     experts: tuple[str, ...]
+
+    def shrunk(self, factor: float = SHRUNK) -> list[Shrinking]:
+        """Outputs whose effective window fell to less than a `factor`-th of the largest so far, the deepest first.
+
+        It is the sign of a change that a learner of experts sees itself: those that forget had become better. On
+        streams without a change windows hardly shrink to less than half.
+        """
+        found = []
+        for q, window in enumerate(self.windows.T):
+            top = np.fmax.accumulate(window)
+            fallen = np.flatnonzero(window * factor < top)
+            if len(fallen):
+                t = int(fallen[0])
+                low = float(np.nanmin(window[t : t + SETTLED]))
+                found.append(Shrinking(q, int(self.expert_rows[t]), float(top[t]), low))
+        return sorted(found, key=lambda one: one.after / one.before)
 
 
 @dataclass

@@ -220,8 +220,9 @@ class Evaluator(State, Registered):
             squares = np.where(counted, F - Y, 0.0) ** 2
         self.drift.add_errors(start, squares, counted, Y)
         self.contestant.record(F, Y, counted, marks - start)
-        for baseline in self.baselines:
-            baseline.record(baseline.predict_then_learn(chunk.X, Y), Y, counted, marks - start)
+        beside = [baseline.predict_then_learn(chunk.X, Y) for baseline in self.baselines]
+        for baseline, P in zip(self.baselines, beside, strict=True):
+            baseline.record(P, Y, counted, marks - start)
         self.counts.add(counted.astype(np.float64), marks - start)
         if self.intervals is not None:
             # An invalid row's prediction is nan, and so is its region.
@@ -234,7 +235,8 @@ class Evaluator(State, Registered):
             self.support += self._support_now()
         if self.keep != "none":
             kept = np.where(shown, F, np.nan).reshape(chunk.Y.shape)
-            self._kept.append((kept, chunk.X, chunk.Y) if self.keep == "all" else (kept,))
+            others = [P.reshape(chunk.Y.shape) for P in beside]
+            self._kept.append((kept, chunk.X, chunk.Y, *others) if self.keep == "all" else (kept,))
         return F
 
     def _tell_not_finite(self, F: Array, counted: Mask) -> None:
@@ -301,8 +303,9 @@ class Evaluator(State, Registered):
         kept: list[Array | None] = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
         if self.keep != "none" and not kept:
             p, shape = len(self.features), (0,) if self.single else (0, len(self.outputs))
-            kept = [np.empty(shape), np.empty((0, p)), np.empty(shape)]
+            kept = [np.empty(shape), np.empty((0, p)), np.empty(shape), *(np.empty(shape) for _ in self.baselines)]
         predictions, inputs, targets = [*kept, None, None, None][:3]
+        beside = tuple(one for one in kept[3:] if one is not None) if self.keep == "all" else None
         marks = np.array(rows, dtype=np.int64)
         sizes = np.array(support, dtype=np.int64).reshape(-1, 2)
         return ProgressiveResult(
@@ -313,6 +316,7 @@ class Evaluator(State, Registered):
             predictions=predictions,
             inputs=inputs,
             targets=targets,
+            baseline_predictions=beside,
             features=self.features,
             outputs=self.outputs,
             n_rows=self.n_rows,

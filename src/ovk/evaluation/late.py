@@ -36,6 +36,11 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
     array([0, 1, 1, 1, 0])
     """
     if time is None:
+        if isinstance(delay, (timedelta, np.timedelta64)):
+            raise ValueError(
+                f"delay must be a whole number of rows where the times of the rows are not given, got {delay!r}: pass "
+                "time=, the dates of the rows"
+            )
         return check_int(delay, "delay", least=0)
     clock = np.asarray(time)
     if clock.ndim != 1 or clock.dtype.kind not in "iufM":
@@ -44,7 +49,9 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
             f"{clock.dtype}"
         )
     dates = clock.dtype.kind == "M"
-    late = _duration(delay, dates=dates)
+    # The default of 0: labels come at once, and the dates are there to be shown.
+    at_once = dates and isinstance(delay, int) and delay == 0
+    late = _duration(timedelta(0) if at_once else delay, dates=dates)
     clock = clock.astype("datetime64[ns]") if dates else clock.astype(np.float64)
     unknown = np.isnat(clock) if dates else ~np.isfinite(clock)
     back = np.flatnonzero(clock[1:] < clock[:-1])
@@ -53,6 +60,8 @@ def waiting_rows(delay: Any, time: Any) -> int | Times:
         raise ValueError(
             f"time must not be missing or decrease, but row {row} holds {_time_of(clock, row)}: sort the rows by time"
         )
+    if at_once:
+        return 0
     rows = np.arange(len(clock))
     waiting: Times = rows - np.minimum(np.searchsorted(clock + late, clock, side="right"), rows)
     return waiting

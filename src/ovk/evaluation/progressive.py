@@ -67,20 +67,24 @@ def progressive(
         rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
     intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
         Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
-        output; the method learns in place, in the units of the outputs. Untested rows have none.
-    delay : how much later outputs come: by default a number of rows, so that row t is predicted from the outputs of the
-        rows up to t - delay - 1. Baselines and intervals wait like the model, which then predicts one row at a time;
-        `scale` does not. Rows that come before the first output are not tested
+        output; the method learns in place, in the units of the outputs. Untested rows have none. Outputs that cannot be
+        below 0: ``ACI(0.9, bounds=(0, None))``.
+    delay : int >= 0; with `time` a number or a `datetime.timedelta`
+        How late labels are. With ``delay=k`` the labels of the k rows before a row are not yet known when it is
+        predicted; a label that comes together with the third row after its own is ``delay=2``. A timedelta says how
+        long after its row a label arrives, and a row at exactly that time already sees it. Baselines and intervals wait
+        like the model, which then predicts one row at a time; `scale` does not. Rows that come before the first label
+        are not tested.
     time : (n,) numbers or dates that do not decrease, optional
-        With it `delay` is a number or a `datetime.timedelta`: the outputs of a row come so much later than the row, and
-        a row is predicted from those that have come by its time.
+        When the rows were: `delay` is then in its units, and results and plots show the dates.
     sample_weight : (n,) >= 0, optional
         What the loss of each row is multiplied by where the model learns it. Errors count alike.
     keep : "predictions", "all" or "none"
-        What to keep of each row: its predictions, its inputs and outputs as well (for `regret`), or nothing, so that
-        memory does not grow with the stream.
+        What to keep of each row: its predictions; its inputs and outputs and the predictions of the baselines as well
+        (for `regret`, and for errors on a part of the rows, ``result.part(2000)``); or nothing, so that memory does not
+        grow with the stream.
     progress : bool
-        Show a progress bar when it takes more than a second and somebody is looking.
+        Show a progress bar, on a terminal and once it has taken more than a second.
 
     Returns
     -------
@@ -144,7 +148,9 @@ def progressive(
     if evaluator is None:
         raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
     late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
-    return replace(evaluator.result(), delay=late)
+    times = None if time is None else np.asarray(time)
+    _check_lengths(evaluator.n_rows, time=_length(times))
+    return replace(evaluator.result(), delay=late, times=times)
 
 
 def _length(values: Any) -> int | None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ovk._types import Array
+from ovk._types import Array, Mask
 from ovk.evaluation.conformal import IntervalResult
 from ovk.evaluation.drift import DriftResult
+from ovk.evaluation.parts import part_of
 
 #: Outputs shown in a table; of more, only the first and the last ones.
 SHOWN = 12
+
+#: Most outputs that are named in a sentence.
+NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,10 @@ class ProgressiveResult:
         checkpoint fell; None for models without `support_`
     intervals : `IntervalResult` with coverage and widths, None if no intervals were asked for
     delay : how much later outputs came, such as "50 rows"; "" where they came at once
-    drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did
+    drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did; None of a `part`
+    times : (n,) when the rows were, as `time` was given to `progressive`; None if it was not
+    baseline_predictions : of each baseline, in the shape of the predictions; None if not kept
+    start : rows of the stream before these, where this is a `part` of another result
 
     Examples
     --------
@@ -100,6 +108,9 @@ class ProgressiveResult:
     intervals: IntervalResult | None = None
     drift: DriftResult | None = None
     delay: str = ""
+    times: Any = None
+    baseline_predictions: tuple[Array, ...] | None = None
+    start: int = 0
 
     @property
     def mse(self) -> Array:
@@ -120,6 +131,28 @@ class ProgressiveResult:
     def rows_per_second(self) -> float:
         """Rows that the model predicted and learned in a second."""
         return self.n_rows / self.seconds if self.seconds > 0 else float("nan")
+
+    def part(self, rows: int | slice) -> ProgressiveResult:
+        """The result on a stretch of the rows alone: errors of the model and of the baselines, coverage and widths.
+
+        Nothing is learned again: predictions are those made along the whole stream. It takes ``keep="all"``.
+
+        Parameters
+        ----------
+        rows : the last so many rows; or a slice of the rows, whose ends may be dates if `progressive` was given `time`,
+            such as ``slice("2007-01-01", None)``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ovk import OLOK, progressive
+        >>> X = np.random.default_rng(0).uniform(size=(1000, 2))
+        >>> result = progressive(OLOK(), X, X @ [1.0, 2.0], intervals=0.8, keep="all")
+        >>> late = result.part(slice(500, 800))
+        >>> late.n_rows, bool(late.mse < result.mse), bool(abs(late.intervals.coverage[0] - 0.8) < 0.05)
+        (300, True, True)
+        """
+        return part_of(self, rows)
 
     def against_best_baseline(self) -> tuple[str, float] | None:
         """Name of the best baseline, and the ratio of the model's mean squared error to that of it.
@@ -142,14 +175,25 @@ class ProgressiveResult:
         return self.baselines[best].name, np.exp(scores - scores[1 + best])
 
     def conclusion(self) -> str:
-        """One sentence: how the model compares with its best baseline."""
+        """One sentence: how the model compares with its best baseline, and for which outputs that one is better."""
         compared = self.against_best_baseline()
         if compared is None:
             return "Nothing can be said of the model yet: no row was tested beside a baseline."
         best, ratio = compared
         if ratio <= 1:
-            return f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline."
+            below = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
+            return f"{below}{self._but(best)}."
         return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
+
+    def _but(self, best: str) -> str:
+        """The outputs for which a baseline is better, by squared or by absolute error; empty if there are none."""
+        other = next(one for one in self.baselines if one.name == best)
+        squared, absolute = self.mse > other.mse, self.mae > other.mae
+        if len(self.outputs) == 1:
+            return f"; by mean absolute error {best!r} is better" if absolute.any() else ""
+        both = (("", squared), (" by mean absolute error", absolute & ~squared))
+        worse = [f"for {_listed(self.outputs, where)}{by}" for by, where in both if where.any()]
+        return f"; {best!r} is better {' and '.join(worse)}" if worse else ""
 
     def summary(self) -> str:
         """The errors of model and baselines as a table to print.
@@ -161,7 +205,9 @@ class ProgressiveResult:
 
     def _lines(self) -> Iterator[str]:
         tested = self.n_rows - self.untested
-        yield f"{tested:,} rows predicted, then learned, in {self.seconds:.2f} s ({self.rows_per_second:,.0f} a second)"
+        pace = f", in {self.seconds:.2f} s ({self.rows_per_second:,.0f} a second)" if np.isfinite(self.seconds) else ""
+        of = f"rows {self.start:,} to {self.start + self.n_rows - 1:,} of a stream: " if not pace else ""
+        yield f"{of}{tested:,} rows predicted, then learned{pace}"
         if self.untested:
             yield f"{self.untested:,} {'row' if self.untested == 1 else 'rows'} before them learned, not tested"
         if self.delay:
@@ -185,10 +231,7 @@ class ProgressiveResult:
         joint = "" if found.region == "each" else f" ({found.region} of all outputs: {found.coverage[0]:.1%} covered)"
         yield f"{found.target:.0%} intervals by {found.name}{joint}"
         if found.n_unbounded:
-            q = int((found.tested[-1] - found.bounded[-1]).argmax())
-            of = f" of {self.outputs[q]}" if len(self.outputs) > 1 and not joint else ""
-            tested = int(found.tested[-1][0 if joint else q])
-            yield f"{found.n_unbounded:,} of {tested:,} outcomes{of} had no bounds: too few errors were known"
+            yield f"{self._unbounded(found)} had no bounds: too few errors were known"
         if joint:
             yield from _table("intervals", ["mean width"], self.outputs, found.width[None])
             return
@@ -196,6 +239,26 @@ class ProgressiveResult:
         if np.isfinite(found.coverage).any():
             last[0] = np.nanmean(found.coverage)
         yield from _table("intervals", ["coverage", "mean width"], self.outputs, both, ("mean of outputs", last))
+
+    def _unbounded(self, found: IntervalResult) -> str:
+        """How many outcomes of which outputs had infinite intervals."""
+        tested = found.tested[-1]
+        missing = tested - found.bounded[-1]
+        alike = len(set(missing)) == len(set(tested)) == 1
+        if alike or found.region != "each":
+            each = " of each output" if found.region == "each" and len(self.outputs) > 1 else ""
+            return f"{found.n_unbounded:,} of {int(tested[0]):,} outcomes{each}"
+        counts = {self.outputs[q]: f"{missing[q]:,.0f} of {tested[q]:,.0f}" for q in np.flatnonzero(missing)}
+        shown = [f"{count} outcomes of {name}" for name, count in list(counts.items())[:NAMED]]
+        return ", ".join(shown) + (f" and some of {len(counts) - NAMED} more outputs" if len(counts) > NAMED else "")
+
+
+def _listed(outputs: tuple[str, ...], where: Mask) -> str:
+    """Names of some outputs, in words."""
+    names = [name for name, one in zip(outputs, where, strict=True) if one]
+    if len(names) > NAMED:
+        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more outputs"]
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
 
 
 def _table(

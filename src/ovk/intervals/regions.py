@@ -21,7 +21,7 @@ class Regions(State):
     ----------
     predictions : (n, d); a data frame, like `lower` and `upper`, where the model learned from one
     lower, upper : (n, d) the interval of each output; of an ellipsoid the sides of the box around it. Infinite while
-        too little is known; nan where there was no prediction
+        too little is known, unless outputs are bounded; nan where there was no prediction
     radius : (n, k) what scores were compared with; k = d intervals, or one region for all outputs
     covered : (n, k) 1 or 0: whether what was observed lay in the region; nan where nothing was observed, as at the new
         points of a regression (`contains` tells it later)
@@ -99,7 +99,20 @@ class Regions(State):
             joint = (inside | ~seen).all(axis=1)
         else:
             joint = np.array([self._in_ellipsoid(i, Y[i] - predictions[i], seen[i]) for i in range(len(Y))])
+            joint &= ~self._beside_the_box(Y).any(axis=1)
         return np.where(seen.any(axis=1), joint.astype(np.float64), np.nan)[:, None]
+
+    def _beside_the_box(self, Y: Array) -> Array:
+        """(n, d) outputs outside the box around an ellipsoid, which may be cut off at bounds.
+
+        Where it is not, the two touch: rounding must not decide.
+        """
+        lower, upper = unnamed((self.lower, self.upper))
+        with np.errstate(invalid="ignore", over="ignore"):
+            width = upper - lower
+            slack = np.where(np.isfinite(width), 1e-9 * width, 0.0)
+            result: Array = np.isfinite(lower) & (lower - slack > Y) | np.isfinite(upper) & (upper + slack < Y)
+        return result
 
     def _in_ellipsoid(self, i: int, r: Array, seen: Array) -> bool:
         assert self.scatter is not None

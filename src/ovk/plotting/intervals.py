@@ -12,7 +12,7 @@ from ovk._params import check_int
 from ovk._types import Array
 from ovk.evaluation import IntervalResult, ProgressiveResult
 from ovk.intervals import Regions
-from ovk.plotting.display import LINES, Display, own_names
+from ovk.plotting.display import LINES, Display, date_axis, own_names, shortened
 
 #: Most outputs with lines of their own; of more, the mean is shown with the range of all.
 SHOWN = 5
@@ -24,8 +24,8 @@ LEAST_ROWS = 50
 class IntervalDisplay(Display):
     """How often intervals held the output, and how wide they were, over a moving window of rows.
 
-    Widths of several outputs are drawn over the median of each, which the legend tells: their units may differ. The
-    intervals themselves are drawn by `RecentDisplay.from_result`.
+    Widths of several outputs are divided by the median width of each, since their units may differ; the legend gives
+    the medians. The intervals themselves are drawn by `RecentDisplay.from_result`.
 
     Parameters
     ----------
@@ -35,6 +35,7 @@ class IntervalDisplay(Display):
     target : the coverage that was asked for
     names : of the outputs, d of them
     title : what stands above the legend
+    times : (points,) when the rows were, dates or numbers; None shows numbers of rows
 
     Examples
     --------
@@ -54,19 +55,20 @@ class IntervalDisplay(Display):
     target: float
     names: Sequence[str]
     title: str = ""
+    times: Any = None
 
     @classmethod
     def from_result(
         cls, result: ProgressiveResult, *, window: int | None = None, axes: Any = None, plot: bool = True
     ) -> Self:
-        """The intervals of a progressive evaluation.
+        """The intervals of a progressive evaluation, along the times of the rows if `progressive` was given them.
 
         Parameters
         ----------
         result : what ``progressive(..., intervals=...)`` returned
         window : rows to average over; default a fiftieth of all, at least 100. Without kept predictions the averages
             are over the rows between checkpoints instead
-        axes : two matplotlib axes, for coverage and width, optional
+        axes : two matplotlib axes, for coverage and width of all outputs, optional
         plot : draw now, or only hold the numbers
         """
         found = result.intervals
@@ -79,7 +81,8 @@ class IntervalDisplay(Display):
         else:
             rows, coverage, width = _moving(found.regions, window)
         title = _title(found.target, found.name, found.region)
-        display = cls(rows, coverage, width, found.target, result.outputs, title)
+        times = None if result.times is None else result.times[rows.astype(np.int64) - 1]
+        display = cls(rows + result.start, coverage, width, found.target, result.outputs, title, times)
         return display.plot(axes) if plot else display
 
     @classmethod
@@ -116,30 +119,38 @@ class IntervalDisplay(Display):
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw coverage and width on two axes, given or new."""
+        """Draw on new axes: the coverage of each output in a panel of its own, and the widths; or on two axes given."""
         own = ax is None
-        top, bottom = self._panels(ax, 2, 1, (0.0, 0.0), (7.0, 2.5), sharex=True)
+        k = self.coverage.shape[1]
+        apart = own and 1 < k <= SHOWN
+        axes = self._panels(ax, k + 1 if apart else 2, 1, (0.0, 0.4), (7.0, 1.7 if apart else 2.3), sharex=True)
+        *tops, bottom = axes
         asked = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
-        top.axhline(self.target, **asked, label=f"asked for: {self.target:g}")
         known = [column[np.isfinite(column)] for column in self.width.T]
         medians = np.array([np.median(column) if len(column) else np.nan for column in known])
         relative = len(medians) > 1
         written = [f"{size:,.0f}" if size >= 1000 else f"{size:.3g}" for size in medians]
         names = [f"{name} (median width {size})" for name, size in zip(self.names, written, strict=True)]
-        self._lines(top, self.coverage, names)
-        self._lines(bottom, self.width / np.where(medians > 0, medians, 1.0) if relative else self.width, names)
         low = float(np.nanmin(self.coverage, initial=self.target))
-        top.set_ylim(max(0.0, min(low, 2 * self.target - 1) - 0.02), 1.02)
-        top.set_ylabel("coverage")
+        for q, top in enumerate(tops):
+            top.axhline(self.target, **asked, label=f"asked for: {self.target:g}")
+            self._lines(top, self.coverage, names, only=q if apart else None)
+            top.set_ylim(max(0.0, min(low, 2 * self.target - 1) - 0.02), 1.02)
+            top.set_ylabel(f"coverage of\n{shortened(self.names[q], 18)}" if apart else "coverage")
+        self._lines(bottom, self.width / np.where(medians > 0, medians, 1.0) if relative else self.width, names)
         # Widths that hardly change would otherwise lie on the upper edge.
         bottom.set_ylim(0.0, 1.05 * bottom.dataLim.y1 if bottom.dataLim.y1 > 0 else None)
-        bottom.set_ylabel("width over its median" if relative else "width")
-        bottom.set_xlabel("rows")
-        for panel in (top, bottom):
-            panel.xaxis.set_major_formatter("{x:,.0f}")
+        bottom.set_ylabel("width over\nits median" if relative else "width")
+        dated = self.times is not None and self.times.dtype.kind == "M"
+        bottom.set_xlabel("" if dated else "rows" if self.times is None else "time")
+        for panel in axes:
+            if dated:
+                date_axis(panel)
+            else:
+                panel.xaxis.set_major_formatter("{x:,.0f}")
             panel.grid(True, color="0.9", linewidth=0.6)
         entries: dict[str, Any] = {}
-        for panel in (top, bottom):
+        for panel in axes:
             entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
         style = {"fontsize": 8, "title": self.title, "title_fontsize": 9, "handlelength": 3.0}
         if own:
@@ -148,24 +159,29 @@ class IntervalDisplay(Display):
                 entries.values(), entries.keys(), **style, loc="outside upper center", ncols=3, frameon=False
             )
         else:
-            top.legend(entries.values(), entries.keys(), **style)
+            tops[0].legend(entries.values(), entries.keys(), **style)
         return self
 
-    def _lines(self, panel: Any, curves: Array, names: Sequence[str]) -> None:
+    @property
+    def _along(self) -> Any:
+        """(points,) what is on the horizontal axis."""
+        return self.rows if self.times is None else self.times
+
+    def _lines(self, panel: Any, curves: Array, names: Sequence[str], only: int | None = None) -> None:
         k = curves.shape[1]
         if k > SHOWN:
             # The first rows have no widths at all.
             known = np.isfinite(curves).any(axis=1)
-            rows, curves = self.rows[known], curves[known]
+            rows, curves = self._along[known], curves[known]
             low, high = np.nanmin(curves, axis=1), np.nanmax(curves, axis=1)
             panel.fill_between(rows, low, high, color="0.8", linewidth=0, label=f"range of {k} outputs")
             panel.plot(rows, np.nanmean(curves, axis=1), **LINES[0], label="mean")
             return
         joint = k == 1 and len(names) > 1
-        for q in range(k):
+        for q in range(k) if only is None else [only]:
             label = "all outputs at once" if joint else names[q]
-            style = {**LINES[q], "linewidth": 1.5, **({"color": "0.3"} if joint else {})}
-            panel.plot(self.rows, curves[:, q], **style, label=label)
+            style = {**LINES[q], "linewidth": 1.5 if k == 1 or only is not None else 1.0}
+            panel.plot(self._along, curves[:, q], **{**style, **({"color": "0.3"} if joint else {})}, label=label)
 
 
 def _title(level: float, method: str, region: str) -> str:
@@ -175,7 +191,9 @@ def _title(level: float, method: str, region: str) -> str:
 def _moving(regions: Regions, window: int | None) -> tuple[Array, Array, Array]:
     """Rows read, coverage and width over a moving window of them."""
     n = len(regions)
-    size = min(n, max(100, n // 50) if window is None else check_int(window, "window"))
+    size = min(n, max(100, n // 50)) if window is None else check_int(window, "window")
+    if size > n:
+        raise ValueError(f"window must be at most the number of rows, {n:,}, got {size:,}")
     width = np.asarray(regions.width)
     width = np.where(np.isfinite(width), width, np.nan)
     return np.arange(size, n + 1, dtype=np.float64), _moving_mean(regions.covered, size), _moving_mean(width, size)

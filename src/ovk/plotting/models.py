@@ -13,7 +13,6 @@ from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, MovKL, OVKRidge
 from ovk.curves import ProductGrid
 from ovk.evaluation import ClassificationResult
 from ovk.evaluation.class_conclusion import class_conclusion
-from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.autoregression import SeriesDisplay
 from ovk.plotting.class_report import class_table, score_table
 from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
@@ -220,12 +219,13 @@ def _table_sections(model: Fitted) -> list[str]:
         *_rows_read(model),
         f"Chosen by leaving out {'rows' if model.settings.groups is None else 'groups'}: {model.chosen()}.",
     ]
-    coverage = model.recent.coverage[LEVELS.index(LEVEL)]
+    shown = model.recent.shown
+    columns = (np.sqrt(mse), np.sqrt(of_mean), explained, shown.coverage)
     rows = [
-        [escape(name), number(mse[q] ** 0.5), number(of_mean[q] ** 0.5), f"{explained[q]:.3f}", share(coverage[q])]
-        for q, name in enumerate(outputs)
+        [escape(name), number(error), number(error_of_mean), f"{r2:.3f}", share(held)]
+        for name, error, error_of_mean, r2, held in zip(outputs, *columns, strict=True)
     ]
-    head = ["output", "RMSE", "RMSE of the mean", "R2", f"inside {LEVEL:.0%} intervals"]
+    head = ["output", "RMSE", "RMSE of the mean", "R2", f"inside {shown.percent} intervals"]
     scores = table("Errors on the rows left out", head, rows) + (
         "<p>RMSE is the root of the mean squared error, in units of the output; RMSE of the mean is that of predicting "
         "every row by the mean of the output; R2 is the share of the variance that the model explains.</p>"

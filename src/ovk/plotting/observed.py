@@ -46,9 +46,9 @@ class ObservedDisplay(Display):
     def from_recent(
         cls, recent: Recent, output: int, *, name: str | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
-        """One output of all rows that are remembered, with the interval of level 0.9 that new rows get."""
-        half = float(recent.widths(LEVEL)[output])
-        display = cls(recent.Y[:, output], recent.F[:, output], half, name or f"y{output}")
+        """One output of all rows that are remembered, with the interval that new rows get."""
+        half = float(recent.widths(recent.level)[output])
+        display = cls(recent.Y[:, output], recent.F[:, output], half, name or f"y{output}", recent.level)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:

@@ -9,11 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._named_outputs import unnamed
+from ovk._params import check_int
 from ovk._types import Array
 from ovk.evaluation import ProgressiveResult, Recent
-from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
+from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.evaluation.parts import stretch
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
-from ovk.streams.steps import as_dates
+from ovk.streams.steps import as_dates, as_instants
 
 #: Rows that are drawn.
 ROWS = 150
@@ -21,7 +23,7 @@ ROWS = 150
 
 @dataclass(eq=False, repr=False)
 class RecentDisplay(Display):
-    """Outcomes of the last rows as dots, predictions as a line, their intervals as a band.
+    """Outcomes of the last rows, or of any others, as dots, predictions as a line, their intervals as a band.
 
     Parameters
     ----------
@@ -30,6 +32,9 @@ class RecentDisplay(Display):
     name : of the output
     instants : (m,) when the rows were, in seconds since 1970; None where that is not known
     level : coverage of the intervals
+    positions : (m,) numbers or times of the rows, where there are no dates; by default rows before the end
+    along : what these are called
+    middle : (m,) middles of the intervals, where these are not the predictions, as with bounds; default None
 
     Examples
     --------
@@ -49,6 +54,9 @@ class RecentDisplay(Display):
     name: str
     instants: Array | None = None
     level: float = LEVEL
+    positions: Array | None = None
+    along: str = "rows before the end"
+    middle: Array | None = None
 
     @classmethod
     def from_result(
@@ -56,18 +64,21 @@ class RecentDisplay(Display):
         result: ProgressiveResult,
         output: int | str = 0,
         *,
-        rows: int = ROWS,
+        rows: int | slice = ROWS,
         Y: Any = None,
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
-        """One output of the last `rows` rows of a stream, with the intervals around its predictions.
+        """One output of some rows of a stream, with the intervals around its predictions.
+
+        If `progressive` was given the times of the rows (`time`), these are on the axis.
 
         Parameters
         ----------
         result : what ``progressive(..., intervals=0.9, keep="all")`` returned
         output : its number or its name
-        rows : how many of the last rows
+        rows : how many of the last rows; or a slice of the rows, such as ``slice(3000, 3500)``, whose ends may be dates
+            if `progressive` was given `time`: ``slice("2007-01-01", "2007-01-07")``
         Y : (n, d) or (n,) the outputs of the stream, where `result` did not keep them
         ax : matplotlib axes, optional
         plot : draw now, or only hold the numbers
@@ -82,8 +93,20 @@ class RecentDisplay(Display):
             raise ValueError(f"output must be a name or a number of {', '.join(result.outputs)}, got {output!r}")
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
-        y, f, width = (A[-rows:, q] for A in (outcomes, found.regions.predictions, found.regions.width))
-        display = cls(y, f, width / 2.0, result.outputs[q], level=found.target)
+        where = stretch(rows, len(outcomes), result.times)
+        regions = found.regions
+        y, f, low, high = (A[where, q] for A in (outcomes, regions.predictions, regions.lower, regions.upper))
+        with np.errstate(invalid="ignore"):
+            half, middle = (high - low) / 2.0, (high + low) / 2.0
+        display = cls(y, f, half, result.outputs[q], level=found.target, middle=middle)
+        instants = as_instants(result.times)
+        if instants is not None:
+            display.instants = instants[where]
+        elif result.times is not None:
+            display.positions, display.along = np.asarray(result.times[where], dtype=np.float64), "time"
+        elif isinstance(rows, slice):
+            first = result.start + where.start
+            display.positions, display.along = np.arange(first, first + len(y), dtype=np.float64), "row"
         return display.plot(ax) if plot else display
 
     @classmethod
@@ -97,25 +120,27 @@ class RecentDisplay(Display):
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
-        """One output of the last `rows` rows, with its intervals of level 0.9."""
+        """One output of the last `rows` rows, with the intervals that are kept with them."""
+        rows = check_int(rows, "rows")
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
         instants = None if recent.instants is None else recent.instants[-rows:]
-        display = cls(Y, F, half, name or f"y{output}", instants)
+        display = cls(Y, F, half, name or f"y{output}", instants, recent.level)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.0))
         dated = self.instants is not None and bool(np.isfinite(self.instants).all())
-        t: Any = np.arange(-len(self.outcomes), 0) + 1
+        t: Any = np.arange(-len(self.outcomes), 0) + 1 if self.positions is None else self.positions
         if self.instants is not None and dated:
             t = as_dates(self.instants)
             date_axis(ax)
         half = np.where(np.isfinite(self.half), self.half, np.nan)
-        draw_band(ax, t, self.predictions, half, f"{self.level:.0%} interval")
+        middle = self.predictions if self.middle is None else self.middle
+        draw_band(ax, t, np.where(np.isfinite(half), middle, np.nan), half, f"{100 * self.level:g}% interval")
         ax.plot(t, self.predictions, color=BLUE, linewidth=1.5, label="prediction")
         ax.plot(t, self.outcomes, "k.", markersize=3.5, label="outcome")
         ax.set_title(shortened(self.name, 44), fontsize=10)
-        ax.set_xlabel("" if dated else "rows before the end")
+        ax.set_xlabel("" if dated else self.along)
         ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
         return self
 
@@ -157,7 +182,7 @@ class CalibrationDisplay(Display):
     ) -> Self:
         """The intervals of a stream, tested as it went."""
         d = recent.Y.shape[1]
-        display = cls(np.array(LEVELS), recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
+        display = cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:

@@ -9,7 +9,6 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
 from ovk.plotting.graph import OutputGraphDisplay
 from ovk.plotting.observed import ObservedDisplay
 from ovk.plotting.output_structure import OutputStructureDisplay
@@ -85,25 +84,26 @@ def _intervals(recent: Recent, outputs: Sequence[str], measured: str) -> str:
 
 
 def _verdict(recent: Recent, outputs: Sequence[str], *, stream: bool) -> str:
-    """Whether the intervals of level 0.9 kept it, and what to do if not."""
-    k = LEVELS.index(LEVEL)
-    coverage, tested = recent.coverage[k], np.maximum(recent.tested[k], 1)
+    """Whether the intervals kept their level, and what to do if not."""
+    shown = recent.shown
+    level, coverage, tested, _ = shown
     # Beyond chance, and by more than anybody would mind.
-    far = np.maximum(TOLERANCE, 3 * np.sqrt(LEVEL * (1 - LEVEL) / tested))
-    off = [q for q in range(len(outputs)) if abs(coverage[q] - LEVEL) > far[q]]
+    far = np.maximum(TOLERANCE, 3 * np.sqrt(level * (1 - level) / np.maximum(tested, 1)))
+    off = [q for q in range(len(outputs)) if abs(coverage[q] - level) > far[q]]
     if not off:
-        return f"Intervals of {LEVEL:.0%} contained about as many outcomes as they should."
+        return f"Intervals of {shown.percent} contained about as many outcomes as they should."
     found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
     if not stream:
-        return f"Intervals of {LEVEL:.0%} contained {found}: rows left out differ among each other more than by chance."
-    if any(coverage[q] < LEVEL for q in off):
+        why = "rows left out differ among each other more than by chance"
+        return f"Intervals of {shown.percent} contained {found}: {why}."
+    if any(coverage[q] < level for q in off):
         cure = (
             "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
             "learn more rows, or use a model that follows changes (ovk stream without --model)"
         )
     else:
         cure = "errors have become smaller along the rows: later intervals will be narrower"
-    return f"Intervals of {LEVEL:.0%} contained {found}: {cure}."
+    return f"Intervals of {shown.percent} contained {found}: {cure}."
 
 
 def _structure(recent: Recent, outputs: Sequence[str]) -> str:

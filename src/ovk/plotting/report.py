@@ -12,7 +12,7 @@ import numpy as np
 from ovk._types import Array
 from ovk._version import __version__
 from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
-from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
+from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.plotting.class_report import class_sections
 from ovk.plotting.display import pyplot
 from ovk.plotting.drift import drift_section
@@ -34,6 +34,7 @@ from ovk.plotting.page import (
 from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
 from ovk.plotting.recent_sections import FIGURES, recent_sections
 from ovk.sessions.file_predictions import TableModel
+from ovk.streams.steps import as_instants
 
 #: Most learners whose errors fit beside the text.
 BESIDE = 4
@@ -128,8 +129,9 @@ def _kept(result: ProgressiveResult) -> Recent | None:
         return None
     d = len(result.outputs)
     F, Y = result.predictions.reshape(-1, d), result.targets.reshape(-1, d)
-    recent = Recent.empty(d)
-    recent.update(F[result.untested :], Y[result.untested :])
+    recent = Recent.empty(d, level=LEVEL if result.intervals is None else result.intervals.target)
+    instants = as_instants(result.times)
+    recent.update(F[result.untested :], Y[result.untested :], None if instants is None else instants[result.untested :])
     return recent
 
 
@@ -151,7 +153,8 @@ def _short(
         facts.append(f"Learning took {seconds:,.1f} seconds.")
     names = [model_heading(result.model.name), *(one.name for one in result.baselines)]
     errors = [learner.mse for learner in learners]
-    scores = error_table("Mean squared errors, the smallest in bold", result.outputs, names, errors, deviations, recent)
+    caption = "Mean squared errors, the smallest in bold"
+    scores = error_table(caption, result.outputs, names, errors, result.mae, deviations, recent)
     text = paragraphs(conclusion or result.conclusion(), facts)
     return pair(text, scores) if len(names) <= BESIDE else text + scores
 
@@ -161,16 +164,18 @@ def error_table(
     outputs: Sequence[str],
     names: Sequence[str],
     errors: Sequence[Array],
+    mae: Array,
     deviations: Mapping[str, float],
     recent: Recent | None,
 ) -> str:
-    """Errors of the model and of what it is compared with, the smallest in bold; its RMSE, R2 and coverage.
+    """Errors of the model and of what it is compared with, the smallest in bold; its RMSE, MAE, R2 and intervals.
 
     Parameters
     ----------
     names, errors : of the learners, the model first; (d,) mean squared errors each
+    mae : (d,) mean absolute errors of the model
     deviations : standard deviations of the outputs, by name, for R2; of those that are known
-    recent : the last rows, for the coverage of intervals of level 0.9; None leaves it out
+    recent : the last rows, for coverage and width of intervals; None leaves them out
     """
     rows = []
     for output, *values in zip(outputs, *(error.tolist() for error in errors), strict=True):
@@ -178,14 +183,23 @@ def error_table(
         cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values]
         rows.append([escape(output), *cells])
     compared = table(caption, ["output", *map(escape, names)], rows)
-    columns = {"RMSE": [number(value) for value in np.sqrt(errors[0])]}
+    columns = {"RMSE": [number(value) for value in np.sqrt(errors[0])], "MAE": [number(value) for value in mae]}
     if deviations:
         sd = np.array([deviations.get(output, np.nan) for output in outputs])
         columns["R2"] = [number(value) for value in 1.0 - errors[0] / np.where(sd > 0, sd, np.nan) ** 2]
+    parts = [compared, _columns_table("Errors of the model", outputs, columns)]
     if recent is not None:
-        columns[f"outcomes inside {LEVEL:.0%} intervals"] = [share(s) for s in recent.coverage[LEVELS.index(LEVEL)]]
+        shown = recent.shown
+        columns = {f"outcomes inside {shown.percent} intervals": [share(one) for one in shown.coverage]}
+        columns["median width of the last ones"] = [number(one) for one in shown.width]
+        parts.append(_columns_table("Intervals of the model", outputs, columns))
+    return "".join(parts)
+
+
+def _columns_table(caption: str, outputs: Sequence[str], columns: Mapping[str, list[str]]) -> str:
+    """A table with a line for each output."""
     rows = [[escape(output), *cells] for output, *cells in zip(outputs, *columns.values(), strict=True)]
-    return compared + table("Errors and intervals of the model", ["output", *columns], rows)
+    return table(caption, ["output", *columns], rows)
 
 
 def _errors(result: ProgressiveResult) -> str:

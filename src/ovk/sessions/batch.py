@@ -13,7 +13,6 @@ from ovk._state import State
 from ovk._types import Array, Indices, Mask
 from ovk.batch import OVKRidge, OVKRidgeCV
 from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.sessions.chosen import kernel_in_words
 from ovk.sessions.column_summary import ColumnRow, column_summary
@@ -92,7 +91,7 @@ class Fitted(TableModel, State, Registered):
         "n_known": None,
     }  # fmt: skip
 
-    def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
+    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
         """Forecast the rows that follow the table, as `Session.forecast` does."""
         return forecast(self.predictor(), steps, level, future, self.ahead)
 
@@ -265,10 +264,10 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
         means[fold] = np.nanmean(Y[~fold], axis=0)
     if table.groups is None:
         (left_out,) = table.folds()
-        recent = Recent.empty(Y.shape[1], size=max(int(left_out.sum()), 1))
+        recent = Recent.empty(Y.shape[1], size=max(int(left_out.sum()), 1), level=settings.level)
         recent.update(F[left_out], Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
     else:
-        recent = GroupErrors.of(F, Y, table.groups)
+        recent = GroupErrors.of(F, Y, table.groups, settings.level)
         # One that has seen all groups is at hand for none of the folds.
         chosen = _first_fit(settings, X, Y, np.ones(n, dtype=bool), table.groups)[0]
     ahead = None

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk._types import Array, Indices
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.sessions.columns import as_text, csv_line, dates, pyarrow, safe_text, shown_name
 from ovk.sessions.predictions import RowPredictor
 from ovk.streams import Batch
@@ -64,7 +63,7 @@ class ClassRowPredictor(RowPredictor):
         found = self._model.predict_proba(self._scaling.scale_inputs(X).X)
         return by_label(self._model, found, self.preparation.classes())
 
-    def predict(self, batch: Batch, level: float = LEVEL) -> ClassPredictions:  # type: ignore[override]
+    def predict(self, batch: Batch, level: float | None = None) -> ClassPredictions:  # type: ignore[override]
         """Predict rows."""
         known = len(self.preparation.classes())
         rows = self._prepared(batch)

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from ovk._types import Array, Indices
 from ovk.evaluation import ClassEvaluator, ClassificationResult, Recent
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.online import AutoStreamClassifier
 from ovk.sessions.class_predictions import ClassColumns, ClassPredictions, ClassRowPredictor, label_codes
@@ -86,7 +85,7 @@ class ClassSession(Session):
             raise TypeError("a session standardises its rows")
         return ClassRowPredictor(self.preparation, self.evaluator.scaling, self.evaluator.model, self.recent)
 
-    def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
+    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
         raise ValueError("forecasts are of numbers, and this session learns classes: predict rows with known inputs")
 
     def prediction_columns(self, *, outcomes: bool = True) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.sessions.faults import bad_rows_note
 from ovk.sessions.kept_columns import KeptColumns
 from ovk.sessions.settings import check_bad_rows
@@ -48,7 +47,7 @@ class TableModel(ABC):
     def prediction_columns(self, *, outcomes: bool = True) -> Any:
         """How predictions are written."""
 
-    def predict(self, batch: Batch, level: float = LEVEL) -> Any:
+    def predict(self, batch: Batch, level: float | None = None) -> Any:
         """Predict rows that follow those that were learned, with intervals of that level; nothing changes.
 
         The columns of the batch stand in the order that was bound last (``preparation.bind``). `predict_file` reads
@@ -59,7 +58,7 @@ class TableModel(ABC):
     def predict_file(
         self,
         path: str | Path,
-        level: float = LEVEL,
+        level: float | None = None,
         *,
         keep: str | Sequence[str] = (),
         form: str | None = None,
@@ -70,7 +69,8 @@ class TableModel(ABC):
         Parameters
         ----------
         path : CSV, JSON lines or Parquet with the input columns in any order; the outputs may be missing
-        level : probability with which an interval should contain the outcome
+        level : probability with which an interval should contain the outcome; by default that of the settings, 0.9
+            unless another one was asked for
         keep : columns of the file, such as an id, that stand first in the result, as they are in the file
         form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
         max_bad : share of rows with unreadable cells above which the file is refused
@@ -104,7 +104,7 @@ class FilePredictions:
     ----------
     model : what was learned from a table
     records : the file
-    level : of the intervals
+    level : of the intervals, None for that of the model
     max_bad : share of rows with unreadable cells above which the file is refused
 
     Attributes
@@ -112,7 +112,7 @@ class FilePredictions:
     columns : how the predictions are written
     """
 
-    def __init__(self, model: TableModel, records: Records, level: float, max_bad: float) -> None:
+    def __init__(self, model: TableModel, records: Records, level: float | None, max_bad: float) -> None:
         self._predictor = model.predictor().bind(records.names, records.label)
         self._records, self._level, self._max_bad = records, level, max_bad
         self._preparation: Preparation = self._predictor.preparation

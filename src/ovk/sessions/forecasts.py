@@ -70,7 +70,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(
-    predictor: RowPredictor, steps: int, level: float, future: Records | None, errors: Array | None
+    predictor: RowPredictor, steps: int, level: float | None, future: Records | None, errors: Array | None
 ) -> Forecast:
     """Forecast the rows that follow those that were learned.
 
@@ -81,7 +81,7 @@ def forecast(
     errors : (k, horizon, d) errors of earlier forecasts; None where all steps have the errors of the first one
     """
     n = check_int(steps, "steps")
-    in_interval(level, "level", 1e-6, 1 - 1e-6)
+    level = in_interval(predictor.recent.level if level is None else level, "level", 1e-6, 1 - 1e-6)
     preparation = predictor.preparation
     X, instants = future_inputs(preparation, n, future)
     lags, d = list(preparation.lags), len(preparation.targets)

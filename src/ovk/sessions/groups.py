@@ -10,7 +10,7 @@ import numpy as np
 
 from ovk._types import Array, Indices, Mask
 from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL, LEVELS
+from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.intervals.quantile import masses, upper_quantile
 from ovk.streams.cells import is_missing
 from ovk.streams.columns import as_word
@@ -52,9 +52,9 @@ class GroupErrors(Recent):
     groups: Indices | None = None
 
     @classmethod
-    def of(cls, F: Array, Y: Array, groups: Indices) -> GroupErrors:
+    def of(cls, F: Array, Y: Array, groups: Indices, level: float = LEVEL) -> GroupErrors:
         """From predictions (n, d) of left-out rows, their outcomes (n, d), nan where missing, and groups (n,)."""
-        plain = Recent.empty(Y.shape[1], size=max(len(Y), 1))
+        plain = Recent.empty(Y.shape[1], size=max(len(Y), 1), level=level)
         plain.update(F, Y)
         found = cls(**vars(plain), groups=np.asarray(groups))
         found._measure()
@@ -79,7 +79,8 @@ class GroupErrors(Recent):
     def _measure(self) -> None:
         """Test each group with the widths of the others."""
         assert self.groups is not None
-        self.tested, self.inside = np.zeros((2, len(LEVELS), self.Y.shape[1]))
+        levels = self.levels.tolist()
+        self.tested, self.inside = np.zeros((2, len(levels), self.Y.shape[1]))
         scores = np.abs(self.Y - self.F)
         known = np.isfinite(scores)
         distinct, number = np.unique(self.groups, return_inverse=True)
@@ -87,13 +88,13 @@ class GroupErrors(Recent):
         part = np.arange(len(distinct)) % TESTED
         for one in np.unique(part):
             own = part[number] == one
-            for k, level in enumerate(LEVELS):
+            for k, level in enumerate(levels):
                 widths = self._widths(level, ~own)
                 finite = np.isfinite(widths)
                 self.tested[k] += finite * (sizes[part == one] > 0).sum(axis=0)
                 shares = known[own] * (scores[own] <= widths) / np.maximum(sizes[number[own]], 1)
                 self.inside[k] += finite * shares.sum(axis=0)
-                if level == LEVEL:
+                if level == self.level:
                     self.half[own] = widths
 
 

@@ -42,7 +42,7 @@ def start_like(records: Records, other: Session) -> tuple[Session, Learning]:
         clone(other.settings),
         before_any_row(other.preparation),
         Evaluator.start(learner, [LastValue(), RunningMean()], scaling, nothing),
-        Recent.empty(d),
+        Recent.empty(d, level=other.settings.level),
         RunningMoments(p + d),
         id=_digest([other.id, records.digest()]),
     )

@@ -13,7 +13,6 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import Standardised
 from ovk.persistence.atomic import remove_leftovers, replacing
 from ovk.sessions.columns import PredictionColumns
@@ -88,12 +87,13 @@ class RowPredictor:
         """(n, d) outputs of inputs (n, p)."""
         return self.with_model(self._model)(X)
 
-    def predict(self, batch: Batch, level: float = LEVEL) -> Predictions:
-        """Predict rows, with intervals of that level."""
+    def predict(self, batch: Batch, level: float | None = None) -> Predictions:
+        """Predict rows, with intervals of that level, by default of the level that was learned with."""
         rows = self._prepared(batch)
         F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty(rows.chunk.Y.shape)
         Y = rows.chunk.Y if self.preparation.knows_outputs() else None
-        return Predictions(rows.rows, F, self.recent.widths(level), Y, rows.instants)
+        widths = self.recent.widths(self.recent.level if level is None else level)
+        return Predictions(rows.rows, F, widths, Y, rows.instants)
 
     def _prepared(self, batch: Batch) -> Prepared:
         """Inputs and outputs of rows, whose faults are counted."""

@@ -14,7 +14,6 @@ from ovk._params import Registered
 from ovk._state import State
 from ovk._types import Array
 from ovk.evaluation import Evaluator, LastValue, ProgressiveResult, Recent, RunningMean
-from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.running import RunningMoments, Standardised
 from ovk.sessions.column_summary import ColumnRow, column_summary
 from ovk.sessions.columns import PredictionColumns
@@ -167,7 +166,7 @@ class Session(TableModel, State, Registered):
         )
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
-        session = cls(settings, preparation, evaluator, Recent.empty(d), RunningMoments(p + d))
+        session = cls(settings, preparation, evaluator, Recent.empty(d, level=settings.level), RunningMoments(p + d))
         session._count(rows)
         evaluator.predict_then_learn(rows.chunk, tested=False)
         if settings.horizon and settings.lags:
@@ -250,13 +249,13 @@ class Session(TableModel, State, Registered):
             raise TypeError("a session standardises its rows")
         return RowPredictor(self.preparation, self.evaluator.scaling, self.evaluator.model, self.recent)
 
-    def forecast(self, steps: int, level: float = LEVEL, future: Records | None = None) -> Forecast:
+    def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
         """Forecast the rows that follow, each from the forecasts before it; nothing changes.
 
         Parameters
         ----------
         steps : how many rows
-        level : how often an interval should hold the outcome
+        level : how often an interval should hold the outcome; by default as in the settings
         future : a table of the rows to forecast, with the inputs that are neither lags nor the calendar
         """
         predictor = self.predictor()

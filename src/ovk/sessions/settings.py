@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovk._params import Parameters, check_int, in_interval
+from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.streams import Preparation, Records
 
 #: Most indicators of a column of words in a stream.
@@ -34,6 +35,7 @@ class Settings(Parameters):
     groups : column that tells which rows of a table belong together, such as those of a patient. It is no input, and
         whole groups are left out where kernels are compared, errors measured and intervals made: they are then valid
         for new groups
+    level : how often intervals should hold the outcome: those of the predictions, and those that are tested and shown
 
     Examples
     --------
@@ -42,7 +44,7 @@ class Settings(Parameters):
     ['lags']
     """
 
-    _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False}
+    _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False, "level": 0.9}
     _defaults_for_old_files |= {"ignore": (), "groups": None}
 
     def __init__(
@@ -62,6 +64,7 @@ class Settings(Parameters):
         classify: bool = False,
         ignore: Sequence[str] = (),
         groups: str | None = None,
+        level: float = LEVEL,
     ) -> None:
         self.targets = targets
         self.features = features
@@ -78,6 +81,7 @@ class Settings(Parameters):
         self.classify = classify
         self.ignore = ignore
         self.groups = groups
+        self.level = level
 
     def check(self) -> None:
         """Refuse numbers that make no sense."""
@@ -86,6 +90,7 @@ class Settings(Parameters):
         check_int(self.every, "every")
         in_interval(self.max_bad, "max_bad", 0.0, 1.0)
         check_int(self.horizon, "horizon", least=0)
+        in_interval(self.level, "level", 1e-6, 1 - 1e-6)
         if self.groups is not None:
             self._check_groups()
 

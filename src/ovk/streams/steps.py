@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ovk._types import Array
@@ -55,6 +57,18 @@ def following(instants: Array, steps: int) -> Array:
             starts: Array = (wanted.astype("datetime64[M]").astype("datetime64[s]")).astype(np.float64)
             return np.asarray(starts + 86400.0 * day + seconds[-1])
     return np.asarray(known[-1] + step * ahead)
+
+
+def as_instants(times: Any) -> Array | None:
+    """(n,) seconds since 1970 of dates; None of times that are none.
+
+    >>> as_instants(np.array(["1970-01-02"], dtype="datetime64[D]"))
+    array([86400.])
+    """
+    if times is None or times.dtype.kind != "M":
+        return None
+    seconds: Array = times.astype("datetime64[us]").astype(np.float64) / 1e6
+    return seconds
 
 
 def as_dates(instants: Array) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:

@@ -71,7 +71,7 @@ class ACI(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory : see `Conformal`
+    coverage, region, memory, bounds : see `Conformal`
     rate : float > 0
         How fast the level moves: larger follows shifts sooner, and lets the width vary more.
     window : int

@@ -7,6 +7,7 @@ scores do.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,8 @@ from ovk._named_outputs import unnamed
 from ovk._params import Parameters, check_int, in_interval
 from ovk._state import State
 from ovk._transactions import Transactional, reads
-from ovk._types import Array
+from ovk._types import Array, Mask
+from ovk.evaluation.conformal.bounds import Bounds, as_bounds
 from ovk.evaluation.conformal.scores import JOINT, JointScore
 from ovk.intervals.regions import Regions
 
@@ -99,17 +101,32 @@ class Conformal(Transactional, Parameters, ABC):
         outputs of a row are missing, what counts is whether the others lie in the region's shadow on them.
     memory : int or None
         Rows over which the spread and the covariance of residuals fade, for streams that drift; None weighs all alike.
+    bounds : (low, high), or such a pair for each output; None where there is none
+        What outputs cannot be below or above, such as ``(0, None)`` for a power. Predictions are drawn in to the
+        bounds, and the ends of intervals and boxes are cut off there (and so is the box around an ellipsoid): coverage
+        stays as it is. An outcome outside is a miss, with a warning, however wide its region was.
 
     Attributes
     ----------
     score_, trackers_ : the state, made at the first rows; there is a score for a region of all outputs alone
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import ACI
+    >>> y = np.random.default_rng(0).exponential(size=2000)
+    >>> regions = ACI(0.9, bounds=(0, None)).regions_then_learn(np.ones(2000), y)
+    >>> float(regions.lower.min()), bool(abs(np.mean(regions.covered) - 0.9) < 0.01)
+    (0.0, True)
     """
 
     coverage: float = 0.9
     region: str = "each"
     memory: int | None = None
+    bounds: Any = field(default=None, kw_only=True)
 
     _state_classes = {"score_": JointScore, "trackers_": Tracker}
+    _defaults_for_old_files = {"bounds": None}
 
     @abstractmethod
     def _tracker(self, miss: float) -> Tracker:
@@ -127,7 +144,7 @@ class Conformal(Transactional, Parameters, ABC):
             return work._learn(F, Y)
 
     def _learn(self, F: Any, Y: Any) -> Regions:
-        F, Y, R = _residuals(F, Y)
+        F, Y, R, outside = self._residuals(F, Y)
         (n, d), seen = F.shape, ~np.isnan(R)
         score = self._started(d)
         scatter = None
@@ -148,9 +165,7 @@ class Conformal(Transactional, Parameters, ABC):
                     scatter[t] = score.scatter()
                 scores[t] = _learn_joint(tracker, score, R[t], seen[t])
         covered = np.where(np.isnan(scores), np.nan, (scores <= radius).astype(np.float64))
-        half = np.where(np.isnan(F), np.nan, half)
-        with np.errstate(over="ignore"):
-            return Regions(F, F - half, F + half, radius, covered, scatter)
+        return self._regions_around(F, half, radius, _without(covered, outside), scatter)
 
     def learn(self, regions: Regions, Y: Any, later: Any = 0) -> Regions:
         """Learn how far off predictions were, from outputs that came after others had been predicted.
@@ -173,8 +188,8 @@ class Conformal(Transactional, Parameters, ABC):
             return work._learn_late(regions, Y, later)
 
     def _learn_late(self, regions: Regions, Y: Any, later: Any) -> Regions:
-        found, R = self.with_outcomes(regions, Y)
-        seen, missed = ~np.isnan(R), found.covered == 0
+        held, R, outside = self._held(regions, Y)
+        seen, missed = ~np.isnan(R), held == 0
         score, after = self._started(R.shape[1]), np.broadcast_to(later, len(R)).tolist()
         for t in range(len(R)):
             if score is None:
@@ -182,34 +197,68 @@ class Conformal(Transactional, Parameters, ABC):
                     tracker.update(float(np.abs(R[t, q])), bool(missed[t, q]), after[t])
             else:
                 _learn_joint(self.trackers_[0], score, R[t], seen[t], bool(missed[t, 0]), after[t])
-        return found
+        return replace(regions, covered=_without(held, outside))
 
-    def with_outcomes(self, regions: Regions, Y: Any) -> tuple[Regions, Array]:
-        """The regions with what they covered of the outputs Y, and the residuals (n, d), nan where Y is missing."""
+    def with_outcomes(self, regions: Regions, Y: Any) -> Regions:
+        """The regions with what they covered of the outputs Y, which may be missing."""
+        held, _, outside = self._held(regions, Y)
+        return replace(regions, covered=_without(held, outside))
+
+    def _held(self, regions: Regions, Y: Any) -> tuple[Array, Array, Mask | None]:
+        """(n, k) whether outcomes were within the radius, nan where missing; residuals; which were out of bounds."""
         F = unnamed(regions.predictions)
-        _, Y, R = _residuals(F, np.reshape(unnamed(Y), F.shape))
+        F, Y, R, outside = self._residuals(F, np.reshape(unnamed(Y), F.shape))
         if self.region == "each":
-            covered = np.where(np.isnan(R), np.nan, np.abs(R) <= regions.radius)
-        else:
-            # A region that holds nothing does not hold its prediction either.
-            covered = regions.contains(Y) * (regions.radius >= 0)
-        return replace(regions, covered=covered), R
+            return np.where(np.isnan(R), np.nan, np.abs(R) <= regions.radius), R, outside
+        # A region that holds nothing does not hold its prediction either.
+        return regions.contains(Y) * (regions.radius >= 0), R, outside
 
     @reads
     def regions(self, F: Any) -> Regions:
         """The region around each of these predictions as things are now; nothing is learned."""
         F = np.asarray(F, dtype=np.float64)
-        F = F.reshape(len(F), -1)
+        F = self.within_bounds(F.reshape(len(F), -1))
         n, d = F.shape
         score = self._started(d)
         radius = np.array([tracker.radius() for tracker in self.trackers_])
         half = np.maximum(radius, 0.0) if score is None else score.half_widths(float(radius[0]))
         scatter = None if score is None else score.scatter()
-        half = np.where(np.isnan(F), np.nan, half)
         unknown = np.full((n, len(radius)), np.nan)
         shapes = None if scatter is None else np.broadcast_to(scatter, (n, d, d)).copy()
+        return self._regions_around(F, half, np.tile(radius, (n, 1)), unknown, shapes)
+
+    def _regions_around(
+        self, F: Array, half: Array, radius: Array, covered: Array, scatter: Array | None = None
+    ) -> Regions:
+        """Regions around the centres F (n, d), whose ends are cut off at the bounds."""
+        half = np.where(np.isnan(F), np.nan, half)
         with np.errstate(over="ignore"):
-            return Regions(F, F - half, F + half, np.tile(radius, (n, 1)), unknown, shapes)
+            return Regions(F, self.within_bounds(F - half), self.within_bounds(F + half), radius, covered, scatter)
+
+    def within_bounds(self, F: Array) -> Array:
+        """Values (n, d) of the outputs, drawn in to their bounds if these have some."""
+        bounds = as_bounds(self.bounds, F.shape[1])
+        return F if bounds is None else bounds.clipped(F)
+
+    def _residuals(self, F: Any, Y: Any) -> tuple[Array, Array, Array, Mask | None]:
+        """Predictions, outputs and residuals (n, d), nan where an output is missing; which outputs were out of bounds.
+
+        With bounds, predictions and outputs are drawn in to them.
+        """
+        F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
+        if F.shape != Y.shape or F.ndim not in (1, 2):
+            raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
+        if F.ndim == 1:
+            F, Y = F[:, None], Y[:, None]
+        bounds, outside, seen = as_bounds(self.bounds, F.shape[1]), None, np.isfinite(Y)
+        if bounds is not None:
+            outside = bounds.outside(Y) & seen
+            _tell_outside(outside, Y, bounds)
+            F, Y = bounds.clipped(F), np.where(seen, bounds.clipped(Y), Y)
+        # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
+        with np.errstate(over="ignore", invalid="ignore"):
+            R = np.where(np.isnan(F), np.inf, Y - F)
+        return F, Y, np.where(seen, R, np.nan), outside
 
     def _started(self, d: int) -> JointScore | None:
         """The score of all outputs at once, None for an interval for each; the state is made at the first call."""
@@ -232,17 +281,26 @@ class Conformal(Transactional, Parameters, ABC):
         return self
 
 
-def _residuals(F: Any, Y: Any) -> tuple[Array, Array, Array]:
-    """Predictions, outputs and residuals (n, d), nan where an output is missing."""
-    F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
-    if F.shape != Y.shape or F.ndim not in (1, 2):
-        raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
-    if F.ndim == 1:
-        F, Y = F[:, None], Y[:, None]
-    # A missing prediction of an output that is there is a miss; an output that is not there says nothing.
-    with np.errstate(over="ignore", invalid="ignore"):
-        R = np.where(np.isnan(F), np.inf, Y - F)
-    return F, Y, np.where(np.isfinite(Y), R, np.nan)
+def _tell_outside(outside: Mask, Y: Array, bounds: Bounds) -> None:
+    """Say that outcomes were out of bounds."""
+    if outside.any():
+        (row, q), count = np.argwhere(outside)[0], int(outside.sum())
+        warnings.warn(
+            f"outcomes outside their bounds: {count}, the first of them {Y[row, q]:g} of output {q}, whose bounds are "
+            f"{bounds.low[q]:g} and {bounds.high[q]:g}. They count as missed, so that coverage may fall below what was "
+            "asked for: widen the bounds or mend the data",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _without(covered: Array, outside: Mask | None) -> Array:
+    """(n, k) what was covered, less what was out of bounds: any output of a row, where there is one region for all."""
+    if outside is None:
+        return covered
+    out = outside if covered.shape == outside.shape else outside.any(axis=1, keepdims=True)
+    result: Array = np.where(out, 0.0, covered)
+    return result
 
 
 def _learn_joint(

@@ -30,7 +30,8 @@ class WithIntervals(Transactional, Parameters):
     ----------
     learner : online learner of ovk, or estimator with `partial_fit` and `predict`
         A copy of it learns, and goes on from what it knows.
-    intervals : ACI, ConformalPID, StronglyAdaptive, or the coverage, which means ``ACI(coverage)``
+    intervals : ACI, ConformalPID, StronglyAdaptive, or the coverage, which means ``ACI(coverage)``; for outputs that
+        are bounded, ``ACI(0.9, bounds=(0, None))``
 
     Attributes
     ----------
@@ -106,14 +107,19 @@ class WithIntervals(Transactional, Parameters):
 
     @reads
     def predict(self, X: Any) -> Any:
-        """Predictions, without learning."""
+        """Predictions, without learning; drawn in to the bounds of the intervals, if these have some."""
         self._begin()
         try:
-            return self.learner_.predict(X)
+            F = self.learner_.predict(X)
         except NotFittedError:
             raise NotFittedError(
                 "WithIntervals has not learned anything yet: call predict_then_learn or partial_fit first"
             ) from None
+        if self.intervals_.bounds is None:
+            return F
+        plain = np.asarray(unnamed(F), dtype=np.float64)
+        drawn = self.intervals_.within_bounds(plain.reshape(len(plain), -1)).reshape(plain.shape)
+        return self.learner_._named(drawn, X) if isinstance(self.learner_, NamedOutputs) else drawn
 
     @reads
     def predict_regions(self, X: Any) -> Regions:

@@ -136,7 +136,7 @@ class ConformalPID(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory : see `Conformal`
+    coverage, region, memory, bounds : see `Conformal`
     rate : float > 0
         Step of the radius at each miss, as part of the largest of the last `window` scores.
     gain : float >= 0

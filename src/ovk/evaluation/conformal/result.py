@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ovk._named_outputs import unnamed
 from ovk._state import State
 from ovk._types import Array, Times
 from ovk.evaluation.conformal.base import Conformal
@@ -73,6 +74,15 @@ def _ratio(sums: Array, counts: Array) -> Array:
     return result
 
 
+def interval_counts(regions: Regions, Y: Array) -> tuple[Array, Array, Array, Array]:
+    """What is counted of regions of outputs Y (n, d): tested and covered (n, k), bounded and their widths (n, d)."""
+    width = unnamed(regions.width)
+    seen, finite = ~np.isnan(regions.covered), np.isfinite(width)
+    # Only rows whose outputs were observed count, here as there.
+    finite &= np.isfinite(Y).any(axis=1, keepdims=True) if regions.covered.shape[1] == 1 else np.isfinite(Y)
+    return seen, np.where(seen, regions.covered, 0.0), finite, np.where(finite, width, 0.0)
+
+
 @dataclass
 class IntervalRecord(State):
     """Regions on their way through a stream, with sums noted at checkpoints.
@@ -101,22 +111,13 @@ class IntervalRecord(State):
         record.queue = None if isinstance(waiting, int) and waiting == 0 else LabelQueue(waiting)
         return record
 
-    @property
-    def k(self) -> int:
-        """Regions a row: one for each output, or 1."""
-        return len(self.sums[0].total)
-
     def update(self, F: Array, Y: Array, marks: Times) -> None:
         """Make regions for the rows, count how often they hold the outputs, and learn from them.
 
         Rows without a prediction have none.
         """
         regions = self.method.regions_then_learn(F, Y) if self.queue is None else self._regions_late(self.queue, F, Y)
-        seen, finite = ~np.isnan(regions.covered), np.isfinite(regions.width)
-        # Only rows whose outputs were observed count, here as there.
-        finite &= np.isfinite(Y).any(axis=1, keepdims=True) if self.k == 1 else np.isfinite(Y)
-        counts = (seen, np.where(seen, regions.covered, 0.0), finite, np.where(finite, regions.width, 0.0))
-        for total, count in zip(self.sums, counts, strict=True):
+        for total, count in zip(self.sums, interval_counts(regions, Y), strict=True):
             total.add(count.astype(np.float64), marks)
         if self.keep:
             self._kept.append(regions)
@@ -131,7 +132,7 @@ class IntervalRecord(State):
                 self.method.learn(regions, y, len(come) - i + len(queue))
             made.append(self.method.regions(F[row]))
             queue.add((made[-1], Y[row]))
-        return self.method.with_outcomes(concatenate(made), Y)[0]
+        return self.method.with_outcomes(concatenate(made), Y)
 
     def result(self, rows: npt.NDArray[np.int64], last: bool = False) -> IntervalResult:
         """What was found at the checkpoints `rows`; `last`: the present row is one more."""

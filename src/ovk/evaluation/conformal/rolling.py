@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil, inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ovk.evaluation.conformal.base import Conformal, Tracker
 #: Parts of the outcomes that the intervals of a report should hold.
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
-#: Level of the intervals that are kept with the last rows.
+#: Level of the intervals that are kept with the last rows, unless another one is asked for.
 LEVEL = 0.9
 
 #: Scores before there is a radius for the first time.
@@ -93,7 +94,7 @@ class RollingConformal(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory : see `Conformal`
+    coverage, region, memory, bounds : see `Conformal`
     window : int
         Number of last scores whose quantile is taken.
     step : int
@@ -146,20 +147,42 @@ class RollingConformal(Conformal):
         return np.array([tracker.at(miss).current for tracker in self.trackers_ if isinstance(tracker, RollingTracker)])
 
 
+class ShownIntervals(NamedTuple):
+    """How the intervals of one level did.
+
+    Attributes
+    ----------
+    level : how often they should have held the outcome
+    coverage, tested : (d,) how often they did, over the whole stream, and of how many outcomes
+    width : (d,) the median of their widths in the last rows
+    """
+
+    level: float
+    coverage: Array
+    tested: Array
+    width: Array
+
+    @property
+    def percent(self) -> str:
+        """The level in words, such as "97.5%"."""
+        return f"{100 * self.level:g}%"
+
+
 @dataclass
 class Recent(State, Registered):
     """Progressive predictions, their intervals and outcomes of the last rows, and the coverage along the whole stream.
 
-    The intervals are those of `RollingConformal`, one for each of the levels 0.5, 0.8, 0.9 and 0.95.
+    The intervals are those of `RollingConformal`, one for each of the levels 0.5, 0.8, 0.9 and 0.95, and of `level`.
 
     Attributes
     ----------
     Y, F : (m, d) outcomes and predictions of the last rows, m <= `size`
-    half : (m, d) half widths of their intervals of level 0.9, made before the outcomes were seen
+    half : (m, d) half widths of their intervals of the level `level`, made before the outcomes were seen
     size : most rows remembered
     intervals : a method for each level
     tested, inside : (levels, d) outcomes of the whole stream that had a finite interval, and those within it
     instants : (m,) when the last rows were, in seconds since 1970; None if no row had a time
+    level : the level that tables and plots show
 
     Examples
     --------
@@ -171,7 +194,7 @@ class Recent(State, Registered):
     ...     half = recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
     >>> recent.widths(0.9).round(1)
     array([1.7])
-    >>> bool(abs(recent.coverage[2, 0] - 0.9) < 0.02)
+    >>> bool(abs(recent.shown.coverage[0] - 0.9) < 0.02)
     True
     """
 
@@ -183,31 +206,39 @@ class Recent(State, Registered):
     tested: Array
     inside: Array
     instants: Array | None = None
+    level: float = LEVEL
 
-    _defaults_for_old_files = {"instants": None}
+    _defaults_for_old_files = {"instants": None, "level": LEVEL}
 
     @classmethod
-    def empty(cls, d: int, size: int = 2000) -> Recent:
+    def empty(cls, d: int, size: int = 2000, level: float = LEVEL) -> Recent:
         """A memory for the last `size` rows with d outputs, without any row yet."""
-        intervals = [RollingConformal(level, window=size) for level in LEVELS]
+        level = in_interval(level, "level", 1e-6, 1 - 1e-6)
+        intervals = [RollingConformal(one, window=size) for one in sorted({*LEVELS, level})]
         Y, F, half = np.empty((3, 0, d))
-        return cls(Y, F, half, size, intervals, *np.zeros((2, len(LEVELS), d)))
+        tested, inside = np.zeros((2, len(intervals), d))
+        return cls(Y, F, half, size, intervals, tested, inside, level=level)
+
+    @property
+    def levels(self) -> Array:
+        """(levels,) the levels of the intervals."""
+        return np.array([method.coverage for method in self.intervals])
 
     def update(self, F: Array, Y: Array, instants: Array | None = None) -> Array:
         """Test the intervals on the next rows, then remember these; F and Y (n, d), nan where missing.
 
-        `instants` (n,) are their times, if they have any. Returns the half widths (n, d) of the intervals of level 0.9,
-        each made from rows before its own.
+        `instants` (n,) are their times, if they have any. Returns the half widths (n, d) of the intervals of the level
+        `level`, each made from rows before its own.
         """
         # What was not predicted says nothing about intervals.
         predicted = np.where(np.isnan(F), np.nan, Y)
-        tested, inside = np.empty((2, len(LEVELS), Y.shape[1]))
+        tested, inside = np.empty((2, len(self.intervals), Y.shape[1]))
         for k, method in enumerate(self.intervals):
             regions = method.regions_then_learn(F, predicted)
             finite = np.isfinite(regions.radius) & np.isfinite(regions.covered)
             tested[k] = finite.sum(axis=0)
             inside[k] = np.where(finite, regions.covered, 0.0).sum(axis=0)
-            if method.coverage == LEVEL:
+            if method.coverage == self.level:
                 half = regions.radius
         if instants is not None or self.instants is not None:
             before, now = (
@@ -228,7 +259,7 @@ class Recent(State, Registered):
         order = np.argsort(-ages, kind="stable")
         pairs = ((self.Y, other.Y), (self.F, other.F), (self.half, other.half))
         Y, F, half = (np.concatenate(pair)[order][-self.size :] for pair in pairs)
-        merged = Recent.empty(Y.shape[1], self.size)
+        merged = Recent.empty(Y.shape[1], self.size, self.level)
         merged.update(F, Y)
         merged.half, merged.tested, merged.inside = half, self.tested + other.tested, self.inside + other.inside
         vars(self).update(vars(merged))
@@ -241,3 +272,13 @@ class Recent(State, Registered):
     def coverage(self) -> Array:
         """(levels, d) part of the outcomes within their intervals."""
         return self.inside / np.where(self.tested > 0, self.tested, np.nan)
+
+    @property
+    def shown(self) -> ShownIntervals:
+        """How the intervals of the level `level` did."""
+        k = int(np.flatnonzero(self.levels == self.level)[0])
+        widths = np.where(np.isfinite(self.half), 2.0 * self.half, np.nan)
+        # Not nanmedian: it warns of outputs without any interval.
+        known = [column[np.isfinite(column)] for column in widths.T]
+        medians = np.array([np.median(column) if len(column) else np.nan for column in known])
+        return ShownIntervals(self.level, self.coverage[k], self.tested[k], medians)

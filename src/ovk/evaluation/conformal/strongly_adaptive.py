@@ -136,7 +136,7 @@ class StronglyAdaptive(Conformal):
 
     Parameters
     ----------
-    coverage, region, memory : see `Conformal`
+    coverage, region, memory, bounds : see `Conformal`
     lifetime : int
         Rows that the shortest-lived experts live.
 

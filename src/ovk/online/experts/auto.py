@@ -103,7 +103,7 @@ class AutoStream(StageLearner, StreamRegressor):
 
     @property
     def predict_interval(self) -> Any:
-        """There is none, and an error says where intervals are to be had."""
+        """Not available: the error message says how to get intervals."""
         raise AttributeError(f"{type(self).__name__} has no predict_interval; {CURE}")
 
     @reads
