@@ -80,7 +80,7 @@ def test_what_fit_tells(ovk, tmp_path, monkeypatch):
     assert "array(" not in out
     assert f"report: {page}\n" in out
     shown = page.read_text(encoding="utf-8")
-    for words in (f"What was learned from {path}", "every fifth row", "2 rows had unreadable cells", "50.0%"):
+    for words in (f"What was learned from {path.name}", "every fifth row", "2 rows had unreadable cells", "50.0%"):
         assert words in shown
     assert ovk(*asked[:-3], tmp_path / "no" / "r.html")[0] == 2
 

@@ -187,7 +187,7 @@ def _written(fitted: Fitted | FittedClasses, save: Path, report: Path | None, fi
     if report is not None:
         from ovk.plotting.models import model_page
 
-        model_page(fitted, report, f"What was learned from {file}")
+        model_page(fitted, report, f"What was learned from {Path(file).name}")
     return {"model_file": str(save), "report": None if report is None else str(report)}
 
 
