@@ -48,6 +48,15 @@ def mean_ranks(errors: dict[str, dict[str, float]]) -> dict[str, float]:
     return dict(zip(COLUMNS, (better + (equal + 1) / 2).mean(axis=0).tolist(), strict=True))
 
 
+def _cell(error: float, of_last: float) -> str:
+    """An error, or that the learner diverged.
+
+    >>> _cell(0.1234, 1.0), _cell(8e23, 0.1), _cell(float("inf"), float("nan"))
+    ('0.123', 'diverged', 'diverged')
+    """
+    return "diverged" if np.isinf(error) or error > 1e6 * of_last else f"{error:.3g}"
+
+
 def table(cases: Sequence[dict[str, Any]]) -> str:
     """Errors, mean ranks and speeds as Markdown."""
     errors = {case["name"]: found_errors(case) for case in cases}
@@ -56,7 +65,7 @@ def table(cases: Sequence[dict[str, Any]]) -> str:
         each = errors[case["name"]]
         if set(each) == {OURS}:
             continue
-        cells = [f"{each[name]:.3g}" if name in each else "" for name in COLUMNS]
+        cells = [_cell(each[name], each[LAST]) if name in each else "" for name in COLUMNS]
         best = min(each, key=each.__getitem__)
         cells[list(COLUMNS).index(best)] = f"**{each[best]:.3g}**"
         lines.append(f"| {case['name']} | {' | '.join(cells)} |")
@@ -77,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
     (cases,) = (one["cases"] for one in report["benchmarks"] if one["name"] == "streams")
     print(table(cases))
     errors = {case["name"]: found_errors(case) for case in cases}
-    shown = {name: each for name, each in errors.items() if LAST in each}
+    shown = {name: each for name, each in errors.items() if len(each) == len(COLUMNS)}
     seen = {name for name in shown if "(new)" not in name}
     named = {name: {COLUMNS[learner]: error for learner, error in each.items()} for name, each in shown.items()}
     draw(named, seen, PICTURE, COLUMNS[LAST], TICKS)

@@ -23,6 +23,6 @@ def test_the_best_error_stands_out_and_gaps_stay_empty():
     errors = {"ovk": 0.2, "river HAT": 0.1, "no change": float("nan")}
     complete = dict.fromkeys(COLUMNS, 1.0)
     lines = table([case("new", errors), case("all", complete), case("ours alone", {"ovk": 0.3})]).splitlines()
-    assert lines[2] == "| new | 0.2 |  |  | **0.1** |  |  |  | inf |"
+    assert lines[2] == "| new | 0.2 |  |  | **0.1** |  |  |  | diverged |"
     assert not any("ours alone" in line for line in lines)
     assert lines[-1].split(" | ")[1] == "2,000"
