@@ -237,8 +237,11 @@ class Conformal(Transactional, Parameters, ABC):
 
     def within_bounds(self, F: Array) -> Array:
         """Values (n, d) of the outputs, drawn in to their bounds if these have some."""
-        bounds = as_bounds(self.bounds, F.shape[1])
+        bounds = self._checked_bounds(F.shape[1])
         return F if bounds is None else bounds.clipped(F)
+
+    def _checked_bounds(self, d: int) -> Bounds | None:
+        return None if self.bounds is None else as_bounds(self.bounds, d)
 
     def _residuals(self, F: Any, Y: Any) -> tuple[Array, Array, Array, Mask | None]:
         """Predictions, outputs and residuals (n, d), nan where an output is missing; which outputs were out of bounds.
@@ -250,7 +253,7 @@ class Conformal(Transactional, Parameters, ABC):
             raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
         if F.ndim == 1:
             F, Y = F[:, None], Y[:, None]
-        bounds, outside, seen = as_bounds(self.bounds, F.shape[1]), None, np.isfinite(Y)
+        bounds, outside, seen = self._checked_bounds(F.shape[1]), None, np.isfinite(Y)
         if bounds is not None:
             outside = bounds.outside(Y) & seen
             _tell_outside(outside, Y, bounds)
