@@ -88,6 +88,12 @@ def grid_with_legend(displays: Sequence[Display], descriptions: Sequence[str]) -
 
 def _swatch(handle: Any) -> str:
     """The sign of a legend, without its words."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+
+    if isinstance(handle, PolyCollection):
+        # matplotlib 3.10 cannot show a band in the legend of another figure.
+        handle = Patch(facecolor=handle.get_facecolor()[0], linewidth=0)
     drawn = pyplot().figure(figsize=(0.36, 0.16))
     drawn.legend([handle], [""], loc="center", frameon=False, borderpad=0, handletextpad=0, handlelength=2.5)
     return _image(drawn, "")
