@@ -93,7 +93,7 @@ def _swatch(handle: Any) -> str:
 
     if isinstance(handle, PolyCollection):
         # matplotlib 3.10 cannot show a band in the legend of another figure.
-        handle = Patch(facecolor=handle.get_facecolor()[0], linewidth=0)
+        handle = Patch(facecolor=tuple(np.asarray(handle.get_facecolor())[0]), linewidth=0)
     drawn = pyplot().figure(figsize=(0.36, 0.16))
     drawn.legend([handle], [""], loc="center", frameon=False, borderpad=0, handletextpad=0, handlelength=2.5)
     return _image(drawn, "")
