@@ -49,6 +49,16 @@ def test_links_inside_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+ILLUSTRATED = [
+    page for page in PAGES if page.parent.name in ("guide", "systems") and page.stem not in ("index", "audit")
+]
+
+
+@pytest.mark.parametrize("page", ILLUSTRATED, ids=lambda page: page.stem)
+def test_pages_of_the_guide_and_of_methods_have_a_picture(page):
+    assert re.search(r"^!\[[^\]]+\]\(\.\./images/", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_gallery_examples_run(example, tmp_path, monkeypatch, capsys):
     from matplotlib import pyplot as plt
