@@ -300,12 +300,12 @@ def test_files_are_learned_predicted_and_scored(client, files, tmp_path):
         predict(model, pattern, tmp_path, form="xls")
 
 
-def test_futures_are_parts(client):
+def test_futures_are_parts(client, tmp_path):
     futures = [client.submit(rows, *ends, pure=False) for ends in ((0, 300), (300, N))]
     estimator = OVKRidge(KERNEL, 0.1, landmarks=table()[0][:20])
     assert_array_equal(fit(estimator, futures, client).dual_coef_, fit(estimator, cut(rows, 2)).dual_coef_)
     with pytest.raises(TypeError, match="futures cannot be predicted"):
-        predict(fit(estimator, futures, client), futures, "nowhere", client)
+        predict(fit(estimator, futures, client), futures, tmp_path, client)
 
 
 def test_a_learner_for_each_key(client):
