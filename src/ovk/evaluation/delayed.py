@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from ovk._params import Parameters, check_int
 from ovk._types import Array, Indices, Times
 from ovk.evaluation.conformal import WithIntervals
-from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label
+from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label, last_labels
 from ovk.intervals.regions import Regions, concatenate
 
 
@@ -130,7 +130,7 @@ class DelayedLabels(Parameters):
             return int(self.regions_.predictions.shape[1])
         if self.n_outputs is not None:
             return check_int(self.n_outputs, "n_outputs")
-        model = self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
+        model = self._learner()
         known = getattr(model, "n_outputs_", None) if isinstance(model, RegressorMixin) else None
         return known if isinstance(known, int) else None
 
@@ -164,8 +164,7 @@ class DelayedLabels(Parameters):
         found = [None if self.last_labels_ is None else self.last_labels_[place] for place in places]
         if is_classifier(learner):
             return np.array(found, dtype=object)
-        none = np.full(labels[0].size, np.nan)
-        return np.array([none if one is None else one for one in found])
+        return last_labels(found, labels[0].size)
 
     def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
         """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""

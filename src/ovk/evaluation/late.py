@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from ovk._params import check_int, positive
 from ovk._types import Array, Times
 from ovk.evaluation.baselines import Baseline
-from ovk.evaluation.learners import Incremental, TakesLastLabel, has_learned, last_label
+from ovk.evaluation.learners import Incremental, TakesLastLabel, has_learned, last_label, last_labels
 
 T = TypeVar("T")
 
@@ -182,9 +182,7 @@ class LearnsLate:
         weights = [one.weight for one in come if one.weight is not None]
         options = {"sample_weight": np.concatenate(weights)} if weights else {}
         if isinstance(self.model, TakesLastLabel):
-            none = np.full(y[0].size, np.nan)
-            last = np.array([none if one.last is None else one.last for one in come])
-            self.model.partial_fit_late(X, y, last, **options)
+            self.model.partial_fit_late(X, y, last_labels([one.last for one in come], y[0].size), **options)
         else:
             self.model.partial_fit(X, y, **options)
         self._knows = self._knows or bool(np.isfinite(y).any())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -54,6 +55,12 @@ def last_label(model: Any) -> Any:
         return model.last_label_  # type: ignore[attr-defined]
     except NotFittedError:
         return None
+
+
+def last_labels(found: Sequence[Array | None], d: int) -> Array:
+    """(n, d) last labels of rows with d outputs; nan where there was none."""
+    none = np.full(d, np.nan)
+    return np.array([none if one is None else one for one in found])
 
 
 class RowByRow:

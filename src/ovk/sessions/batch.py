@@ -268,15 +268,17 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
         recent.update(F[left_out], Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
     else:
         recent = GroupErrors.of(F, Y, table.groups, settings.level)
-        # One that has seen all groups is at hand for none of the folds.
-        chosen = _first_fit(settings, X, Y, np.ones(n, dtype=bool), table.groups)[0]
     ahead = None
     if settings.lags and settings.horizon:
         predict = RowPredictor(preparation, train, first, recent).outputs
         ahead = _errors_ahead(predict, settings, rows.chunk, int(known[~left_out][-1]) + 1)
-    scaling = Standardised(running=False, robust=True)
-    scaled = scaling.scale_warm_up(X, Y)
-    estimator = _ridge(chosen, n).fit(scaled.X, scaled.Y)
+    if table.groups is None:
+        scaling = Standardised(running=False, robust=True)
+        scaled = scaling.scale_warm_up(X, Y)
+        estimator = _ridge(chosen, n).fit(scaled.X, scaled.Y)
+    else:
+        # None of the folds has seen all groups: their choice is made anew.
+        _, scaling, estimator = _first_fit(settings, X, Y, np.ones(n, dtype=bool), table.groups)
     moments = RunningMoments(X.shape[1] + Y.shape[1])
     moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
     return Fitted(

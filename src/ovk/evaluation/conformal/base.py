@@ -291,7 +291,7 @@ def _tell_outside(outside: Mask, Y: Array, bounds: Bounds) -> None:
         warnings.warn(
             f"outcomes outside their bounds: {count}, the first of them {Y[row, q]:g} of output {q}, whose bounds are "
             f"{bounds.low[q]:g} and {bounds.high[q]:g}. They count as missed, so that coverage may fall below what was "
-            "asked for: widen the bounds or mend the data",
+            "asked for: widen the bounds or correct the data",
             RuntimeWarning,
             stacklevel=4,
         )
