@@ -2,7 +2,8 @@
 
 from ovk._diverged import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
-from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
+from ovk.online.experts.auto import AutoStream
+from ovk.online.experts.auto_classifier import AutoStreamClassifier
 from ovk.online.first_order.bound import ErrorBound, error_bound
 from ovk.online.first_order.classifier import OLOKClassifier
 from ovk.online.first_order.movkl import OnlineMovKL

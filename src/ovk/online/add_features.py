@@ -9,7 +9,8 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.features import Dictionary
-from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
+from ovk.online.experts.auto import AutoStream
+from ovk.online.experts.auto_classifier import AutoStreamClassifier
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK
 from ovk.online.second_order.kawv import KAWV
