@@ -15,6 +15,8 @@ from benchmarks.machine import describe
 from benchmarks.report import summary
 
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
+#: The run that the pages show.
+PUBLISHED = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.json"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -98,7 +98,7 @@ def skip(app: object, what: str, name: str, thing: object, skipped: bool, option
 def setup(app: object) -> None:
     """Write the pages that come from the code and from results, and read docstrings as plain text."""
     api_pages(HERE / "api" / "generated")
-    benchmark_page(HERE.parent / "benchmarks" / "results" / "latest.json", HERE / "api" / "generated" / "benchmarks.md")
+    benchmark_page(HERE / "benchmarks.json", HERE / "api" / "generated" / "benchmarks.md")
     reproduction_page(HERE / "results", HERE / "api" / "generated" / "reproductions.md")
     app.connect("autodoc-process-docstring", with_descriptions, priority=100)  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", as_restructured_text)  # type: ignore[attr-defined]

@@ -158,6 +158,12 @@ def test_a_quotation_follows_its_result(tools, tmp_path):
     assert renewed(page, tmp_path) == "From .1<!-- r: one, two --> to -3.00<!-- published, r: one,\ntwo -->."
     with pytest.raises(ValueError, match=r"no number of this name in r\.json: three"):
         renewed("1.0<!-- r: three -->", tmp_path)
+    case = {"name": "c", "contenders": [{"name": "other", "ours_over_this": 0.456}]}
+    report = {"benchmarks": [{"name": "b", "cases": [case]}]}
+    (tmp_path / "benchmarks.json").write_text(json.dumps(report), encoding="utf-8")
+    (tmp_path / "results").mkdir()
+    ratio = "0.11<!-- benchmarks: b / c / other -->"
+    assert renewed(ratio, tmp_path / "results") == ratio.replace("0.11", "0.46")
 
 
 def test_the_audit_is_current(tools):

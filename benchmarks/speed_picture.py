@@ -1,0 +1,128 @@
+"""``python -m benchmarks.speed_picture [results.json]``: times of other libraries and of bare products over ours.
+
+The file is what ``python -m benchmarks`` has written; the picture goes into the documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.__main__ import PUBLISHED
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "speed.png"
+#: What a mark stands for: another library, the same job written plainly, or what the machine needs at least.
+KINDS = {"library": ("o", "#0072b2"), "plain code": ("s", "#e69f00"), "limit of the machine": ("|", "#222222")}
+
+
+class Job(NamedTuple):
+    """A row of the picture.
+
+    Parameters
+    ----------
+    title : what is done
+    benchmark, case : where it was measured; the first case whose name begins so
+    others : what it is compared with, by the name in the results: (kind, short name)
+    """
+
+    title: str
+    benchmark: str
+    case: str
+    others: dict[str, tuple[str, str]]
+
+
+LIBRARY, PLAIN, LIMIT = KINDS
+JOBS = (
+    Job("Gaussian kernel matrix, 4,000 rows, p = 22", "gram", "p=22 threads=1", {
+        "sklearn rbf_kernel": (LIBRARY, "scikit-learn"),
+        "limit: exp + GEMM": (LIMIT, ""),
+    }),
+    Job("OVKRidge, 4,700 rows", "ridge", "Identity", {
+        "sklearn KernelRidge.fit": (LIBRARY, "scikit-learn"),
+        "limit: gram + Cholesky + solve": (LIMIT, ""),
+    }),
+    Job("OVKRidgeCV, 50 alphas, 4,700 rows", "leave_one_out", "n=4700", {
+        "sklearn GridSearchCV.fit": (LIBRARY, "scikit-learn"),
+        "himalaya KernelRidgeCV.fit": (LIBRARY, "himalaya"),
+        "limit: one eigh of the gram": (LIMIT, ""),
+    }),
+    Job("MultiTaskSVC, C = 1", "multitask_svm", "C=1", {"SVC on the expanded kernel": (LIBRARY, "libsvm")}),
+    Job("OLOK, window of 1,000 points", "online_click", "one thread", {
+        "loop with a ring buffer": (PLAIN, "NumPy, row by row"),
+        "bare kernel and products": (LIMIT, ""),
+    }),
+    Job("OLOK on cod-rna", "online_peers", "cod-rna", {
+        "river": (LIBRARY, "river"),
+        "scikit-learn, chunks of 256": (LIBRARY, "scikit-learn"),
+        "loop with a ring buffer": (PLAIN, "NumPy, row by row"),
+    }),
+    Job("PKAWV, 500 features", "second_order", "m=500", {
+        "numba, one row at a time": (PLAIN, "numba, row by row"),
+        "limit: bare BLAS": (LIMIT, ""),
+    }),
+    Job("AutoStream, drifting Friedman function", "streams", "friedman drift", {
+        "river ARF": (LIBRARY, "river, forest"),
+        "river linear": (LIBRARY, "river, linear"),
+    }),
+)  # fmt: skip
+
+
+def ratios(report: dict[str, Any], job: Job) -> dict[str, float]:
+    """Time of each of the others over ours; nothing where the benchmark was not run."""
+    cases = [case for part in report["benchmarks"] if part["name"] == job.benchmark for case in part["cases"]]
+    rows = next((case["contenders"] for case in cases if case["name"].startswith(job.case)), [])
+    return {row["name"]: 1.0 / row["ours_over_this"] for row in rows if row["name"] in job.others}
+
+
+def draw(report: dict[str, Any], path: Path) -> None:
+    """Draw the jobs that were measured, a row each."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    measured = [(job, found) for job in reversed(JOBS) if (found := ratios(report, job))]
+    figure, axes = plt.subplots(figsize=(9, 0.62 * len(measured) + 1.3), layout="constrained")
+    for row, (job, found) in enumerate(measured):
+        for name, ratio in found.items():
+            kind, label = job.others[name]
+            marker, colour = KINDS[kind]
+            size = 420 if kind == LIMIT else 60
+            axes.scatter(ratio, row, marker=marker, color=colour, s=size, linewidth=2 if kind == LIMIT else 1, zorder=3)
+            above = (0, 9) if kind == LIBRARY else (0, -15)
+            axes.annotate(
+                label, (ratio, row), above, textcoords="offset points", ha="center", fontsize=7.5,
+                bbox={"color": "white", "pad": 0.5}, zorder=2,
+            )  # fmt: skip
+    for kind, (marker, colour) in KINDS.items():
+        size = 200 if kind == LIMIT else 60
+        axes.scatter([], [], marker=marker, color=colour, s=size, linewidth=2 if kind == LIMIT else 1, label=kind)
+    axes.axvline(1.0, color="#c0182b", linewidth=1.2, zorder=1)
+    axes.set_yticks(range(len(measured)), [job.title for job, _ in measured])
+    axes.set_ylim(-0.7, len(measured) - 0.3)
+    axes.set_xscale("log")
+    axes.margins(x=0.08)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("time over that of ovk (right of the line: ovk is faster)")
+    axes.grid(axis="y", linewidth=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=len(KINDS), frameon=False, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the results and draw."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    source = Path(given[0]) if given else PUBLISHED
+    draw(json.loads(source.read_text(encoding="utf-8")), PICTURE)
+    print(f"written to {PICTURE}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
