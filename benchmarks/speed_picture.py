@@ -23,8 +23,8 @@ class Job(NamedTuple):
 
     Parameters
     ----------
-    title : what is done
-    benchmark, case : where it was measured; the first case whose name begins so
+    title : what is done, with the settings of the case
+    benchmark, case : where it was measured; the last case whose name begins so, which is the largest
     others : what it is compared with, by the name in the results: (kind, short name)
     """
 
@@ -36,30 +36,30 @@ class Job(NamedTuple):
 
 LIBRARY, PLAIN, LIMIT = KINDS
 JOBS = (
-    Job("Gaussian kernel matrix, 4,000 rows, p = 22", "gram", "p=22 threads=1", {
+    Job("Gaussian kernel matrix, {n:,} rows", "gram", "p=22 threads=1", {
         "sklearn rbf_kernel": (LIBRARY, "scikit-learn"),
         "limit: exp + GEMM": (LIMIT, ""),
     }),
-    Job("OVKRidge, 4,700 rows", "ridge", "Identity", {
+    Job("OVKRidge, {n:,} rows", "ridge", "Identity", {
         "sklearn KernelRidge.fit": (LIBRARY, "scikit-learn"),
         "limit: gram + Cholesky + solve": (LIMIT, ""),
     }),
-    Job("OVKRidgeCV, 50 alphas, 4,700 rows", "leave_one_out", "n=4700", {
+    Job("OVKRidgeCV, {alphas} alphas, {n:,} rows", "leave_one_out", "n=", {
         "sklearn GridSearchCV.fit": (LIBRARY, "scikit-learn"),
         "himalaya KernelRidgeCV.fit": (LIBRARY, "himalaya"),
         "limit: one eigh of the gram": (LIMIT, ""),
     }),
-    Job("MultiTaskSVC, C = 1", "multitask_svm", "C=1", {"SVC on the expanded kernel": (LIBRARY, "libsvm")}),
-    Job("OLOK, window of 1,000 points", "online_click", "one thread", {
+    Job("MultiTaskSVC, C = {C:g}", "multitask_svm", "C=100", {"SVC on the expanded kernel": (LIBRARY, "libsvm")}),
+    Job("OLOK, window of {window:,} points", "online_click", "one thread", {
         "loop with a ring buffer": (PLAIN, "NumPy, row by row"),
         "bare kernel and products": (LIMIT, ""),
     }),
-    Job("OLOK on cod-rna", "online_peers", "cod-rna", {
+    Job("OLOK on cod-rna, window of {window:,}", "online_peers", "cod-rna", {
         "river": (LIBRARY, "river"),
         "scikit-learn, chunks of 256": (LIBRARY, "scikit-learn"),
         "loop with a ring buffer": (PLAIN, "NumPy, row by row"),
     }),
-    Job("PKAWV, 500 features", "second_order", "m=500", {
+    Job("PKAWV, {m} features", "second_order", "m=", {
         "numba, one row at a time": (PLAIN, "numba, row by row"),
         "limit: bare BLAS": (LIMIT, ""),
     }),
@@ -70,11 +70,14 @@ JOBS = (
 )  # fmt: skip
 
 
-def ratios(report: dict[str, Any], job: Job) -> dict[str, float]:
-    """Time of each of the others over ours; nothing where the benchmark was not run."""
+def measured(report: dict[str, Any], job: Job) -> tuple[str, dict[str, float]] | None:
+    """The title, and the time of each of the others over ours; None where the benchmark was not run."""
     cases = [case for part in report["benchmarks"] if part["name"] == job.benchmark for case in part["cases"]]
-    rows = next((case["contenders"] for case in cases if case["name"].startswith(job.case)), [])
-    return {row["name"]: 1.0 / row["ours_over_this"] for row in rows if row["name"] in job.others}
+    largest = next((case for case in reversed(cases) if case["name"].startswith(job.case)), None)
+    if largest is None:
+        return None
+    others = {row["name"]: 1.0 / row["ours_over_this"] for row in largest["contenders"] if row["name"] in job.others}
+    return job.title.format(**largest["settings"]), others
 
 
 def draw(report: dict[str, Any], path: Path) -> None:
@@ -84,10 +87,10 @@ def draw(report: dict[str, Any], path: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    measured = [(job, found) for job in reversed(JOBS) if (found := ratios(report, job))]
-    figure, axes = plt.subplots(figsize=(9, 0.62 * len(measured) + 1.3), layout="constrained")
-    for row, (job, found) in enumerate(measured):
-        for name, ratio in found.items():
+    rows = [(job, *found) for job in reversed(JOBS) if (found := measured(report, job)) is not None]
+    figure, axes = plt.subplots(figsize=(9, 0.62 * len(rows) + 1.3), layout="constrained")
+    for row, (job, _, others) in enumerate(rows):
+        for name, ratio in others.items():
             kind, label = job.others[name]
             marker, colour = KINDS[kind]
             size = 420 if kind == LIMIT else 60
@@ -101,8 +104,8 @@ def draw(report: dict[str, Any], path: Path) -> None:
         size = 200 if kind == LIMIT else 60
         axes.scatter([], [], marker=marker, color=colour, s=size, linewidth=2 if kind == LIMIT else 1, label=kind)
     axes.axvline(1.0, color="#c0182b", linewidth=1.2, zorder=1)
-    axes.set_yticks(range(len(measured)), [job.title for job, _ in measured])
-    axes.set_ylim(-0.7, len(measured) - 0.3)
+    axes.set_yticks(range(len(rows)), [title for _, title, _ in rows])
+    axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xscale("log")
     axes.margins(x=0.08)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from benchmarks.speed_picture import JOBS, draw, main, ratios
+from benchmarks.speed_picture import JOBS, draw, main, measured
 
 from benchmarks import speed_picture
 
@@ -12,19 +12,20 @@ def report(*benchmarks):
     return {"benchmarks": [{"name": name, "cases": cases} for name, cases in benchmarks]}
 
 
-def case(name, **ours_over_this):
-    return {
-        "name": name,
-        "contenders": [{"name": key, "ours_over_this": ratio} for key, ratio in ours_over_this.items()],
-    }
+def case(name, settings=None, **ours_over_this):
+    contenders = [{"name": key, "ours_over_this": ratio} for key, ratio in ours_over_this.items()]
+    return {"name": name, "settings": settings or {"window": 9000}, "contenders": contenders}
 
 
-def test_ratios_are_of_the_named_case_and_of_the_named_contenders():
+def test_ratios_are_of_the_named_contenders_in_the_largest_case():
     job = next(job for job in JOBS if job.benchmark == "online_peers")
-    other = case("parkinsons", river=0.5)
-    found = ratios(report(("online_peers", [other, case("cod-rna", river=0.02, OLOK=1.0)])), job)
-    assert found == {"river": 50.0}
-    assert ratios(report(("ridge", [other])), job) == {}
+    cases = [
+        case("cod-rna, some", river=0.5),
+        case("cod-rna, all", river=0.02, OLOK=1.0),
+        case("parkinsons", river=0.1),
+    ]
+    assert measured(report(("online_peers", cases)), job) == ("OLOK on cod-rna, window of 9,000", {"river": 50.0})
+    assert measured(report(("ridge", cases)), job) is None
 
 
 def test_only_what_was_measured_is_drawn(tmp_path, monkeypatch):
