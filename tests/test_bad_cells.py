@@ -22,7 +22,7 @@ BAD = {
     "string": (["1.5"] * 7 + ["x"] * 23, "'b' holds 'x' in row 7"),
     "missing": ([0.5] * 4 + [pd.NA] * 26, "'b' holds <NA> in row 4.*fill"),
     "date": (pd.date_range("2020", periods=30), "'b' holds .*2020-01-01.* in row 0: turn dates into numbers"),
-    "huge": ([1.0, 10**400] * 15, "'b' holds 1000.* in row 1.*too large"),
+    "huge": (np.array([1.0, 10**400] * 15, dtype=object), "'b' holds 1000.* in row 1.*too large"),
 }
 
 

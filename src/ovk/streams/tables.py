@@ -106,7 +106,8 @@ class FileTable(Table):
 
 def is_frame(data: Any) -> bool:
     """Whether `data` is a data frame or a series of a library that speaks Arrow: pandas, polars, pyarrow."""
-    return not isinstance(data, np.ndarray) and hasattr(data, "__arrow_c_stream__")
+    # Before version 3 of pandas its frames speak Arrow, but not its series.
+    return hasattr(data, "__arrow_c_stream__") or (hasattr(data, "to_frame") and hasattr(data, "index"))
 
 
 def as_table(data: Any, label: str) -> tuple[Table, bool]:
