@@ -60,14 +60,14 @@ def block_of_a_file():
     from ovk.sessions import Session, Settings
     from ovk.streams import open_records
 
-    X, Y = _data(6000, d=2, missing=0.1)
+    X, Y = _data(1400, d=2, missing=0.1)
     path = Path(tempfile.mkdtemp()) / "rows.csv"
     lines = ["x,z,a,b"]
     for x, y in zip(X, Y, strict=True):
         lines.append(",".join("" if np.isnan(v) else repr(float(v)) for v in (*x, *y)))
     path.write_text("\n".join(lines) + "\n")
     records = open_records(path)
-    _, blocks = Session.start(records, Settings(["a", "b"]))
+    _, blocks = Session.start(records, Settings(["a", "b"], warm_up=400, block=200))
     blocks = iter(blocks)
     next(blocks)
 

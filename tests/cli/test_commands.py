@@ -176,13 +176,15 @@ def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     [block] = [block for block in re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL) if "ovk demo" in block]
-    for line in [*(one.format("demo.csv") for one in COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]:
+    said = [*(one.format("demo.csv") for one in COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]
+    # The first command is the same in both places.
+    for line in dict.fromkeys(" ".join(one.split()) for one in said):
         program, *arguments = line.split()
         assert program == "ovk"
         code, out, _ = ovk(*arguments)
         assert code == 0, line
         assert "below that of 'last value'" in out or arguments[0] == "forecast"
-    for name in ("model.html", "stations.html", "forecast.png", "model.ovk"):
+    for name in ("model.html", "forecast.png", "model.ovk"):
         assert (tmp_path / name).stat().st_size > 1000
 
 

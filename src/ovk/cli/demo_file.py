@@ -14,7 +14,7 @@ MISSING, WEEKS = 0.3, 16
 
 #: What to try, with the name of the file in the place of {}.
 COMMANDS = (
-    f"ovk stream {{}} --time time --targets {','.join(STATIONS)} --lags 1,24 --save model.ovk --report stations.html",
+    f"ovk stream {{}} --time time --targets {','.join(STATIONS)} --lags 1,24 --save model.ovk --report model.html",
     "ovk forecast model.ovk --steps 24 --plot forecast.png",
 )
 
