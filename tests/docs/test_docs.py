@@ -17,7 +17,7 @@ TESTED = {
     "plot_vector_field",
     "plot_which_outputs_go_together",
 }
-EXAMPLES = [path for path in sorted((ROOT / "examples").glob("plot_*.py")) if path.stem not in TESTED]
+EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("plot_*.py")) if path.stem not in TESTED]
 
 
 def blocks(page):
@@ -79,6 +79,19 @@ def test_gallery_examples_run(example, tmp_path, monkeypatch, capsys):
 
 def test_the_gallery_has_twenty_examples():
     assert len(EXAMPLES) + len(TESTED) >= 20
+
+
+def test_every_example_has_its_place_in_a_section_of_the_gallery(tools):
+    from gallery_order import ORDER
+
+    examples = sorted((ROOT / "examples").rglob("plot_*.py"))
+    assert sorted(ORDER) == sorted(path.stem.removeprefix("plot_") for path in examples)
+    for path in examples:
+        assert path.parent.parent == ROOT / "examples"
+        assert (path.parent / "GALLERY_HEADER.rst").exists()
+        text = path.read_text(encoding="utf-8")
+        for page in re.findall(r":doc:`/([\w/-]+)`", text):
+            assert (DOCS / f"{page}.md").exists(), page
 
 
 @pytest.fixture
