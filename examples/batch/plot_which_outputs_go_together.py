@@ -43,7 +43,7 @@ for name, model in (("separate sensors", apart), ("learned operator", learned), 
 # T as a matrix and as a graph: solid lines join sensors that measure the same signal, dashed lines those with opposite
 # signs. More in :doc:`/howto/choose-an-operator`.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
 OutputStructureDisplay.from_estimator(learned, names=names, ax=left)
 OutputGraphDisplay.from_estimator(learned, names=names, threshold=0.3, ax=right)
 plt.show()

@@ -43,6 +43,6 @@ display.figure_.set_size_inches(9, 3.4)
 # %%
 # Size of the model
 # -----------------
-# Once there are 1,500 support points, the oldest ones are dropped. Streams without settings: :doc:`/guide/streams`.
+# With `truncation=1500` there are never more than 1,500 support points. Streams without settings: :doc:`/guide/streams`.
 
 _ = SupportDisplay.from_result(coupled)

@@ -49,6 +49,21 @@ def test_links_inside_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+def test_pages_of_the_guide_lead_to_each_other():
+    chapters = re.search(r":hidden:\n\n(.*?)```", (DOCS / "guide" / "index.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = chapters[1].split()
+    assert sorted(names) == sorted(path.stem for path in (DOCS / "guide").glob("*.md") if path.stem != "index")
+    for name, following in zip(names, names[1:], strict=False):
+        last = (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8").splitlines()[-1]
+        assert last.startswith("Next: "), name
+        assert f"({following}.md)" in last, name
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "howto").glob("*.md")), ids=lambda page: page.stem)
+def test_how_to_pages_name_a_next_step(page):
+    assert page.stem == "index" or page.read_text(encoding="utf-8").splitlines()[-1].startswith("Next: ")
+
+
 ILLUSTRATED = [
     page for page in PAGES if page.parent.name in ("guide", "systems") and page.stem not in ("index", "audit")
 ]
