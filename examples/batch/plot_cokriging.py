@@ -49,8 +49,8 @@ for name, values in maps.items():
 # %%
 # The expensive quantity on the map
 # ---------------------------------
-# Circles are the places where it was measured, dots those of the cheap one. With them, the
-# mean absolute error of the map is 0.06 instead of 0.11. `python -m reproduce jura` does the same with real soil samples.
+# Circles are the places where it was measured, dots those of the cheap one. With them, the mean absolute
+# error of the map is 0.06 instead of 0.11. `python -m reproduce jura` does the same with real soil samples.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
 for ax, (name, values) in zip(axes, maps.items(), strict=True):

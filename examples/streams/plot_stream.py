@@ -43,6 +43,7 @@ display.figure_.set_size_inches(9, 3.4)
 # %%
 # Size of the model
 # -----------------
-# With `truncation=1500` there are never more than 1,500 support points. Streams without settings: :doc:`/guide/streams`.
+# With `truncation=1500` there are never more than 1,500 support points. :doc:`/guide/streams` has a learner without
+# settings.
 
 _ = SupportDisplay.from_result(coupled)

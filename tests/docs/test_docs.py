@@ -1,5 +1,6 @@
 """The documentation: every block of code runs, every link inside leads somewhere, every example runs."""
 
+import itertools
 import re
 import runpy
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_pages_of_the_guide_lead_to_each_other():
     chapters = re.search(r":hidden:\n\n(.*?)```", (DOCS / "guide" / "index.md").read_text(encoding="utf-8"), re.DOTALL)
     names = chapters[1].split()
     assert sorted(names) == sorted(path.stem for path in (DOCS / "guide").glob("*.md") if path.stem != "index")
-    for name, following in zip(names, names[1:], strict=False):
+    for name, following in itertools.pairwise(names):
         last = (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8").splitlines()[-1]
         assert last.startswith("Next: "), name
         assert f"({following}.md)" in last, name
@@ -107,6 +108,26 @@ def test_every_example_has_its_place_in_a_section_of_the_gallery(tools):
         text = path.read_text(encoding="utf-8")
         for page in re.findall(r":doc:`/([\w/-]+)`", text):
             assert (DOCS / f"{page}.md").exists(), page
+
+
+def test_the_readme_quotes_the_pages():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    tables, streams = (
+        (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8") for name in ("no-arguments", "streams")
+    )
+    ours, tuned, trees = (
+        float(re.search(rf"^\| `{start}[^|]*\| (\.\d+) \|", tables, re.MULTILINE)[1])
+        for start in (r"OVKRidgeCV\(\)`", "KernelRidge`", r"ExtraTreesRegressor\(\)`")
+    )
+    assert f"{1 - ours / tuned:.0%} less error than `KernelRidge`" in readme
+    assert f"and {1 - ours / trees:.0%} less than `ExtraTreesRegressor`" in readme
+    coverage = re.search(r"Intervals of 90% contained (between \d+ and \d+%) of the outcomes", tables)[1]
+    assert coverage in readme
+    speeds = re.search(r"^\| rows a second, median \|(.*)\|$", streams, re.MULTILINE)[1].split("|")
+    assert f"learns {speeds[0].strip()} rows a second" in readme
+    rows = re.findall(r"^\| [\w ()-]+ \| (\*\*)?[\d.]+(?:\*\*)? \|", streams.partition("mean rank")[0], re.MULTILINE)
+    assert all(rows), "ours is the best in every row"
+    assert f"all {len(rows)} streams" in readme
 
 
 @pytest.fixture
