@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headlines import HEADLINES, Headline
+from headlines import HEADLINES, OUTCOMES, Headline
 from plain_docstrings import escaped
 
 #: Packages in the order of the reference.
@@ -161,19 +161,21 @@ def reproduction_page(results: Path, page: Path) -> None:
     lines += [
         "# Reproductions",
         "",
-        "Published results that we ran again, each with `python -m reproduce NAME`: first all of them in one table, "
-        "with what agrees and what does not in the last column, then each in full. A dash means that the paper gives "
-        "no such number, or that there is nothing of ours to compare with it. Times were measured on one busy machine. "
-        "`python -m reproduce all --out docs/results` followed by `make docs` renews the page.",
+        f"Published results that we ran again, each with `python -m reproduce NAME`. {_counts(found)} A dash means "
+        "that the paper gives no such number, or that there is nothing of ours to compare with it. Times were measured "
+        "on one busy machine. `python -m reproduce all --out docs/results` followed by `make docs` renews the page. "
+        "After the tables, every result follows in full.",
         "",
-        "| paper, command and data | what | published | ours | difference |",
-        "|---|---|---:|---:|---|",
     ]
-    for name in found:
-        lines += _glance(name, reproduce.entry(name).paper, HEADLINES[name], found[name])
-    lines += [""]
+    for outcome, (title, meaning) in OUTCOMES.items():
+        lines += [f"## {title}", "", meaning, ""]
+        lines += ["| paper, command and data | what | published | ours | difference |", "|---|---|---:|---:|---|"]
+        for name in found:
+            if HEADLINES[name].outcome == outcome:
+                lines += _glance(name, reproduce.entry(name).paper, HEADLINES[name], found[name])
+        lines += [""]
     if others := [name for name in HEADLINES if name not in found]:
-        lines += ["Not run for this page:", "", "| paper and command | difference |", "|---|---|"]
+        lines += ["## Not run for this page", "", "| paper and command | difference |", "|---|---|"]
         lines += [f"| {reproduce.entry(name).paper}, `{name}` | {HEADLINES[name].verdict} |" for name in others]
         lines += [""]
     for name, result in found.items():
@@ -184,6 +186,19 @@ def reproduction_page(results: Path, page: Path) -> None:
             lines += [f"| {row['name']} | {_number(row['published'])} | {_number(row['ours'])} | {row['setting']} |"]
         lines += ["", *(f"- {remark}" for remark in result["remarks"]), ""]
     _write(page, "\n".join(lines))
+
+
+def _counts(found: dict[str, Any]) -> str:
+    """How many came out as published, how many did not, and where to read about it."""
+    matched, partly, missed, others = (
+        sum(HEADLINES[name].outcome == outcome for name in found)
+        for outcome in ("matched", "partly", "missed", "no number")
+    )
+    return (
+        f"Of {len(found)} experiments, {matched} came out [as published, or better](#as-published-or-better), {partly} "
+        f"[partly](#partly-as-published), and {missed} were [not matched](#not-matched). For the other {others} "
+        "there is [no published number](#no-published-number) to compare with."
+    )
 
 
 def _glance(name: str, paper: str, headline: Headline, result: Any) -> list[str]:

@@ -177,6 +177,13 @@ def test_the_page_of_reproductions_quotes_what_was_measured(tools, tmp_path):
     page = tmp_path / "page.md"
     reproduction_page(DOCS / "results", page)
     text = page.read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in text.split("\n## ")[1:]}
+    assert "`norma`" in sections["As published, or better"]
+    assert "`dream3`" in sections["Not matched"]
+    for name, headline in HEADLINES.items():
+        if headline.outcome in ("matched", "missed") and headline.numbers:
+            rows = json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+            assert any(row["published"] is not None for row in rows), name
     for path in (DOCS / "results").glob("*.json"):
         rows = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
         for label, name in HEADLINES[path.stem].numbers.items():
