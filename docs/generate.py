@@ -66,14 +66,14 @@ def _first_line(thing: object) -> str:
 def api_pages(folder: Path) -> None:
     """A page for each package, and one for each of its names; what the top level offers is described there alone."""
     top = {id(getattr(importlib.import_module("ovk"), name)) for name in names("ovk")}
-    pages = []
+    pages = {}
     for package, title in PACKAGES.items():
         try:
             module = importlib.import_module(package)
         except ModuleNotFoundError:
             continue
         page = package.replace(".", "-")
-        pages.append(page)
+        pages[page] = package
         lines = [title, "=" * len(title), ""]
         if package != "ovk":
             lines += [f".. automodule:: {package}", "   :no-members:", ""]
@@ -87,8 +87,13 @@ def api_pages(folder: Path) -> None:
         if own:
             lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {page}/{name}" for name in own)]
         _write(folder / f"{page}.rst", "\n".join([*lines, ""]))
-    heading = ["Reference", "=========", "", "Every public name, by package.", ""]
-    listing = [*heading, ".. toctree::", "   :maxdepth: 1", ""]
+    listing = ["Reference", "=========", ""]
+    listing += ["Every public name, by package; `ovk` has those that most programs need.", ""]
+    listing += [".. list-table::", "   :widths: 25 20 55", ""]
+    for page, package in pages.items():
+        first = escaped(_first_line(importlib.import_module(package)))
+        listing += [f"   * - :doc:`{PACKAGES[package]} <{page}>`", f"     - ``{package}``", f"     - {first}"]
+    listing += ["", ".. toctree::", "   :hidden:", ""]
     _write(folder / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
 
 

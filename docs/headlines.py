@@ -130,8 +130,8 @@ HEADLINES = {
             "cadmium, together, logarithms": "coupled, logarithms",
             "coregionalisation, as published": "linear model of coregionalisation",
         },
-        "On raw values level with the published coregionalisation (0.46) and behind GPAR (0.41); on logarithms ahead of "
-        "both. The family of kernels was not chosen blindly.",
+        "On raw values level with the published coregionalisation (0.46) and behind GPAR (0.41); on logarithms ahead "
+        "of both. The family of kernels was not chosen blindly.",
         outcome="matched",
     ),
     "mtr": Headline(

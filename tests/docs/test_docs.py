@@ -144,6 +144,17 @@ def test_docstrings_become_text_that_shows_the_same(tools):
     assert converted(lines) == ["A sum:", "", "::", "", "    f = a * b", "", "Examples", "--------", ">>> a * b", "2"]
 
 
+def test_the_reference_says_what_each_package_is_for(tools, tmp_path):
+    from generate import PACKAGES, api_pages
+
+    api_pages(tmp_path)
+    text = (tmp_path / "index.rst").read_text(encoding="utf-8")
+    for package, title in PACKAGES.items():
+        page = package.replace(".", "-")
+        if (tmp_path / f"{page}.rst").exists():
+            assert re.search(rf"\* - :doc:`{title} <{page}>`\n     - ``{package}``\n     - \w", text), package
+
+
 def test_what_a_browser_would_fetch_is_found(tools):
     from offline import fetched
 
