@@ -61,13 +61,13 @@ print(f"sites on their side of the border: {agreement:.0%}")
 # The map, and the six strongest edges of each cluster; dashed edges are not in the true network. The mathematics is in
 # :doc:`/systems/okvar`.
 
-figure, (chart, *panels) = plt.subplots(1, 3, figsize=(9, 3.6), layout="constrained", width_ratios=(0.8, 1, 1))
+figure, (chart, *panels) = plt.subplots(1, 3, figsize=(9, 3.6), layout="constrained", width_ratios=(0.9, 1, 1))
 for cluster, (marker, colour) in enumerate((("o", "#0072B2"), ("^", "#D55E00"))):
     chart.plot(*places[1:][labels == cluster].T, marker, color=colour, label=f"cluster {cluster + 1}")
 height = np.linspace(0, 1, 100)
 chart.plot(0.65 - 0.3 * np.sin(4 * height), height, "k:", label="true border")
 chart.set(title="Where each network was found", xlabel="west to east", ylabel="south to north", xlim=(0, 1.02))
-chart.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3, frameon=False)
+chart.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
 for cluster, panel in enumerate(panels):
     scores = rank_average([rank for rank, label in zip(ranks, labels, strict=True) if label == cluster])
     strongest = scores >= np.sort(scores, axis=None)[-6]
