@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Examples by topic: several outputs, streams, curves and fields, structures. Others follow by name.
+#: Examples of each section: several outputs, streams, curves and fields, structures. Others follow by name.
 ORDER = (
     *("coupling", "economy", "no_arguments", "prediction_intervals", "classification", "cokriging"),
     *("which_outputs_go_together", "multitask_svm", "leave_one_out", "colorization"),

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headlines import HEADLINES, Headline
+from headlines import HEADLINES, OUTCOMES, Headline
 from plain_docstrings import escaped
 
 #: Packages in the order of the reference.
@@ -66,14 +66,14 @@ def _first_line(thing: object) -> str:
 def api_pages(folder: Path) -> None:
     """A page for each package, and one for each of its names; what the top level offers is described there alone."""
     top = {id(getattr(importlib.import_module("ovk"), name)) for name in names("ovk")}
-    pages = []
+    pages = {}
     for package, title in PACKAGES.items():
         try:
             module = importlib.import_module(package)
         except ModuleNotFoundError:
             continue
         page = package.replace(".", "-")
-        pages.append(page)
+        pages[page] = package
         lines = [title, "=" * len(title), ""]
         if package != "ovk":
             lines += [f".. automodule:: {package}", "   :no-members:", ""]
@@ -87,8 +87,13 @@ def api_pages(folder: Path) -> None:
         if own:
             lines += ["", ".. toctree::", "   :hidden:", "", *(f"   {page}/{name}" for name in own)]
         _write(folder / f"{page}.rst", "\n".join([*lines, ""]))
-    heading = ["Reference", "=========", "", "Every public name, by package.", ""]
-    listing = [*heading, ".. toctree::", "   :maxdepth: 1", ""]
+    listing = ["Reference", "=========", ""]
+    listing += ["Every public name, by package; `ovk` has those that most programs need.", ""]
+    listing += [".. list-table::", "   :widths: 25 20 55", ""]
+    for page, package in pages.items():
+        first = escaped(_first_line(importlib.import_module(package)))
+        listing += [f"   * - :doc:`{PACKAGES[package]} <{page}>`", f"     - ``{package}``", f"     - {first}"]
+    listing += ["", ".. toctree::", "   :hidden:", ""]
     _write(folder / "index.rst", "\n".join([*listing, *(f"   {page}" for page in pages), ""]))
 
 
@@ -161,19 +166,21 @@ def reproduction_page(results: Path, page: Path) -> None:
     lines += [
         "# Reproductions",
         "",
-        "Published results that we ran again, each with `python -m reproduce NAME`: first all of them in one table, "
-        "with what agrees and what does not in the last column, then each in full. A dash means that the paper gives "
-        "no such number, or that there is nothing of ours to compare with it. Times were measured on one busy machine. "
-        "`python -m reproduce all --out docs/results` followed by `make docs` renews the page.",
+        f"Published results that we ran again, each with `python -m reproduce NAME`. {_counts(found)} A dash means "
+        "that the paper gives no such number, or that there is nothing of ours to compare with it. Times were measured "
+        "on one busy machine. `python -m reproduce all --out docs/results` followed by `make docs` renews the page. "
+        "After the tables, every result follows in full.",
         "",
-        "| paper, command and data | what | published | ours | difference |",
-        "|---|---|---:|---:|---|",
     ]
-    for name in found:
-        lines += _glance(name, reproduce.entry(name).paper, HEADLINES[name], found[name])
-    lines += [""]
+    for outcome, (title, meaning) in OUTCOMES.items():
+        lines += [f"## {title}", "", meaning, ""]
+        lines += ["| paper, command and data | what | published | ours | difference |", "|---|---|---:|---:|---|"]
+        for name in found:
+            if HEADLINES[name].outcome == outcome:
+                lines += _glance(name, reproduce.entry(name).paper, HEADLINES[name], found[name])
+        lines += [""]
     if others := [name for name in HEADLINES if name not in found]:
-        lines += ["Not run for this page:", "", "| paper and command | difference |", "|---|---|"]
+        lines += ["## Not run for this page", "", "| paper and command | difference |", "|---|---|"]
         lines += [f"| {reproduce.entry(name).paper}, `{name}` | {HEADLINES[name].verdict} |" for name in others]
         lines += [""]
     for name, result in found.items():
@@ -184,6 +191,19 @@ def reproduction_page(results: Path, page: Path) -> None:
             lines += [f"| {row['name']} | {_number(row['published'])} | {_number(row['ours'])} | {row['setting']} |"]
         lines += ["", *(f"- {remark}" for remark in result["remarks"]), ""]
     _write(page, "\n".join(lines))
+
+
+def _counts(found: dict[str, Any]) -> str:
+    """How many came out as published, how many did not, and where to read about it."""
+    matched, partly, missed, others = (
+        sum(HEADLINES[name].outcome == outcome for name in found)
+        for outcome in ("matched", "partly", "missed", "no number")
+    )
+    return (
+        f"Of {len(found)} experiments, {matched} came out [as published, or better](#as-published-or-better), {partly} "
+        f"[partly](#partly-as-published), and {missed} were [not matched](#not-matched). For the other {others} "
+        "there is [no published number](#no-published-number) to compare with."
+    )
 
 
 def _glance(name: str, paper: str, headline: Headline, result: Any) -> list[str]:

@@ -13,11 +13,26 @@ class Headline(NamedTuple):
     system : page of the system
     numbers : what is quoted: the rows of the result, by the label that the table gives them
     verdict : the honest difference
+    outcome : one of `OUTCOMES`
     """
 
     system: str
     numbers: dict[str, str]
     verdict: str
+    outcome: str = "no number"
+
+
+#: Headings of the page, in its order, with what they mean.
+OUTCOMES = {
+    "matched": ("As published, or better", "Our numbers are those of the paper, or better."),
+    "partly": ("Partly as published", "Some of the numbers agree with the paper or its theory, others do not."),
+    "missed": ("Not matched", "We did not get what was published; the last column says what we know about the reason."),
+    "no number": (
+        "No published number",
+        "The paper gives no number for data that are public, or none at all. The methods are compared with others in "
+        "the same run.",
+    ),
+}
 
 
 #: By name of the reproduction, in the order of the table.
@@ -32,6 +47,7 @@ HEADLINES = {
         },
         "The scale of the published errors is not stated; ours are of standardised outputs. The settings as stated "
         "learn next to nothing; tuned ones come near the batch, but not on Parkinson.",
+        outcome="missed",
     ),
     "online_kernels": Headline(
         "movkl",
@@ -63,11 +79,22 @@ HEADLINES = {
         },
         "The paper shows figures; what it promises of nu is kept. One pass is behind the batch machine on novelties, "
         "and behind a linear classifier on cod-rna.",
+        outcome="matched",
     ),
     "parkinsons": Headline("olok", {}, "For people who were not seen before no method beats the mean."),
     "codrna": Headline("awv", {}, "The paper shows figures without numbers; same data, same comparison."),
     "susy": Headline("awv", {}, "The paper shows figures without numbers."),
-    "regret_rates": Headline("awv", {}, "Slopes of the regret beside those of the theory."),
+    "regret_rates": Headline(
+        "awv",
+        {
+            "exponent of the regret, gamma = 0.25, m = n^0.3": "gamma = 0.25, m = n^0.3",
+            "exponent of the regret, gamma = 0.25, m = n^0.5": "gamma = 0.25, m = n^0.5",
+            "exponent of the regret, gamma = 0.5, m = n^0.5": "gamma = 0.5, m = n^0.5",
+        },
+        "The published exponents are those of the theory. With gamma = 0.25 and enough features ours are close to "
+        "them; with gamma = 0.5 the regret grows faster, by about 0.1 in the exponent.",
+        outcome="partly",
+    ),
     "french_load": Headline("awv", {}, "The paper's motivating example; no number was published."),
     "drug_activity": Headline(
         "multitask",
@@ -103,7 +130,9 @@ HEADLINES = {
             "cadmium, together, logarithms": "coupled, logarithms",
             "coregionalisation, as published": "linear model of coregionalisation",
         },
-        "As published, or better in logarithms; the family of kernels was not chosen blindly.",
+        "On raw values level with the published coregionalisation (0.46) and behind GPAR (0.41); on logarithms ahead "
+        "of both. The family of kernels was not chosen blindly.",
+        outcome="matched",
     ),
     "mtr": Headline(
         "multitask",
@@ -115,7 +144,15 @@ HEADLINES = {
         "With all outputs seen coupling changes nothing, with 30% of them it helps, with 10% it does not. A stack of "
         "ours has the best average rank in all three.",
     ),
-    "california_gps": Headline("vector-fields", {}, "The published split and score, beside verde in the same run."),
+    "california_gps": Headline(
+        "vector-fields",
+        {
+            "R2 of velocities, curl-free and divergence-free parts": "ours, curl-free + divergence-free",
+            "R2 of velocities, coupled spline of verde": "verde, coupled spline",
+        },
+        "The published number is verde's, on its own folds. In the same run ours is ahead of verde, by 0.008.",
+        outcome="matched",
+    ),
     "glad": Headline("vector-fields", {}, "Helmholtz's kernel beside components apart, drifters left out."),
     "dream3": Headline(
         "okvar",
@@ -127,6 +164,7 @@ HEADLINES = {
         },
         "Not reached, though above all rivals in the same run. The published row 'True B' is a leak: a score that is "
         "given the network looks like it.",
+        outcome="missed",
     ),
     "climate": Headline(
         "okvar",
@@ -199,6 +237,7 @@ HEADLINES = {
         },
         "The recordings may not be passed on; on signals made to their description the methods hardly differ, and the "
         "published order is not found.",
+        outcome="missed",
     ),
     "field_kernels": Headline(
         "movkl",
@@ -246,10 +285,12 @@ HEADLINES = {
         "Published FNO: 0.26, 0.286 and 0.50%; the published kernel method 0.127% from 20,000. From many pairs the "
         "kernel is ahead, from 1,250 the FNO is, by a factor of two. Burgers and Darcy beside small neural operators "
         "on the same pairs: their laws differ between papers.",
+        outcome="matched",
     ),
     "weather": Headline(
         "movkl",
         {"FunctionalRidge": "weather: FunctionalRidge", "scikit-fda, the best": "weather: scikit-fda, the best"},
         "35 curves: differences between methods are within what the choice of candidates moves.",
+        outcome="partly",
     ),
 }

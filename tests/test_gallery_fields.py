@@ -17,7 +17,7 @@ def run(monkeypatch, capsys):
     monkeypatch.setattr(plt, "show", lambda: None)
 
     def call(name):
-        runpy.run_path(str(GALLERY / name))
+        runpy.run_path(str(next(GALLERY.rglob(name))))
         plt.close("all")
         return [float(number) for number in re.findall(r"\d+\.\d+", capsys.readouterr().out)]
 

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib import pyplot as plt
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "plot_networks_of_sites.py"
+EXAMPLE = Path(__file__).parent.parent / "examples" / "structures" / "plot_networks_of_sites.py"
 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="examples are not part of this installation")

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib import pyplot as plt
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "plot_which_outputs_go_together.py"
+EXAMPLE = Path(__file__).parent.parent / "examples" / "batch" / "plot_which_outputs_go_together.py"
 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="examples are not part of this installation")

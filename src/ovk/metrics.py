@@ -1,4 +1,4 @@
-"""Measures of error that know of missing outputs and of curves."""
+"""Measures of error that allow for missing outputs and for curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of ovk for MLflow, without a pickle: `save_model` writes the folder, ``mlflow.pyfunc.load_model`` reads it.
+"""Models of ovk for MLflow, without pickle: `save_model` writes the folder, ``mlflow.pyfunc.load_model`` reads it.
 
 MLflow finds the way back by the name of this module, which the folder holds, and calls `_load_pyfunc`.
 """

@@ -1,5 +1,6 @@
 """The documentation: every block of code runs, every link inside leads somewhere, every example runs."""
 
+import itertools
 import re
 import runpy
 from pathlib import Path
@@ -17,7 +18,7 @@ TESTED = {
     "plot_vector_field",
     "plot_which_outputs_go_together",
 }
-EXAMPLES = [path for path in sorted((ROOT / "examples").glob("plot_*.py")) if path.stem not in TESTED]
+EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("plot_*.py")) if path.stem not in TESTED]
 
 
 def blocks(page):
@@ -47,6 +48,21 @@ def test_links_inside_lead_somewhere(page):
         # What Sphinx writes from the docstrings is not there before it has run; it checks those links itself.
         if "://" not in target and "api/generated/" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_pages_of_the_guide_lead_to_each_other():
+    chapters = re.search(r":hidden:\n\n(.*?)```", (DOCS / "guide" / "index.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = chapters[1].split()
+    assert sorted(names) == sorted(path.stem for path in (DOCS / "guide").glob("*.md") if path.stem != "index")
+    for name, following in itertools.pairwise(names):
+        last = (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8").splitlines()[-1]
+        assert last.startswith("Next: "), name
+        assert f"({following}.md)" in last, name
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "howto").glob("*.md")), ids=lambda page: page.stem)
+def test_how_to_pages_name_a_next_step(page):
+    assert page.stem == "index" or page.read_text(encoding="utf-8").splitlines()[-1].startswith("Next: ")
 
 
 ILLUSTRATED = [
@@ -81,6 +97,39 @@ def test_the_gallery_has_twenty_examples():
     assert len(EXAMPLES) + len(TESTED) >= 20
 
 
+def test_every_example_has_its_place_in_a_section_of_the_gallery(tools):
+    from gallery_order import ORDER
+
+    examples = sorted((ROOT / "examples").rglob("plot_*.py"))
+    assert sorted(ORDER) == sorted(path.stem.removeprefix("plot_") for path in examples)
+    for path in examples:
+        assert path.parent.parent == ROOT / "examples"
+        assert (path.parent / "GALLERY_HEADER.rst").exists()
+        text = path.read_text(encoding="utf-8")
+        for page in re.findall(r":doc:`/([\w/-]+)`", text):
+            assert (DOCS / f"{page}.md").exists(), page
+
+
+def test_the_readme_quotes_the_pages():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    tables, streams = (
+        (DOCS / "guide" / f"{name}.md").read_text(encoding="utf-8") for name in ("no-arguments", "streams")
+    )
+    ours, tuned, trees = (
+        float(re.search(rf"^\| `{start}[^|]*\| (\.\d+) \|", tables, re.MULTILINE)[1])
+        for start in (r"OVKRidgeCV\(\)`", "KernelRidge`", r"ExtraTreesRegressor\(\)`")
+    )
+    assert f"{1 - ours / tuned:.0%} less error than `KernelRidge`" in readme
+    assert f"and {1 - ours / trees:.0%} less than `ExtraTreesRegressor`" in readme
+    coverage = re.search(r"Intervals of 90% contained (between \d+ and \d+%) of the outcomes", tables)[1]
+    assert coverage in readme
+    speeds = re.search(r"^\| rows a second, median \|(.*)\|$", streams, re.MULTILINE)[1].split("|")
+    assert f"learns {speeds[0].strip()} rows a second" in readme
+    rows = re.findall(r"^\| [\w ()-]+ \| (\*\*)?[\d.]+(?:\*\*)? \|", streams.partition("mean rank")[0], re.MULTILINE)
+    assert all(rows), "ours is the best in every row"
+    assert f"all {len(rows)} streams" in readme
+
+
 @pytest.fixture
 def tools(monkeypatch):
     """What the documentation is built with can be imported."""
@@ -93,6 +142,17 @@ def test_docstrings_become_text_that_shows_the_same(tools):
     assert escaped("|f|^2 of `kernel_` and alpha_") == r"\|f\|^2 of `kernel_` and alpha\_"
     lines = ["A sum:", "", "    f = a * b", "", "Examples", "--------", ">>> a * b", "2"]
     assert converted(lines) == ["A sum:", "", "::", "", "    f = a * b", "", "Examples", "--------", ">>> a * b", "2"]
+
+
+def test_the_reference_says_what_each_package_is_for(tools, tmp_path):
+    from generate import PACKAGES, api_pages
+
+    api_pages(tmp_path)
+    text = (tmp_path / "index.rst").read_text(encoding="utf-8")
+    for package, title in PACKAGES.items():
+        page = package.replace(".", "-")
+        if (tmp_path / f"{page}.rst").exists():
+            assert re.search(rf"\* - :doc:`{title} <{page}>`\n     - ``{package}``\n     - \w", text), package
 
 
 def test_what_a_browser_would_fetch_is_found(tools):
@@ -128,6 +188,13 @@ def test_the_page_of_reproductions_quotes_what_was_measured(tools, tmp_path):
     page = tmp_path / "page.md"
     reproduction_page(DOCS / "results", page)
     text = page.read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in text.split("\n## ")[1:]}
+    assert "`norma`" in sections["As published, or better"]
+    assert "`dream3`" in sections["Not matched"]
+    for name, headline in HEADLINES.items():
+        if headline.outcome in ("matched", "missed") and headline.numbers:
+            rows = json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+            assert any(row["published"] is not None for row in rows), name
     for path in (DOCS / "results").glob("*.json"):
         rows = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
         for label, name in HEADLINES[path.stem].numbers.items():

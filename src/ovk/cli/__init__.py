@@ -1,4 +1,4 @@
-"""The command line: ``ovk --help``. A file for each command; here the door.
+"""The command line: ``ovk --help`` lists the commands, each of which has a file of its own.
 
 Exit codes
 

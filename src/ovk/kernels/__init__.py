@@ -1,4 +1,4 @@
-"""Scalar kernels k(x, z): how alike two inputs are."""
+"""Scalar kernels k(x, z): how similar two inputs are."""
 
 from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel

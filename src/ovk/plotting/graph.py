@@ -42,7 +42,7 @@ class GraphDisplay(Display):
         for (x, y), name in zip(places, (shortened(name, 18) for name in names), strict=True):
             side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
             level = "center" if abs(x) >= 0.3 else ("bottom" if y > 0 else "top")
-            ax.text(1.13 * x, 1.13 * y, name, ha=side, va=level, fontsize=9)
+            ax.text(1.2 * x, 1.2 * y, name, ha=side, va=level, fontsize=9)
         ax.set_xlim(-1.8, 1.8)
         ax.set_ylim(-1.5, 1.35)
         ax.set_aspect("equal")

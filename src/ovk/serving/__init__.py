@@ -1,4 +1,4 @@
-"""Models in service: over HTTP, learning, durable, watched. ``ovk serve``, or `create_app` for an ASGI server of yours.
+"""Models over HTTP that predict and keep learning: ``ovk serve``, or `create_app` for your own ASGI server.
 
 Needs the extra ``ovk[serve]``.
 """

@@ -1,4 +1,4 @@
-"""Tables learned to the end, whatever happens in between: sessions, checkpoints, predictions in parts."""
+"""Tables and streams learned from files, also across interruptions: sessions, checkpoints, predictions in parts."""
 
 from ovk.sessions.batch import Fitted, fit_table
 from ovk.sessions.class_predictions import ClassPredictions
