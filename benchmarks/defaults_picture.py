@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 #: Marks that can be told apart without colour; the first is ours.
 MARKS = ("o", "*", "^", "s", "D", "v", "P", "X")
+#: Colours that can be told apart by most colour-blind people.
+COLOURS = ("#c0182b", "#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31")
 
 
 def draw(
@@ -35,13 +35,12 @@ def draw(
     names = list(dict.fromkeys(name for each in errors.values() for name in each))
     order = sorted(errors, key=lambda table: errors[table][names[0]] / errors[table][base], reverse=True)
     figure, axes = plt.subplots(figsize=(9, 0.34 * len(order) + 1.6), layout="constrained")
-    colours = plt.colormaps["viridis"](np.linspace(0.15, 0.9, max(len(names) - 1, 1)))
     for number, name in enumerate(names):
         rows = [row for row, table in enumerate(order) if name in errors[table]]
         ratios = [errors[order[row]][name] / errors[order[row]][base] for row in rows]
-        colour = "#c0182b" if number == 0 else colours[number - 1]
         axes.scatter(
-            ratios, rows, s=90 if number == 0 else 38, marker=MARKS[number % len(MARKS)], color=colour, label=name,
+            ratios, rows, s=90 if number == 0 else 45, marker=MARKS[number % len(MARKS)],
+            color=COLOURS[number % len(COLOURS)], label=name,
             zorder=3 if number == 0 else 2,
         )  # fmt: skip
     axes.axvline(1.0, color="grey", linewidth=0.8, zorder=1)
@@ -51,7 +50,7 @@ def draw(
     axes.minorticks_off()
     axes.set_xlabel(f"error over that of {base} (* looked at while the choice was settled)")
     axes.grid(axis="y", linewidth=0.3)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    figure.legend(fontsize=10, loc="outside upper center", ncols=min(len(names), 4), frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -52,7 +52,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"ovk {release}"
 html_theme_options = {
     "show_prev_next": True,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
