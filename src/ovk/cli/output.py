@@ -23,11 +23,11 @@ from ovk.streams.preparation import UNUSED
 #: Most names of columns in one line.
 MOST = 50
 
-#: Results.
-out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 120)
+#: Results. (No emoji: `:b:` may be part of a column's name.)
+out = Console(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
 
 #: Progress, remarks and errors.
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> None:

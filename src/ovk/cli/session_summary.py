@@ -23,6 +23,7 @@ from ovk.cli.output import (
     table,
 )
 from ovk.evaluation import LastValue
+from ovk.evaluation.result import ALIKE
 from ovk.sessions import ClassSession, Session
 from ovk.sessions.remarks import doubts, hints
 
@@ -76,12 +77,14 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     result = session.result()
     rate = found["rows_this_run"] / max(found["seconds"], 1e-9)
     before = f" after {session.earlier:,} of earlier files" if session.earlier else ""
-    now = f", {found['rows_this_run']:,} of them" if found["rows_this_run"] != session.offset else ""
-    out.print(
-        f"{session.offset:,} rows read{before}{now}; learning took {found['seconds']:.1f} s ({rate:,.0f} rows a "
-        f"second, at most {found['peak_memory_mb']:,.0f} MB of memory); the first {result.untested:,} rows were the "
-        "warm-up"
+    now = f", {found['rows_this_run']:,} of them in this run" if found["rows_this_run"] != session.offset else ""
+    took = (
+        f"learning took {found['seconds']:.1f} s ({rate:,.0f} rows a second, at most "
+        f"{found['peak_memory_mb']:,.0f} MB of memory)"
     )
+    if not found["rows_this_run"]:
+        now, took = "", "there were no new rows in this run"
+    out.print(f"{session.offset:,} rows read{before}{now}; {took}; the first {result.untested:,} rows were the warm-up")
     if isinstance(session, ClassSession):
         print_class_session(session, warn_bad)
         return
@@ -120,7 +123,7 @@ def _conclusion(session: Session) -> str:
     """One sentence: how the model compares with its best baseline, and what to do if it loses."""
     result = session.result()
     compared = result.against_best_baseline()
-    if compared is None or compared[1] <= 1:
+    if compared is None or compared[1] <= 1 - ALIKE:
         return result.conclusion()
     cure = "the inputs say little about the outputs, or they drift"
     if compared[0] == LastValue.name and not session.settings.lags:
