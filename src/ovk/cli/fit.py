@@ -151,7 +151,7 @@ def command(
                 "rows": fitted.n_rows,
                 "rows_learned": fitted.n_known,
                 "groups": settings.groups,
-                "remarks": doubts(fitted.preparation) + hints(fitted.preparation, table=True),
+                "remarks": doubts(fitted.preparation, fitted.columns()) + hints(fitted.preparation, table=True),
                 "interval_level": shown.level,
                 "interval_coverage": shown.coverage,
                 "interval_width": shown.width,
@@ -161,7 +161,7 @@ def command(
         return
     print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults, warn_bad)
     print_columns(fitted.preparation.describe(), names)
-    print_remarks(fitted.preparation, table=True)
+    print_remarks(fitted.preparation, fitted.columns(), table=True)
     if fitted.n_known is not None and fitted.n_known < fitted.n_rows:
         out.print(f"learned: {rows_learned(fitted.n_known, fitted.n_rows)}")
     print_observed(fitted.columns())

@@ -92,9 +92,9 @@ def print_observed(columns: Iterable[ColumnRow]) -> None:
         out.print(_text(f"share of the values observed: {', '.join(shares)}"))
 
 
-def print_remarks(preparation: Preparation, *, table: bool = False) -> None:
+def print_remarks(preparation: Preparation, columns: Iterable[ColumnRow] = (), *, table: bool = False) -> None:
     """Say on standard error which columns may not be what they are read as; `table` if groups can be left out."""
-    for remark in doubts(preparation):
+    for remark in doubts(preparation, columns):
         err.print(_text(f"warning: {remark}"), style="yellow")
     for remark in hints(preparation, table=table):
         err.print(_text(f"hint: {remark}"))

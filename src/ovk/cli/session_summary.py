@@ -53,7 +53,7 @@ def summary(session: Session) -> dict[str, Any]:
         "interval_width": shown.width,
         "alarms": [] if result.drift is None else list(result.drift.alarms),
         "columns": session.preparation.describe(),
-        "remarks": doubts(session.preparation) + hints(session.preparation, table=False),
+        "remarks": doubts(session.preparation, session.columns()) + hints(session.preparation, table=False),
         "conclusion": _conclusion(session),
     }
 
@@ -90,7 +90,7 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
         return
     print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults, warn_bad)
     print_columns(session.preparation.describe(), session.settings.targets)
-    print_remarks(session.preparation)
+    print_remarks(session.preparation, session.columns())
     print_observed(session.columns())
     learners = (result.model, *result.baselines)
     explained = _explained(session)
@@ -116,7 +116,7 @@ def _explained(session: Session) -> Array:
     result, d = session.result(), len(session.settings.targets)
     with np.errstate(divide="ignore", invalid="ignore"):
         r2: Array = 1.0 - result.model.mse / session.moments.sd[-d:] ** 2
-    return np.where(np.isfinite(r2), r2, np.nan)
+    return np.where(np.isfinite(r2) & ~session.moments.constant[-d:], r2, np.nan)
 
 
 def _conclusion(session: Session) -> str:

@@ -131,6 +131,8 @@ def command(
     options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
     options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore), "level": level}
     asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
+    with blaming(Exit.USAGE):
+        asked.check()
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
         raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
