@@ -69,3 +69,13 @@ def test_lags_of_labels_are_refused(ovk, tmp_path, option):
     code, _, err = ovk("stream", table(tmp_path / "t.csv"), "--targets", "y", "--classify", *option)
     assert code != 0
     assert "looks at the last label by itself" in err
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+def test_none_is_a_class(ovk, tmp_path, command):
+    path, model = tmp_path / "t.csv", tmp_path / "m.ovk"
+    kinds = ("none", "radio", "None")
+    path.write_text("a,kind\n" + "".join(f"{i % 3}.{i},{kinds[i % 3]}\n" for i in range(150)))
+    code, out, err = ovk(command, path, "--targets", "kind", "--classify", "--save", model)
+    assert code == 0, err
+    assert "2 classes ('none', 'radio')" in out

@@ -227,3 +227,35 @@ def test_a_reader_that_has_seen_enough(ovk, tmp_path):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(600) == 0
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+def test_columns_that_never_vary_are_named(ovk, tmp_path, command):
+    rng = np.random.default_rng(0)
+    path, page = tmp_path / "t.csv", tmp_path / "r.html"
+    rows = "".join(f"{a:.4f},7.5,{a:.3f},3\n" for a in rng.standard_normal(200))
+    path.write_text(f"a,stuck,y,z\n{rows}")
+    ask = (command, path, "--targets", "y,z", "--save", tmp_path / "m.ovk", "--report", page)
+    code, out, err = ovk(*ask)
+    assert code == 0
+    assert "Column 'stuck' is 7.5 in every row, so that it says nothing about the outputs." in err
+    assert "Column 'z' is 3 in every row, so that it leaves nothing to learn." in err
+    assert re.search(r"^  z .* -( |$)", out, re.MULTILINE), "R2 of a constant is unknown"
+    cells = re.search(r"<td[^>]*>stuck</td>(.*?)</tr>", page.read_text(encoding="utf-8"))[1]
+    assert re.findall(r">([^<]+)</td>", cells)[-1] == "0"
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (("--targets", "a,b", "--classify"), "classes are learned for one target"),
+        (("--targets", "a", "--features", "a,b"), "is a target and a feature"),
+        (("--targets", "a", "--ignore", "a"), "is to be left out and to be used"),
+        (("--targets", "a,a"), "is asked for twice"),
+    ],
+)
+def test_columns_that_cannot_be_two_things_are_wrong_usage(ovk, tmp_path, command, asked, why):
+    code, _, err = ovk(command, series(tmp_path / "t.csv", 50), *asked, "--save", tmp_path / "m.ovk")
+    assert code == 2
+    assert why in err

@@ -48,6 +48,7 @@ def test_forecast_in_every_form(ovk, daily, tmp_path):
     assert found.column_names[:3] == ["step", "time", "=a"]
     assert found["b low"].null_count == 2
     assert "<svg" in picture.read_text(encoding="utf-8")
+    assert "<!-- 90% interval -->" in picture.read_text(encoding="utf-8")
 
 
 def test_a_fitted_table_forecasts_as_well(ovk, daily, tmp_path):

@@ -82,7 +82,7 @@ def test_json_tells_the_level(ovk, tmp_path):
 def test_a_level_that_is_no_probability(ovk, tmp_path):
     code, _, err = ovk("stream", series(tmp_path / "t.csv", 300), *ASK, "--level", "90")
     assert code == 2
-    assert "--level must lie between 0 and 1, got 90" in err
+    assert "--level must lie between 0 and 1, such as 0.9, got 90" in err
     with pytest.raises(ValueError, match="level must be a number in"):
         Settings(["y"], level=1.5).check()
 
@@ -112,3 +112,13 @@ def test_another_level_beside_the_usual_ones():
     recent.merge(recent)
     assert recent.level == 0.7
     assert np.isnan(Recent.empty(2).shown.width).all()
+
+
+def test_bounds_that_are_not_known_are_explained(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 400), tmp_path / "m.ovk"
+    ovk("fit", path, "--targets", "a,b", "--features", "", "--lags", 1, "--save", model)
+    code, out, err = ovk("predict", model, path, "--level", 0.999)
+    assert code == 0
+    assert out.splitlines()[1].count(",,") > 0
+    assert "Intervals of 99.9% need at least 999 errors" in err
+    assert ovk("predict", model, path)[2] == ""

@@ -45,3 +45,49 @@ def test_a_file_that_ends_in_the_warm_up_is_continued(ovk, table):
     code, out, err = ovk("stream", table, "--resume", model, "--json")
     assert code == 0, err
     assert json.loads(out)["rows"] == 82
+
+
+def test_what_is_read_is_not_replaced(ovk, table):
+    before = table.read_bytes()
+    code, _, err = ovk("fit", table, "--targets", "$q_$", "--save", table)
+    assert code == 2
+    assert "is not a model of ovk: give another name to --save" in err
+    model = table.with_name("m.ovk")
+    assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
+    learned = model.read_bytes()
+    for place, why in ((model, "the file of the model"), (table, "the file that is read")):
+        code, _, err = ovk("predict", model, table, "--out", place)
+        assert code == 2
+        assert f"--out {place} is {why}" in err
+    link = table.with_name("link.csv")
+    link.hardlink_to(table)
+    assert ovk("predict", model, table, "--out", link)[0] == 2
+    assert ovk("forecast", model, "--inputs", table, "--out", table)[0] == 2
+    assert ovk("merge", model, model.with_name("n.ovk"), "--save", table)[0] == 2
+    assert table.read_bytes() == before
+    assert model.read_bytes() == learned
+    # A model, or a file without content, is replaced.
+    model.write_bytes(b"")
+    for _ in range(2):
+        assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["fit", "stream"])
+def test_places_are_checked_before_anything_is_learned(ovk, table, command):
+    ask = (command, table, "--targets", "$q_$")
+    code, out, err = ovk(*ask, "--save", table.with_name("none") / "m.ovk")
+    assert (code, out) == (2, "")
+    assert "for --save: make it first" in err
+    model = table.with_name("m.ovk")
+    code, out, err = ovk(*ask, "--save", model, "--report", table.with_name("r.pdf"))
+    assert (code, out) == (2, "")
+    assert "must end in .html" in err
+    assert not model.exists()
+
+
+def test_pictures_may_be_pages(ovk, table):
+    model = table.with_name("m.ovk")
+    assert ovk("fit", table, "--targets", "$q_$", "--save", model)[0] == 0
+    code, _, err = ovk("plot", model, "--out", table.with_name("m.xyz"))
+    assert code == 2
+    assert "a page ends in .html" in err

@@ -93,4 +93,5 @@ def test_the_page_of_a_table_of_classes(ovk, tmp_path):
     assert ovk("fit", path, *asked, "--kernel", "gaussian")[0] == 0
     text = page.read_text(encoding="utf-8")
     assert "balanced accuracy" in text
-    assert "recall" in text
+    for head in ("rows", "share", "recall"):
+        assert f"{head}</th>" in text

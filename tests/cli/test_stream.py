@@ -106,11 +106,11 @@ def test_more_rows_later(ovk, tmp_path):
     path.write_text("".join(lines), encoding="utf-8")
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "900 rows read, 200 of them; learning took" in out
+    assert "900 rows read, 200 of them in this run; learning took" in out
     assert load(model).evaluator.n_rows == 900
     code, out, _ = ovk("stream", path, "--resume", model)
     assert code == 0
-    assert "0 of them; learning took" in out
+    assert "there were no new rows in this run" in out
 
 
 def test_resuming_what_does_not_fit(ovk, tmp_path):
@@ -121,6 +121,8 @@ def test_resuming_what_does_not_fit(ovk, tmp_path):
     assert code == 2
     assert "other settings" in err
     assert "--targets a,b" in err
+    # Only what was given can be left out.
+    assert "leave out --targets, or" in " ".join(err.split())
     code, _, err = ovk("stream", series(tmp_path / "other.csv", 600, seed=1), "--resume", model)
     assert code == 3
     assert "not the file" in err
@@ -201,3 +203,27 @@ def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
         break
     assert model.read_bytes() == (tmp_path / "whole.ovk").read_bytes()
     assert written(parts) == written(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("option", [("--kernel", "matern"), ("--coupling", 0.5)])
+def test_autostream_takes_no_kernel(ovk, tmp_path, option):
+    path = series(tmp_path / "t.csv", 100)
+    code, _, err = ovk("stream", path, "--targets", "a", "--model", "autostream", *option)
+    assert code == 2
+    assert f"{option[0]} and --model autostream exclude each other" in err
+
+
+def test_names_with_colons_are_no_emoji(ovk, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a:b:c\n1\n2\n")
+    code, _, err = ovk("stream", path, "--targets", "b")
+    assert code == 3
+    assert "its only column is 'a:b:c'; separate cells by commas" in err
+
+
+def test_a_table_is_no_stream(ovk, tmp_path):
+    path, model = series(tmp_path / "t.csv", 100), tmp_path / "m.ovk"
+    assert ovk("fit", path, "--targets", "a", "--save", model)[0] == 0
+    code, _, err = ovk("stream", path, "--resume", model)
+    assert code == 4
+    assert "holds what `ovk fit` learned" in err

@@ -154,6 +154,10 @@ def test_the_conclusion_names_outputs_for_which_the_baseline_is_better():
     assert mixed.conclusion().endswith("the best baseline; 'last value' is better for y1 by mean absolute error.")
     mixed = with_errors(result, [[3.0, 0.1], [2.0, 2.0]], [[3.0, 3.0], [2.0, 2.0]])
     assert mixed.conclusion().endswith("; 'last value' is better for y0 and for y1 by mean absolute error.")
+    for errors in ([1.002, 1.002], [0.998, 0.998]):
+        same = with_errors(result, [errors, [1.0, 1.0]], [[0.5, 0.5], [1.0, 1.0]]).conclusion()
+        assert same.startswith("The model is as good as 'last value', the best baseline: their mean squared errors are")
+        assert "0%" not in same
     one = progressive(OLOK(), X, Y[:, 0], baselines=["last"])
     one = with_errors(one, [[1.0], [2.0]], [[3.0], [2.0]])
     assert one.conclusion().endswith("the best baseline; by mean absolute error 'last value' is better.")

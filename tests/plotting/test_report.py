@@ -14,6 +14,8 @@ from ovk import OLOK, OVKRidgeCV, progressive
 from ovk.evaluation import Recent
 from ovk.plotting import CalibrationDisplay, report
 from ovk.plotting.display import date_axis, pyplot
+from ovk.plotting.page import WIDTH
+from ovk.plotting.recent import ResidualDisplay
 from ovk.sessions import Settings, fit_table
 from ovk.streams import open_records
 
@@ -199,7 +201,7 @@ def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
     assert found.drift.alarms
     assert "from about there the predictions became worse" in text
     assert "ovk stream without --model" in text
-    assert "intervals made from earlier errors are too narrow" in text
+    assert "faster than intervals made from the last errors follow" in text
     calm = report(progressive(OLOK(), X, X, keep="all"), tmp_path / "c.html").read_text(encoding="utf-8")
     assert "There was no alarm" in calm
 
@@ -256,3 +258,29 @@ def test_coverage_of_few_rows_has_long_bars():
         heights.append([float(np.ptp(bar[:, 1])) for bar in bars.get_segments()])
         plt.close(display.figure_)
     assert all(few > 2 * many for few, many in zip(*heights, strict=True))
+
+
+def test_labels_of_residuals_fit_beside_long_names():
+    rng = np.random.default_rng(0)
+    recent = Recent.empty(2)
+    recent.update(np.zeros((60, 2)), rng.standard_normal((60, 2)))
+    display = ResidualDisplay.from_recent(recent, names=["outlet temperature (deg C)", "flow [l/min]"])
+    display.figure_.set_size_inches(WIDTH, display.figure_.get_size_inches()[1])  # as on a page
+    display.figure_.canvas.draw()
+    page, label = display.figure_.bbox, display.ax_.xaxis.label.get_window_extent()
+    plt.close(display.figure_)
+    assert label.x0 >= page.x0
+    assert label.x1 <= page.x1
+    assert label.y0 >= page.y0
+
+
+def test_narrow_intervals_of_a_stream_are_explained(tmp_path):
+    rng = np.random.default_rng(0)
+    recent = Recent.empty(1)
+    # Quiet and loud times, each longer than a refresh of the intervals.
+    loud = np.where(np.arange(6000) // 1000 % 2, 10.0, 1.0)[:, None]
+    recent.update(np.zeros((6000, 1)), loud * rng.standard_normal((6000, 1)))
+    assert recent.shown.coverage[0] < 0.88
+    text = report(result(d=1), tmp_path / "r.html", recent=recent).read_text(encoding="utf-8")
+    assert "errors changed along the rows" in text
+    assert "progressive(..., intervals=0.9)" in text

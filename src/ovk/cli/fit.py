@@ -28,7 +28,6 @@ from ovk.cli.options import (
     WarnBad,
     asked_settings,
     check_kernel,
-    check_place,
     listed,
 )
 from ovk.cli.output import (
@@ -43,6 +42,7 @@ from ovk.cli.output import (
     print_remarks,
     table,
 )
+from ovk.cli.places import check_model_place, check_report_place
 from ovk.cli.progress import announced
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
@@ -100,7 +100,7 @@ def command(
 
     Example: ovk fit soil.csv --targets cadmium,zinc --save soil.ovk
     """
-    check_kernel("gaussian" if kernel == "auto" else kernel, coupling)
+    check_kernel(kernel, coupling, "auto")
     options = {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore)}
     options["groups"] = groups.strip() or None
     settings = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
@@ -109,11 +109,8 @@ def command(
     names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
-    check_place(report, "--report", save)
-    if report is not None:
-        from ovk.plotting.display import pyplot
-
-        pyplot()
+    check_model_place(save)
+    check_report_place(report, save)
     if classify:
         if landmarks is not None or scheduler or workers:
             raise Failure(
@@ -154,7 +151,7 @@ def command(
                 "rows": fitted.n_rows,
                 "rows_learned": fitted.n_known,
                 "groups": settings.groups,
-                "remarks": doubts(fitted.preparation) + hints(fitted.preparation, table=True),
+                "remarks": doubts(fitted.preparation, fitted.columns()) + hints(fitted.preparation, table=True),
                 "interval_level": shown.level,
                 "interval_coverage": shown.coverage,
                 "interval_width": shown.width,
@@ -164,7 +161,7 @@ def command(
         return
     print_bad_rows(fitted.n_bad, fitted.n_rows, fitted.faults, warn_bad)
     print_columns(fitted.preparation.describe(), names)
-    print_remarks(fitted.preparation, table=True)
+    print_remarks(fitted.preparation, fitted.columns(), table=True)
     if fitted.n_known is not None and fitted.n_known < fitted.n_rows:
         out.print(f"learned: {rows_learned(fitted.n_known, fitted.n_rows)}")
     print_observed(fitted.columns())

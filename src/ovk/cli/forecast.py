@@ -10,8 +10,9 @@ import numpy as np
 import typer
 
 from ovk.cli.errors import Exit, Failure, blaming
-from ovk.cli.options import Format, Json, LevelOfModel, Out, check_level, check_place
+from ovk.cli.options import Format, Json, LevelOfModel, Out, check_level
 from ovk.cli.output import err
+from ovk.cli.places import check_place
 from ovk.cli.predict import load_table_model
 from ovk.cli.prediction_files import write_predictions
 from ovk.sessions import FittedClasses
@@ -42,7 +43,8 @@ def command(
     Example: ovk forecast model.ovk --steps 24 --plot forecast.png
     """
     check_level(level)
-    check_place(save)
+    for path, option in ((save, "--out"), (plot, "--plot")):
+        check_place(path, option, models=[model], reads=[inputs or None])
     if plot is not None:
         from ovk.plotting.display import check_picture
 

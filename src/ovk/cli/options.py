@@ -97,10 +97,10 @@ def asked_settings(
     )
 
 
-def check_kernel(kernel: str, coupling: float | None) -> None:
-    """Refuse a kernel or a coupling that no model takes."""
-    if kernel not in KERNELS:
-        raise Failure(f"--kernel must be one of {', '.join(KERNELS)}, got {kernel!r}", Exit.USAGE)
+def check_kernel(kernel: str, coupling: float | None, *others: str) -> None:
+    """Refuse a kernel or a coupling that no model takes; `others` are kernels of this command alone."""
+    if kernel not in (*others, *KERNELS):
+        raise Failure(f"--kernel must be one of {', '.join((*others, *KERNELS))}, got {kernel!r}", Exit.USAGE)
     if coupling is not None and not 0 <= coupling < 1:
         raise Failure(
             f"--coupling must be at least 0 and below 1, got {coupling:g}: at 1 all outputs would be the same",
@@ -111,7 +111,7 @@ def check_kernel(kernel: str, coupling: float | None) -> None:
 def check_level(level: float | None) -> None:
     """Refuse a level of intervals that is no probability."""
     if level is not None and not 0 < level < 1:
-        raise Failure(f"--level must lie between 0 and 1, got {level:g}", Exit.USAGE)
+        raise Failure(f"--level must lie between 0 and 1, such as 0.9, got {level:g}", Exit.USAGE)
 
 
 def listed(text: str) -> list[str]:
@@ -139,15 +139,3 @@ def whole_numbers(text: str, option: str) -> list[int]:
     if any(number < 1 for number in numbers):
         raise Failure(f"{option} must be whole numbers from 1 on, separated by commas, got {text!r}", Exit.USAGE)
     return numbers
-
-
-def check_place(path: Path | None, option: str = "--out", *models: Path | None) -> None:
-    """Refuse a place that cannot be written to, or that is one of the files of models, before anything is computed."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise Failure(f"{option} {path} is a folder: name a file in it", Exit.USAGE)
-    if not path.absolute().parent.is_dir():
-        raise Failure(f"there is no folder {path.absolute().parent} for {option}: make it first", Exit.USAGE)
-    if any(model is not None and model.absolute() == path.absolute() for model in models):
-        raise Failure(f"{option} {path} is the file of the model: give the other file another name", Exit.USAGE)

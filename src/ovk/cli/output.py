@@ -23,11 +23,11 @@ from ovk.streams.preparation import UNUSED
 #: Most names of columns in one line.
 MOST = 50
 
-#: Results.
-out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 120)
+#: Results. (No emoji: `:b:` may be part of a column's name.)
+out = Console(soft_wrap=True, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
 
 #: Progress, remarks and errors.
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> None:
@@ -92,9 +92,9 @@ def print_observed(columns: Iterable[ColumnRow]) -> None:
         out.print(_text(f"share of the values observed: {', '.join(shares)}"))
 
 
-def print_remarks(preparation: Preparation, *, table: bool = False) -> None:
+def print_remarks(preparation: Preparation, columns: Iterable[ColumnRow] = (), *, table: bool = False) -> None:
     """Say on standard error which columns may not be what they are read as; `table` if groups can be left out."""
-    for remark in doubts(preparation):
+    for remark in doubts(preparation, columns):
         err.print(_text(f"warning: {remark}"), style="yellow")
     for remark in hints(preparation, table=table):
         err.print(_text(f"hint: {remark}"))

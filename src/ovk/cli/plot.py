@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ovk.cli.errors import Exit, blaming
+from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.output import out
+from ovk.cli.places import PAGE, check_place
 from ovk.persistence import load
 
 NAME = "plot"
-
-#: Endings of a page.
-PAGE = (".html", ".htm")
 
 
 def command(
@@ -35,9 +33,12 @@ def command(
     from ovk.plotting.models import model_display, model_page
 
     path = save or Path(model.with_suffix(".png").name)
+    check_place(path, models=[model])
     if path.suffix.lower() not in PAGE:
-        with blaming(Exit.USAGE):
+        try:
             check_picture(path)
+        except ValueError as error:
+            raise Failure(f"{error}; a page ends in .html", Exit.USAGE) from error
     with blaming(Exit.MODEL):
         learned = load(model)
         if path.suffix.lower() in PAGE:

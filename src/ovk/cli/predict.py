@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from ovk.cli.errors import Exit, Failure, article, blaming
-from ovk.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, check_place, listed
+from ovk.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, listed
 from ovk.cli.output import err
+from ovk.cli.places import check_place
 from ovk.cli.prediction_files import write_predictions
 from ovk.persistence import load
 from ovk.sessions import Fitted, FittedClasses, Session
@@ -41,7 +42,7 @@ def command(
     Example: ovk predict soil.ovk new-places.csv --out predictions.csv
     """
     check_level(level)
-    check_place(save)
+    check_place(save, models=[model], reads=[file])
     learned = load_table_model(model)
     with blaming(Exit.DATA), open_records(file, form or None) as records:
         records.live = True

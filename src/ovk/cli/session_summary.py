@@ -23,6 +23,7 @@ from ovk.cli.output import (
     table,
 )
 from ovk.evaluation import LastValue
+from ovk.evaluation.result import ALIKE
 from ovk.sessions import ClassSession, Session
 from ovk.sessions.remarks import doubts, hints
 
@@ -52,7 +53,7 @@ def summary(session: Session) -> dict[str, Any]:
         "interval_width": shown.width,
         "alarms": [] if result.drift is None else list(result.drift.alarms),
         "columns": session.preparation.describe(),
-        "remarks": doubts(session.preparation) + hints(session.preparation, table=False),
+        "remarks": doubts(session.preparation, session.columns()) + hints(session.preparation, table=False),
         "conclusion": _conclusion(session),
     }
 
@@ -76,18 +77,20 @@ def print_session(session: Session, found: dict[str, Any], warn_bad: float) -> N
     result = session.result()
     rate = found["rows_this_run"] / max(found["seconds"], 1e-9)
     before = f" after {session.earlier:,} of earlier files" if session.earlier else ""
-    now = f", {found['rows_this_run']:,} of them" if found["rows_this_run"] != session.offset else ""
-    out.print(
-        f"{session.offset:,} rows read{before}{now}; learning took {found['seconds']:.1f} s ({rate:,.0f} rows a "
-        f"second, at most {found['peak_memory_mb']:,.0f} MB of memory); the first {result.untested:,} rows were the "
-        "warm-up"
+    now = f", {found['rows_this_run']:,} of them in this run" if found["rows_this_run"] != session.offset else ""
+    took = (
+        f"learning took {found['seconds']:.1f} s ({rate:,.0f} rows a second, at most "
+        f"{found['peak_memory_mb']:,.0f} MB of memory)"
     )
+    if not found["rows_this_run"]:
+        now, took = "", "there were no new rows in this run"
+    out.print(f"{session.offset:,} rows read{before}{now}; {took}; the first {result.untested:,} rows were the warm-up")
     if isinstance(session, ClassSession):
         print_class_session(session, warn_bad)
         return
     print_bad_rows(session.n_bad, session.earlier + session.offset, session.faults, warn_bad)
     print_columns(session.preparation.describe(), session.settings.targets)
-    print_remarks(session.preparation)
+    print_remarks(session.preparation, session.columns())
     print_observed(session.columns())
     learners = (result.model, *result.baselines)
     explained = _explained(session)
@@ -113,14 +116,14 @@ def _explained(session: Session) -> Array:
     result, d = session.result(), len(session.settings.targets)
     with np.errstate(divide="ignore", invalid="ignore"):
         r2: Array = 1.0 - result.model.mse / session.moments.sd[-d:] ** 2
-    return np.where(np.isfinite(r2), r2, np.nan)
+    return np.where(np.isfinite(r2) & ~session.moments.constant[-d:], r2, np.nan)
 
 
 def _conclusion(session: Session) -> str:
     """One sentence: how the model compares with its best baseline, and what to do if it loses."""
     result = session.result()
     compared = result.against_best_baseline()
-    if compared is None or compared[1] <= 1:
+    if compared is None or compared[1] <= 1 - ALIKE:
         return result.conclusion()
     cure = "the inputs say little about the outputs, or they drift"
     if compared[0] == LastValue.name and not session.settings.lags:

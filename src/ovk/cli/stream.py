@@ -30,13 +30,12 @@ from ovk.cli.options import (
     asked_settings,
     check_kernel,
     check_level,
-    check_place,
     listed,
 )
 from ovk.cli.output import err, out, print_json
+from ovk.cli.places import check_model_place, check_place, check_report_place
 from ovk.cli.progress import ProgressDisplay
 from ovk.cli.session_summary import peak_memory, print_session, summary
-from ovk.persistence import CorruptFile, load
 from ovk.sessions import MODELS, Interrupted, Session, Settings, StopSignals, learn, learn_partitions
 from ovk.sessions.learn import load_session
 from ovk.sessions.partitions import partition_file
@@ -121,10 +120,19 @@ def command(
     if model not in ("auto", *MODELS):
         raise Failure(f"--model must be one of {_MODELS}, got {model!r}", Exit.USAGE)
     check_kernel(kernel, coupling)
+    for option in ("kernel", "coupling"):
+        if model == "autostream" and _is_given(context, option):
+            raise Failure(
+                f"--{option} and --model autostream exclude each other, since autostream chooses it: leave out "
+                f"--{option}, or give --model pkawv",
+                Exit.USAGE,
+            )
     check_level(level)
     options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
     options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore), "level": level}
     asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
+    with blaming(Exit.USAGE):
+        asked.check()
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and (predictions in ("", "-") or is_address(predictions)):
         raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
@@ -204,8 +212,7 @@ def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.
             partitions = open_partitions(file, form=form, **broker)
             return partitions if len(partitions) > 1 else next(iter(partitions))
     for name in broker:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if _is_given(context, name):
             raise Failure(f"--{name.replace('_', '-')} is for streams of brokers, and {file} is a file", Exit.USAGE)
     with blaming(Exit.DATA):
         return open_records(file, form)
@@ -256,19 +263,26 @@ def _settings_to_start_with(
     with blaming(Exit.MODEL):
         kept = load_session(path).settings
     differing = kept.differences(asked)
+    given = [name for name in _OPTIONS if _is_given(context, _ARGUMENTS.get(name, name))]
     if not asked.targets:
-        # What was not asked for is as the model has it. (By name, since typer may bring a click of its own.)
-        sources = [context.get_parameter_source(_ARGUMENTS.get(name, name)) for name in differing]
-        pairs = zip(differing, sources, strict=True)
-        differing = [name for name, source in pairs if source is not None and source.name == "COMMANDLINE"]
+        # What was not asked for is as the model has it.
+        differing = [name for name in differing if name in given]
     if differing:
         found = ", ".join(f"{_OPTIONS[name]} {_shown(getattr(kept, name))}" for name in differing)
+        # Who names the targets describes a whole model.
+        leave = [_OPTIONS[name] for name in given if name in differing or name == "targets"]
         raise Failure(
             f"{path} was learned with other settings ({found}), which it keeps when it continues: leave out "
-            f"{' and '.join(_OPTIONS[name] for name in differing)}, or start anew without it",
+            f"{' and '.join(leave)}, or start anew without it",
             Exit.USAGE,
         )
     return None
+
+
+def _is_given(context: typer.Context, argument: str) -> bool:
+    """Whether an option was given on the command line. (By name, since typer may bring a click of its own.)"""
+    source = context.get_parameter_source(argument)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _shown(value: Any) -> str:
@@ -311,7 +325,7 @@ def _check_places(
     files = {"--save": save, "--resume": resume, "--continue-with": continue_with}
     for option, path in files.items():
         check_place(path, option)
-    check_place(report, "--report", save, resume, continue_with)
+    check_report_place(report, save, resume, continue_with)
     for path, purpose in ((continue_with, "continue with"), (like, "start like")):
         if path is not None and not path.exists():
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
@@ -324,18 +338,5 @@ def _check_places(
             "the parts are written",
             Exit.USAGE,
         )
-    if report is not None:
-        from ovk.plotting.display import pyplot
-
-        pyplot()
-    if save is not None and save not in (resume, continue_with) and save.exists():
-        with blaming(Exit.MODEL):
-            _refuse_to_overwrite(save)
-
-
-def _refuse_to_overwrite(path: Path) -> None:
-    """A file that is no model of ours is not for us to replace."""
-    try:
-        load(path)
-    except CorruptFile as error:
-        raise Failure(f"{path} is there and is not a model of ovk: give another name to --save", Exit.USAGE) from error
+    if save not in (resume, continue_with):
+        check_model_place(save)

@@ -14,6 +14,9 @@ from ovk.evaluation.conformal import IntervalResult
 from ovk.evaluation.drift import DriftResult
 from ovk.evaluation.parts import part_of
 
+#: Errors that differ by no more than this part are called alike: as a percentage they would round to 0.
+ALIKE = 0.005
+
 #: Outputs shown in a table; of more, only the first and the last ones.
 SHOWN = 12
 
@@ -180,7 +183,10 @@ class ProgressiveResult:
         if compared is None:
             return "Nothing can be said of the model yet: no row was tested beside a baseline."
         best, ratio = compared
-        if ratio <= 1:
+        if abs(ratio - 1) <= ALIKE:
+            alike = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
+            return f"{alike}{self._but(best)}."
+        if ratio < 1:
             below = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
             return f"{below}{self._but(best)}."
         return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."

@@ -106,6 +106,12 @@ class RunningMoments(State):
         """(width,) standard deviations; 1 for columns that never varied."""
         return _deviation(self.count, self.mean, self.squares)
 
+    @property
+    def constant(self) -> Mask:
+        """(width,) columns that were seen and never varied."""
+        seen = self.count > 0
+        return seen & (np.sqrt(self.squares / np.maximum(self.count, 1.0)) <= CONSTANT * np.abs(self.mean))
+
     def before_then_add(self, A: Array) -> tuple[Array, Array]:
         """Mean and deviation of all rows before each row of A, both of its shape; then add the rows.
 

@@ -71,4 +71,4 @@ def class_table(scores: ClassScores, classes: Sequence[object]) -> str:
         [escape(str(label)), f"{int(count):,}", f"{count / total:.1%}", number(found)]
         for label, count, found in zip(classes, counts, recall.tolist(), strict=True)
     ]
-    return table("Rows tested of each class, and the share that was found", ["class", "rows", "", "recall"], rows)
+    return table("Rows tested of each class, and the share that was found", ["class", "rows", "share", "recall"], rows)

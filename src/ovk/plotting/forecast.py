@@ -28,6 +28,7 @@ class ForecastDisplay(Display):
     F, widths : (steps, d) forecasts, and half widths of their intervals
     names : names of the outputs
     before, after : (m,) and (steps,) when the rows are: dates, or numbers of rows from the last one on
+    level : of the intervals; None if it is not known
 
     Examples
     --------
@@ -49,6 +50,7 @@ class ForecastDisplay(Display):
     names: Sequence[str]
     before: Any
     after: Any
+    level: float | None = None
 
     @classmethod
     def from_forecast(
@@ -65,18 +67,18 @@ class ForecastDisplay(Display):
             known = np.isfinite(instants)
             past, before, after = past[known], as_dates(instants[known]), as_dates(forecast.instants)
         F, widths = forecast.F[:, :PANELS], forecast.widths[:, :PANELS]
-        display = cls(past, F, widths, forecast.outputs[:PANELS], before, after)
+        display = cls(past, F, widths, forecast.outputs[:PANELS], before, after, forecast.level)
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each output on its own axes, below each other."""
         dated = np.issubdtype(np.asarray(self.after).dtype, np.datetime64)
-        d = len(self.names)
+        d, band = len(self.names), "interval" if self.level is None else f"{100 * self.level:g}% interval"
         for q, panel in enumerate(self._panels(ax, d, 1, (1.0, 1.0), (6.2, 1.9), sharex=True)):
             if dated:
                 date_axis(panel)
             half = np.where(np.isfinite(self.widths[:, q]), self.widths[:, q], np.nan)
-            draw_band(panel, self.after, self.F[:, q], half, "interval")
+            draw_band(panel, self.after, self.F[:, q], half, band)
             panel.plot(self.before, self.past[:, q], "k.-", markersize=3, linewidth=0.6, label="outcome")
             panel.plot(self.after, self.F[:, q], color=BLUE, marker=".", markersize=3, linewidth=1.5, label="forecast")
             panel.set_title(shortened(self.names[q], 60), fontsize=10, loc="left")

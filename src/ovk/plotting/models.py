@@ -271,7 +271,8 @@ def _rows_read(model: Fitted | FittedClasses) -> list[str]:
         read = f"{model.n_rows:,} rows were read, {without}: {known:,} were learned."
     bad = [bad_rows_note(model.n_bad, model.faults)] if model.n_bad else []
     unused = [f"Column {name!r} is not used: {why}." for name, why in model.preparation.left_out_.items()]
-    return [read, *bad, *unused, *doubts(model.preparation)]
+    columns = model.columns() if isinstance(model, Fitted) else ()
+    return [read, *bad, *unused, *doubts(model.preparation, columns)]
 
 
 def _sentence(words: str) -> str:

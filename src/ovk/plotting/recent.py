@@ -249,7 +249,7 @@ class ResidualDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         d = min(len(self.names), 30)
-        ax = self._axes(ax, (4.6, 1.4 + 0.38 * d))
+        ax = self._axes(ax, (4.6, 1.6 + 0.38 * d))
         line = {"color": "black", "linewidth": 1.0}
         ax.boxplot(
             [r if len(r) else np.array([np.nan]) for r in self.residuals[:d][::-1]],
@@ -259,6 +259,6 @@ class ResidualDisplay(Display):
         )  # fmt: skip
         ax.set_yticks(range(1, d + 1), [shortened(name, 22) for name in self.names[:d]][::-1], fontsize=8)
         ax.axvline(0, color="0.5", linewidth=1, zorder=0)
-        ax.set_xlabel("error / standard deviation of the outcome")
+        ax.set_xlabel("error / standard deviation\nof the outcome")
         ax.set_title("Errors of the predictions")
         return self

@@ -98,8 +98,8 @@ def _verdict(recent: Recent, outputs: Sequence[str], *, stream: bool) -> str:
         return f"Intervals of {shown.percent} contained {found}: {why}."
     if any(coverage[q] < level for q in off):
         cure = (
-            "errors have grown along the rows, and intervals made from earlier errors are too narrow. If that lasts, "
-            "learn more rows, or use a model that follows changes (ovk stream without --model)"
+            "errors changed along the rows, faster than intervals made from the last errors follow. In Python, the "
+            f"intervals of progressive(..., intervals={level:g}) follow them row by row"
         )
     else:
         cure = "errors have become smaller along the rows: later intervals will be narrower"

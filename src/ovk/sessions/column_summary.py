@@ -27,7 +27,8 @@ def column_summary(
     n_rows : rows that they were computed from
     """
     seen = (moments.count / max(n_rows, 1)).tolist()
-    numbers = list(zip(seen, moments.mean.tolist(), moments.sd.tolist(), strict=True))
+    sd = np.where(moments.constant, 0.0, moments.sd)
+    numbers = list(zip(seen, moments.mean.tolist(), sd.tolist(), strict=True))
     names = preparation.feature_names_
     rows = [(name, "output", *numbers[len(names) + q]) for q, name in enumerate(outputs)]
     start = 0

@@ -6,12 +6,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ovk.sessions.faults import bad_rows_note
+from ovk.sessions.groups import GroupErrors
 from ovk.sessions.kept_columns import KeptColumns
 from ovk.sessions.settings import check_bad_rows
 from ovk.streams import Batch, Preparation, Records, open_records
@@ -113,7 +115,7 @@ class FilePredictions:
     """
 
     def __init__(self, model: TableModel, records: Records, level: float | None, max_bad: float) -> None:
-        self._predictor = model.predictor().bind(records.names, records.label)
+        self._model, self._predictor = model, model.predictor().bind(records.names, records.label)
         self._records, self._level, self._max_bad = records, level, max_bad
         self._preparation: Preparation = self._predictor.preparation
         self.columns = model.prediction_columns(outcomes=self._preparation.knows_outputs())
@@ -147,7 +149,24 @@ class FilePredictions:
         return [
             *([bad_rows_note(bad, faults)] if bad else []),
             *(_unknown_words(name, words) for name, words in self._unknown.items()),
+            *self._empty_bounds(),
         ]
+
+    def _empty_bounds(self) -> Iterator[str]:
+        """Of which outputs the intervals are unknown, for want of errors."""
+        recent: Any = getattr(self._model, "recent", None)
+        if recent is None:
+            return
+        level = recent.level if self._level is None else self._level
+        unknown = ~np.isfinite(recent.widths(level))
+        if unknown.any():
+            names = ", ".join(repr(str(name)) for name in np.asarray(self._preparation.targets)[unknown])
+            least = ceil(round(level / (1 - level), 6))
+            of = "groups" if isinstance(recent, GroupErrors) else "errors of rows that were not learned yet"
+            yield (
+                f"Intervals of {100 * level:g}% need at least {least:,} {of}, and there are fewer for {names}: "
+                "their bounds are empty. Learn more rows, or ask for a lower level (level, --level)."
+            )
 
 
 def _unknown_words(name: str, words: Counter[str]) -> str:

@@ -83,7 +83,8 @@ def fit_file(
         fitted = fit_classes(records, chosen) if classify else fit_table(records, chosen)
     if fitted.n_bad:
         warnings.warn(f"{records.label}: {bad_rows_note(fitted.n_bad, fitted.faults)}", UserWarning, stacklevel=2)
-    for remark in (*doubts(fitted.preparation), *hints(fitted.preparation, table=True)):
+    columns = fitted.columns() if isinstance(fitted, Fitted) else ()
+    for remark in (*doubts(fitted.preparation, columns), *hints(fitted.preparation, table=True)):
         warnings.warn(f"{records.label}: {remark}", UserWarning, stacklevel=2)
     return fitted
 

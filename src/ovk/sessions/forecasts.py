@@ -25,6 +25,7 @@ class Forecast(NamedTuple):
     F : (steps, d) forecasts
     widths : (steps, d) half widths of their intervals; infinite where too few forecasts so far ahead were tested
     instants : (steps,) when the rows will be, in seconds since 1970; None for a table without times
+    level : of the intervals; None if it is not known
 
     Examples
     --------
@@ -48,6 +49,7 @@ class Forecast(NamedTuple):
     F: Array
     widths: Array
     instants: Array | None
+    level: float | None = None
 
     @property
     def low(self) -> Array:
@@ -94,7 +96,7 @@ def forecast(
     elif errors is not None:
         found = quantiles(errors, level)[:n]
         widths[: len(found)] = found
-    return Forecast(list(preparation.targets), F, widths, instants)
+    return Forecast(list(preparation.targets), F, widths, instants, level)
 
 
 def future_inputs(preparation: Preparation, steps: int, future: Records | None) -> tuple[Array, Array | None]:

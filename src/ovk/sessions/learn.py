@@ -9,6 +9,7 @@ from pathlib import Path
 from ovk._threads import one_blas_thread
 from ovk.persistence import load
 from ovk.sessions.classes import ClassSession
+from ovk.sessions.file_predictions import TableModel
 from ovk.sessions.interrupts import StopSignals
 from ovk.sessions.merging import start_like
 from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, learn_runs, prediction_sink
@@ -135,7 +136,6 @@ def load_session(path: str | Path) -> Session:
     """The session in a file."""
     session = load(path)
     if not isinstance(session, Session):
-        raise ValueError(
-            f"{path} holds a {type(session).__name__}, not a stream that was learned: give what `ovk stream` saved"
-        )
+        what = "what `ovk fit` learned" if isinstance(session, TableModel) else f"a {type(session).__name__}"
+        raise ValueError(f"{path} holds {what}, not a stream that was learned: give what `ovk stream` saved")
     return session

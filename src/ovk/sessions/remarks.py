@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ovk.sessions.column_summary import ColumnRow
 from ovk.streams import Preparation
 from ovk.streams.columns import Category
 
 
-def doubts(preparation: Preparation) -> list[str]:
-    """Sentences about columns that may not be what they are read as."""
-    return list(preparation.doubts_.values())
+def doubts(preparation: Preparation, columns: Iterable[ColumnRow] = ()) -> list[str]:
+    """Sentences about columns that may not be what they are read as, or that never vary.
+
+    Parameters
+    ----------
+    preparation : how columns are read
+    columns : what they hold
+    """
+    sources = [source for column in preparation.columns_ for source in column.sources()]
+    constant = [
+        f"Column {name!r} is {mean:g} in every row, so that it "
+        + ("leaves nothing to learn." if role == "output" else "says nothing about the outputs.")
+        for name, role, _, mean, sd in columns
+        if sd == 0 and (role == "output" or name in sources)
+    ]
+    return [*preparation.doubts_.values(), *constant]
 
 
 def hints(preparation: Preparation, *, table: bool) -> list[str]:

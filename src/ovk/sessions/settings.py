@@ -93,6 +93,7 @@ class Settings(Parameters):
         in_interval(self.level, "level", 1e-6, 1 - 1e-6)
         if self.groups is not None:
             self._check_groups()
+        self._preparation().check_roles()
 
     def _check_groups(self) -> None:
         """Groups are left out of tables of numbers, with everything chosen, wherever their rows stand."""
@@ -124,11 +125,12 @@ class Settings(Parameters):
     def preparation(self, records: Records, max_levels: int = WORDS_OF_STREAM) -> Preparation:
         """How rows of that file are made inputs and outputs, before any of them was looked at."""
         self.check()
+        return self._preparation(max_levels).bind(records.names, records.label)
+
+    def _preparation(self, max_levels: int = WORDS_OF_STREAM) -> Preparation:
         ignore = [*self.ignore, *([] if self.groups is None or self.groups in self.ignore else [self.groups])]
         what = self.targets, self.features, self.time, self.lags
-        preparation = Preparation(*what, max_levels, classify=self.classify, ignore=ignore)
-        preparation.bind(records.names, records.label)
-        return preparation
+        return Preparation(*what, max_levels, classify=self.classify, ignore=ignore)
 
     @property
     def stream_kernel(self) -> str:

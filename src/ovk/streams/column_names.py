@@ -28,13 +28,18 @@ def check_present(wanted: Sequence[str], names: Sequence[str], label: str) -> No
     >>> check_present(["NHR", "HNR"], ["NHR", "hz"], "t.csv")
     Traceback (most recent call last):
     ValueError: there is no column 'HNR' in t.csv: its columns are 'NHR', 'hz'
+    >>> check_present(["b"], ["a:b"], "t")
+    Traceback (most recent call last):
+    ValueError: there is no column 'b' in t: its only column is 'a:b'; separate cells by commas, semicolons, tabs or |
     """
     missing = list(dict.fromkeys(name for name in wanted if name not in names))
     if not missing:
         return
     meant = _meant(missing, [name for name in names if name not in wanted])
     hint = f"its columns are {quoted(names)}"
-    if len(missing) == len(meant) == 1:
+    if len(names) == 1 and all(name in names[0] for name in missing):
+        hint = f"its only column is {quoted(names)}; separate cells by commas, semicolons, tabs or |"
+    elif len(missing) == len(meant) == 1:
         hint = f"did you mean {meant[missing[0]]!r}?"
     elif len(meant) == len(missing):
         hint = f"did you mean {_pairs(meant)}?"

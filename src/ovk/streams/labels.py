@@ -52,7 +52,7 @@ class Label(Column, kind="label"):
         place = {level: k for k, level in enumerate(self.levels)}
         codes, bad = np.full(len(cells[0]), np.nan), np.zeros(len(cells[0]), dtype=bool)
         for i, cell in enumerate(cells[0]):
-            if is_missing(cell):
+            if _is_unknown(cell, whole=self.whole):
                 continue
             word = as_label(cell, whole=self.whole)
             if word not in place and len(place) < MOST:
@@ -81,6 +81,15 @@ def as_label(cell: Any, *, whole: bool) -> str:
         if not bad[0] and values[0, 0] == round(values[0, 0]):
             return str(int(values[0, 0]))
     return text
+
+
+def _is_unknown(cell: Any, *, whole: bool) -> bool:
+    """Whether the label of a row is not known. Among words, "none" is a class of its own, such as no promotion.
+
+    >>> [_is_unknown(cell, whole=False) for cell in ("none", "None", "NA", "")], _is_unknown("none", whole=True)
+    ([False, True, True, True], True)
+    """
+    return is_missing(cell) and (whole or not isinstance(cell, str) or cell.strip() != "none")
 
 
 def few_whole_numbers(cells: Sequence[Any]) -> list[str]:
@@ -119,6 +128,7 @@ def guess_labels(name: str, cells: Sequence[Any], label: str) -> Label:
                 "the classes as words"
             )
         return Label(name, levels, len(levels), whole=True)
+    present = [cell for cell in cells if not _is_unknown(cell, whole=False)]
     words = sorted({as_label(cell, whole=False) for cell in present})
     if len(words) > min(MOST, max(len(present) // ROWS_PER_WORD, 2)):
         raise ValueError(

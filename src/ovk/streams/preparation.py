@@ -127,6 +127,11 @@ class Preparation(Parameters):
         check_present(self.ignore, self._names, label)
         if not self.targets:
             raise ValueError(f"there must be at least one target: name a column of {label}, out of {quoted(names)}")
+        self.check_roles()
+        return self
+
+    def check_roles(self) -> None:
+        """Refuse columns that are asked to be two things at once, whatever the table holds."""
         if self.classify and (len(self.targets) > 1 or self.lags):
             raise ValueError(
                 "classes are learned for one target, without lags: name one column"
@@ -147,7 +152,6 @@ class Preparation(Parameters):
             if len(set(group)) < len(group):
                 twice = next(name for name in group if list(group).count(name) > 1)
                 raise ValueError(f"column {twice!r} is asked for twice: name it once")
-        return self
 
     def fit(self, batch: Batch) -> Preparation:
         """Tell by the first rows what the columns hold."""

@@ -107,7 +107,8 @@ class Records(ABC):
             if self._read(min(size, count - self.offset)) is None:
                 raise ValueError(
                     f"{self.label} has only {self.offset} rows, but {count} of them were learned already: it is not "
-                    "the file that the model was learning from"
+                    "the file that the model was learning from; to learn it as a further file, use "
+                    "--continue-with (in Python, continue_with=)"
                 )
 
     def position(self) -> Any:
