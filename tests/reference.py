@@ -683,18 +683,25 @@ def aci_radii(scores, miss, rate, window, widest=None):
     return radii
 
 
-def rolling_radii(scores, miss, window, step, first=8):
-    """Quantiles of the last scores, looked up after 8, 16, 32, ... of them and then after every `step`."""
-    radii, radius, past, due = [], np.inf, [], first
+def rolling_radii(scores, miss, window, step, rate, first=8):
+    """Quantiles of the last scores, looked up after 8, 16, 32, ... of them and then after every `step`.
+
+    Their level moves by `rate` for every score that was a miss more or less than it should.
+    """
+    radii, radius, past, due, aim, errors = [], np.inf, [], first, miss, []
     for s in scores:
         radii.append(radius)
         if not np.isnan(s):
             past.append(s)
+            if radius < np.inf:
+                errors.append(s > radius)
             if len(past) == due:
                 due += min(len(past), step)
+                aim = min(max(aim + rate * (len(errors) * miss - sum(errors)), 0.0), 1.0)
+                errors = []
                 recent = sorted(past[-window:])
-                k = int(np.ceil((len(recent) + 1) * (1 - miss) - 1e-9))
-                radius = recent[k - 1] if k <= len(recent) else np.inf
+                k, asked = (int(np.ceil((len(recent) + 1) * (1 - a) - 1e-9)) for a in (aim, miss))
+                radius = recent[min(max(k, 1), len(recent)) - 1] if asked <= len(recent) else np.inf
     return radii
 
 

@@ -65,18 +65,53 @@ def test_strongly_adaptive_equals_its_twin(lifetime):
 
 @pytest.mark.parametrize("window", [5, 50, 1000])
 @pytest.mark.parametrize("step", [1, 20, 256])
-def test_rolling_quantiles_equal_their_twin(window, step):
+@pytest.mark.parametrize("rate", [0.0, 0.003, 0.1])
+def test_rolling_quantiles_equal_their_twin(window, step, rate):
     scores = np.abs(residuals(700))[:, 0]
     scores[[3, 40, 41, 200]] = np.nan
-    method = RollingConformal(0.8, window=window, step=step)
-    assert_array_equal(radii(method, scores), reference.rolling_radii(scores, 1 - 0.8, window, step))
+    method = RollingConformal(0.8, window=window, step=step, rate=rate)
+    assert_array_equal(radii(method, scores), reference.rolling_radii(scores, 1 - 0.8, window, step, rate))
     past = np.sort(scores[~np.isnan(scores)][-window:])
-    assert method.at(0.5).regions(np.zeros(1)).upper == past[int(np.ceil((len(past) + 1) * 0.5)) - 1]
+    assert rate or method.at(0.5).regions(np.zeros(1)).upper == past[int(np.ceil((len(past) + 1) * 0.5)) - 1]
     for coverage in (0.5, 0.8, 0.9995):
         assert_array_equal(method.half_widths(coverage, 1), method.at(coverage).regions(np.zeros(1)).upper[0])
     assert_array_equal(RollingConformal(0.8).half_widths(0.5, 2), [np.inf, np.inf])
     with pytest.raises(ValueError, match="region 'each'"):
         RollingConformal(0.8, region="box").half_widths(0.5, 2)
+
+
+def test_rolling_quantiles_follow_their_misses():
+    """Spread that comes and goes, grows, or jumps: too many misses without a rate, the right share with one."""
+    rng, t = np.random.default_rng(0), np.arange(20_000)
+    for spread in (1 + 2 * (t % 5000 >= 2500), 1 + t / 5000, 1 + 3 * (t > 10_000)):
+        scores = spread * np.abs(rng.standard_normal(len(t)))
+        still, moving = (np.mean(scores > radii(RollingConformal(0.9, rate=rate), scores)) for rate in (0.0, 0.001))
+        assert still > 0.115
+        assert abs(moving - 0.1) < 0.006
+
+
+def test_another_coverage_follows_the_misses_too():
+    """Noise that grows: the level of 0.8 is asked of a method for 0.9."""
+    scores = np.abs(np.random.default_rng(1).standard_normal(12_000)) * (1 + np.arange(12_000) / 4000)
+    covered = {0.0: [], 0.001: []}
+    for rate, found in covered.items():
+        method = RollingConformal(0.9, rate=rate)
+        for start in range(0, 12_000, 200):
+            found.append(scores[start : start + 200] <= method.half_widths(0.8, 1)[0])
+            radii(method, scores[start : start + 200])
+    still, moving = (np.mean(found[10:]) for found in covered.values())
+    assert still < 0.775
+    assert abs(moving - 0.8) < abs(still - 0.8) / 2
+
+
+def test_labels_that_come_late_count_by_the_interval_they_were_given():
+    method = RollingConformal(0.9, step=16, rate=0.01)
+    radii(method, np.ones(64))
+    [tracker] = method.trackers_
+    tracker.update(0.5, missed=True)
+    tracker.update(2.0, missed=False)
+    tracker.update(0.5)
+    assert (tracker.tested, tracker.missed) == (3, 1)
 
 
 def test_rolling_quantiles_cover_rows_like_the_last_ones():

@@ -10,7 +10,7 @@ from ovk.evaluation.conformal.rolling import LEVELS
 
 def test_widths_are_quantiles_of_the_last_absolute_errors():
     rng = np.random.default_rng(0)
-    recent = Recent.empty(2, size=50)
+    recent = Recent.empty(2, size=50, rate=0.0)
     Y = rng.standard_normal((120, 2))
     Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
     for part in np.split(Y, 6):

@@ -264,7 +264,7 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
         means[fold] = np.nanmean(Y[~fold], axis=0)
     if table.groups is None:
         (left_out,) = table.folds()
-        recent = Recent.empty(Y.shape[1], size=max(int(left_out.sum()), 1), level=settings.level)
+        recent = Recent.empty(Y.shape[1], size=max(int(left_out.sum()), 1), level=settings.level, rate=0.0)
         recent.update(F[left_out], Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
     else:
         recent = GroupErrors.of(F, Y, table.groups, settings.level)

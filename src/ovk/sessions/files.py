@@ -151,7 +151,7 @@ def fit_files(
         last = faults[-1] if faults else (0, "in a part that was not sampled")
         settings.check_bad_rows(learner.n_bad, total, last, label)
     F = scaled.restore(scaled.Y - _left_out(estimator, scaled.X, scaled.Y))
-    recent = Recent.empty(Y.shape[1], size=len(Y), level=settings.level)
+    recent = Recent.empty(Y.shape[1], size=len(Y), level=settings.level, rate=0.0)
     recent.update(F, Y)
     errors = mean_square(F - Y), mean_square(np.nanmean(Y, axis=0) - Y)
     tested = f"{len(Y):,} sampled rows, each predicted as if it had not been learned"

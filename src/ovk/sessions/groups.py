@@ -54,7 +54,7 @@ class GroupErrors(Recent):
     @classmethod
     def of(cls, F: Array, Y: Array, groups: Indices, level: float = LEVEL) -> GroupErrors:
         """From predictions (n, d) of left-out rows, their outcomes (n, d), nan where missing, and groups (n,)."""
-        plain = Recent.empty(Y.shape[1], size=max(len(Y), 1), level=level)
+        plain = Recent.empty(Y.shape[1], size=max(len(Y), 1), level=level, rate=0.0)
         plain.update(F, Y)
         found = cls(**vars(plain), groups=np.asarray(groups))
         found._measure()

@@ -3,12 +3,21 @@
 With m scores in the window, the radius is the ceil((m + 1) coverage)-th smallest of them (infinite if there are fewer).
 If the next score is exchangeable with those of the window, it exceeds the radius with probability at most
 1 - coverage: split conformal prediction (Vovk, Gammerman and Shafer, 2005) on a window that moves with the stream.
-Unlike adaptive methods it does not look at its misses; in exchange the rows of a block are computed at once.
+
+Where the next scores are not like those of the window (a noise that grows, or that comes and goes with the time of
+day), the quantile of the level 1 - a is taken, and after each block of n scores that had the same radius, M of which
+exceeded it,
+
+    a <- a + rate (n (1 - coverage) - M):
+
+adaptive conformal inference (Gibbs and Candès, 2021), a block at a time. Summed over the stream, the share of misses is
+1 - coverage up to |a - a_1| / (rate times the number of scores). For a <= 0 the radius is the largest score of the
+window, so that bands stay finite.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -29,6 +38,12 @@ LEVEL = 0.9
 #: Scores before there is a radius for the first time.
 FIRST = 8
 
+#: How far the odds of a miss follow those of another level, at most.
+MOST = 10.0
+
+#: What each miss takes from the level of the quantile.
+RATE = 0.001
+
 
 @dataclass
 class RollingTracker(Tracker, kind="rolling"):
@@ -42,11 +57,22 @@ class RollingTracker(Tracker, kind="rolling"):
     t: int = 0
     left: int = FIRST
     scores: Array = field(default_factory=lambda: np.empty(0))
+    rate: float = 0.0
+    #: What the misses so far have added to `miss`: a - (1 - coverage).
+    shift: float = 0.0
+    #: Scores since the last refresh that had a radius, and how many of them exceeded it.
+    tested: int = 0
+    missed: int = 0
+
+    _defaults_for_old_files = {"rate": 0.0, "shift": 0.0, "tested": 0, "missed": 0}
 
     def radius(self) -> float:
         return self.current
 
     def update(self, score: float, missed: bool | None = None, later: int = 0) -> None:
+        if missed is not None and not np.isnan(score):
+            # It was not the present radius that was given for this score.
+            self.missed += int(missed) - int(score > self.current)
         self.radii_then_update(np.array([score]))
 
     def radii_then_update(self, scores: Array) -> Array:
@@ -56,6 +82,7 @@ class RollingTracker(Tracker, kind="rolling"):
         while len(seen) >= self.left:
             now, seen = np.split(seen, [self.left])
             self._add(scores[now])
+            self._follow()
             self.refresh()
             self.left = min(self.t, self.step)
             radii[now[-1] + 1 :] = self.current
@@ -63,21 +90,48 @@ class RollingTracker(Tracker, kind="rolling"):
         return radii
 
     def _add(self, scores: Array) -> None:
+        if np.isfinite(self.current):
+            self.tested += len(scores)
+            self.missed += int((scores > self.current).sum())
         self.scores = np.concatenate([self.scores, scores])
         self.t += len(scores)
         self.left -= len(scores)
 
+    def _follow(self) -> None:
+        moved = self.shift + self.rate * (self.tested * self.miss - self.missed)
+        self.shift = min(max(moved, -self.miss), 1.0 - self.miss)
+        self.tested = self.missed = 0
+
     def refresh(self) -> None:
         """Take the quantile of the scores of the window."""
         self.scores = self.scores[-self.window :]
-        k = ceil((len(self.scores) + 1) * (1.0 - self.miss) - 1e-9)
-        self.current = float(np.partition(self.scores, k - 1)[k - 1]) if k <= len(self.scores) else inf
+        m = len(self.scores)
+        if _rank(m, self.miss) > m:
+            self.current = inf
+            return
+        k = min(max(_rank(m, self.miss + self.shift), 1), m)
+        self.current = float(np.partition(self.scores, k - 1)[k - 1])
 
     def at(self, miss: float) -> RollingTracker:
-        """A tracker with the same scores and another frequency of misses, brought up to date."""
-        other = RollingTracker(miss, self.window, self.step, t=self.t, left=self.left, scores=self.scores)
+        """A tracker with the same scores and another frequency of misses, brought up to date.
+
+        The odds of a miss are changed by the factor that the misses so far have asked for.
+        """
+        factor = _odds(self.miss + self.shift) / _odds(self.miss)
+        odds = _odds(miss) * min(max(factor, 1.0 / MOST), MOST)
+        shift = self.shift if miss == self.miss else odds / (1.0 + odds) - miss
+        other = replace(self, miss=miss, shift=shift)
         other.refresh()
         return other
+
+
+def _rank(scores: int, miss: float) -> int:
+    return ceil((scores + 1) * (1.0 - miss) - 1e-9)
+
+
+def _odds(miss: float) -> float:
+    clipped = min(max(miss, 1e-9), 1.0 - 1e-9)
+    return clipped / (1.0 - clipped)
 
 
 @dataclass(eq=False, repr=False)
@@ -85,8 +139,9 @@ class RollingConformal(Conformal):
     """Intervals by the quantile of the last scores, the same for all rows between two refreshes of it.
 
     Of all methods it takes the least time, a few per cent of that of a learner, and it can be asked for another
-    coverage at any time (`at`). The coverage is right if rows to come are like the last ones; where they may not be, an
-    adaptive method such as `ACI` keeps it right.
+    coverage at any time (`at`). If rows to come are like the last ones, the coverage is right at once; if not, the
+    level of the quantile follows the misses, and the coverage is right in the long run. Methods that look at every
+    miss, such as `ACI`, notice a change earlier.
 
     The radius is brought up to date after 8, 16, 32, ... scores, and from `step` scores on every `step` of them. So the
     intervals of the rows in between are made from what was known before the first of them, and chunks of any sizes
@@ -99,6 +154,8 @@ class RollingConformal(Conformal):
         Number of last scores whose quantile is taken.
     step : int
         Number of scores between two refreshes of the quantile.
+    rate : float in [0, 1]
+        How far a miss moves the level of the quantile; 0 takes the quantile of the level `coverage` always.
 
     Attributes
     ----------
@@ -119,9 +176,13 @@ class RollingConformal(Conformal):
 
     window: int = 2000
     step: int = 256
+    rate: float = RATE
+
+    _defaults_for_old_files = {"rate": 0.0}
 
     def _tracker(self, miss: float) -> Tracker:
-        return RollingTracker(miss, check_int(self.window, "window"), check_int(self.step, "step"))
+        rate = in_interval(self.rate, "rate", 0.0, 1.0)
+        return RollingTracker(miss, check_int(self.window, "window"), check_int(self.step, "step"), rate=rate)
 
     @reads
     def at(self, coverage: float) -> RollingConformal:
@@ -173,6 +234,7 @@ class Recent(State, Registered):
     """Progressive predictions, their intervals and outcomes of the last rows, and the coverage along the whole stream.
 
     The intervals are those of `RollingConformal`, one for each of the levels 0.5, 0.8, 0.9 and 0.95, and of `level`.
+    Along a stream they follow the misses; with a `rate` of 0 they do not, for rows in no order such as a table's.
 
     Attributes
     ----------
@@ -192,8 +254,8 @@ class Recent(State, Registered):
     >>> recent = Recent.empty(1, size=500)
     >>> for _ in range(20):
     ...     half = recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
-    >>> recent.widths(0.9).round(1)
-    array([1.7])
+    >>> bool(abs(recent.widths(0.9)[0] - 1.645) < 0.2)
+    True
     >>> bool(abs(recent.shown.coverage[0] - 0.9) < 0.02)
     True
     """
@@ -211,10 +273,10 @@ class Recent(State, Registered):
     _defaults_for_old_files = {"instants": None, "level": LEVEL}
 
     @classmethod
-    def empty(cls, d: int, size: int = 2000, level: float = LEVEL) -> Recent:
+    def empty(cls, d: int, size: int = 2000, level: float = LEVEL, rate: float = RATE) -> Recent:
         """A memory for the last `size` rows with d outputs, without any row yet."""
         level = in_interval(level, "level", 1e-6, 1 - 1e-6)
-        intervals = [RollingConformal(one, window=size) for one in sorted({*LEVELS, level})]
+        intervals = [RollingConformal(one, window=size, rate=rate) for one in sorted({*LEVELS, level})]
         Y, F, half = np.empty((3, 0, d))
         tested, inside = np.zeros((2, len(intervals), d))
         return cls(Y, F, half, size, intervals, tested, inside, level=level)
@@ -259,14 +321,15 @@ class Recent(State, Registered):
         order = np.argsort(-ages, kind="stable")
         pairs = ((self.Y, other.Y), (self.F, other.F), (self.half, other.half))
         Y, F, half = (np.concatenate(pair)[order][-self.size :] for pair in pairs)
-        merged = Recent.empty(Y.shape[1], self.size, self.level)
+        merged = Recent.empty(Y.shape[1], self.size, self.level, self.intervals[0].rate)
         merged.update(F, Y)
         merged.half, merged.tested, merged.inside = half, self.tested + other.tested, self.inside + other.inside
         vars(self).update(vars(merged))
 
     def widths(self, level: float) -> Array:
         """(d,) half widths of intervals of that level, by all rows so far; infinite where too few were seen."""
-        return self.intervals[0].half_widths(level, self.Y.shape[1])
+        nearest = min(self.intervals, key=lambda method: abs(method.coverage - level))
+        return nearest.half_widths(level, self.Y.shape[1])
 
     @property
     def coverage(self) -> Array:
