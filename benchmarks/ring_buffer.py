@@ -9,7 +9,7 @@ Array = npt.NDArray[np.float64]
 
 
 class RingBuffer:
-    """OLOK with exp(-|x - z|^2 / mu) T, squared loss and step size eta / sqrt(t), or eta, on the last s points."""
+    """OLOK with exp(-|x - z|^2 / mu) T, squared loss and steps eta / sqrt(min(t, s)), or eta, on the last s points."""
 
     def __init__(
         self, p: int, T: Array, mu: float, alpha: float, eta: float, s: int, *, constant: bool = False
@@ -28,7 +28,7 @@ class RingBuffer:
             k = np.exp((2.0 * (self.points[:m] @ x) - self.squares[:m] - square) / self.mu)
             Z[i] = (k @ self.A[:m]) @ self.T
             self.t += 1
-            eta = self.eta if self.constant else self.eta / np.sqrt(self.t)
+            eta = self.eta if self.constant else self.eta / np.sqrt(min(self.t, self.s))
             self.A[:m] *= 1.0 - eta * self.alpha
             place = (self.t - 1) % self.s
             self.points[place], self.squares[place] = x, square

@@ -90,12 +90,15 @@ def draw(report: dict[str, Any], path: Path) -> None:
     rows = [(job, *found) for job in reversed(JOBS) if (found := measured(report, job)) is not None]
     figure, axes = plt.subplots(figsize=(9, 0.62 * len(rows) + 1.3), layout="constrained")
     for row, (job, _, others) in enumerate(rows):
-        for name, ratio in others.items():
+        before = 0.0
+        for name, ratio in sorted(others.items(), key=lambda other: other[1]):
             kind, label = job.others[name]
             marker, colour = KINDS[kind]
             size = 420 if kind == LIMIT else 60
             axes.scatter(ratio, row, marker=marker, color=colour, s=size, linewidth=2 if kind == LIMIT else 1, zorder=3)
-            above = (0, 9) if kind == LIBRARY else (0, -15)
+            # Names of neighbours would overlap.
+            above = (0, 9) if kind == LIBRARY and ratio > 1.5 * before else (0, -17)
+            before = ratio if label else before
             axes.annotate(
                 label, (ratio, row), above, textcoords="offset points", ha="center", fontsize=7.5,
                 bbox={"color": "white", "pad": 0.5}, zorder=2,

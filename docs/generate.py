@@ -108,10 +108,13 @@ def _api_page(package: str, name: str, thing: object) -> str:
 
 def benchmark_page(results: Path, page: Path) -> None:
     """The last ``make bench``, as tables."""
-    lines = ["# The last run of the benchmarks", ""]
-    lines += ["Written by `make bench`. Contenders run interleaved; ratios are within one run.", ""]
+    lines = ["# All figures of the benchmarks", ""]
+    lines += ["What `python -m benchmarks` wrote. Contenders run interleaved; a ratio is within one run.", ""]
     if not results.exists():
-        lines += ["This build of the pages has no run of its own: `make bench`, then `make docs` again.", ""]
+        lines += [
+            "This build has no figures: `python -m benchmarks --output docs/benchmarks.json`, then `make docs` again.",
+            "",
+        ]
         _write(page, "\n".join(lines))
         return
     report = json.loads(results.read_text(encoding="utf-8"))

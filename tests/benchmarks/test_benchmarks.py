@@ -69,6 +69,12 @@ def test_memory_is_that_of_a_process_of_its_own():
     assert 60.0 < peak < 150.0
 
 
+def test_the_loop_that_olok_is_compared_with_makes_the_same_predictions():
+    result = run_benchmark(BENCHMARKS["online_click"], Settings("toy", threads=1, memory=False), lambda text: None)
+    for case in result["cases"]:
+        assert case["scores"]["largest difference to the loop"] < 1e-12
+
+
 def test_without_the_data_the_benchmark_is_skipped_with_the_loaders_message(monkeypatch):
     monkeypatch.delenv("OVK_DATA", raising=False)
     shown = []
