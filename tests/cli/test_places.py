@@ -64,6 +64,8 @@ def test_what_is_read_is_not_replaced(ovk, table):
     assert ovk("predict", model, table, "--out", link)[0] == 2
     assert ovk("forecast", model, "--inputs", table, "--out", table)[0] == 2
     assert ovk("merge", model, model.with_name("n.ovk"), "--save", table)[0] == 2
+    beside = model.parent / ".." / model.parent.name / model.name
+    assert "is the file of the model" in ovk("merge", model, model.with_name("n.ovk"), "--save", beside)[2]
     assert table.read_bytes() == before
     assert model.read_bytes() == learned
     # A model, or a file without content, is replaced.

@@ -10,7 +10,7 @@ import typer
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import Json
 from ovk.cli.output import out, print_json
-from ovk.cli.places import check_model_place
+from ovk.cli.places import check_model_place, check_place
 from ovk.evaluation.learners import Mergeable
 from ovk.features import merge_all
 from ovk.persistence import load, save
@@ -32,8 +32,7 @@ def command(
     """
     if len(files) < 2:
         raise Failure(f"there is only {files[0]}: give at least two models to merge", Exit.USAGE)
-    if to in files:
-        raise Failure(f"--save {to} would overwrite one of the parts: give another name", Exit.USAGE)
+    check_place(to, "--save", models=files)
     check_model_place(to)
     with blaming(Exit.MODEL):
         models = [load(file) for file in files]

@@ -11,8 +11,8 @@ exceeded it,
     a <- a + rate (n (1 - coverage) - M):
 
 adaptive conformal inference (Gibbs and Candès, 2021), a block at a time. Summed over the stream, the share of misses is
-1 - coverage up to |a - a_1| / (rate times the number of scores). For a <= 0 the radius is the largest score of the
-window, so that bands stay finite.
+1 - coverage up to |a - a_1| / (rate times the number of scores), as long as a stays within 0 and 1, where it is cut
+off: for a = 0 the radius is the largest score of the window, so that bands stay finite.
 """
 
 from __future__ import annotations
