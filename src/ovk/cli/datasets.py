@@ -7,8 +7,6 @@ from ovk.cli.output import out, print_json, table
 from ovk.datasets import available
 from ovk.datasets._catalogue import CATALOGUE
 
-NAME = "datasets"
-
 
 def command(data: Data = None, as_json: Json = False) -> None:
     """List the public data sets that ovk can load: which are found on this machine, and where to get the others."""

@@ -26,8 +26,6 @@ from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
-NAME = "demo"
-
 ROWS, OUTPUTS, CHUNK = 3000, 6, 200
 
 #: Names of the learners that the conclusion compares.

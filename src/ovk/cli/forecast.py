@@ -19,8 +19,6 @@ from ovk.sessions import FittedClasses
 from ovk.sessions.columns import PredictionColumns
 from ovk.streams import open_records
 
-NAME = "forecast"
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="A model of `ovk stream` or `ovk fit` with --lags or --time.")],

@@ -13,8 +13,6 @@ from ovk.cli.options import Json
 from ovk.cli.output import out, print_json
 from ovk.persistence import StoredArray, StoredObject, inspect
 
-NAME = "inspect"
-
 
 def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")], as_json: Json = False) -> None:
     """Show what is in a model file, without building the model or reading its arrays."""

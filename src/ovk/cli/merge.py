@@ -16,8 +16,6 @@ from ovk.features import merge_all
 from ovk.persistence import load, save
 from ovk.sessions import Session, merge_sessions
 
-NAME = "merge"
-
 
 def command(
     files: Annotated[list[Path], typer.Argument(help="At least two model files with the same settings and features.")],

@@ -12,8 +12,6 @@ from ovk.cli.output import out
 from ovk.cli.places import PAGE, check_place
 from ovk.persistence import load
 
-NAME = "plot"
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="A model file.")],

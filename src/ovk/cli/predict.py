@@ -19,8 +19,6 @@ from ovk.sessions import Fitted, FittedClasses, Session
 from ovk.sessions.file_predictions import MAX_BAD, FilePredictions
 from ovk.streams import open_records
 
-NAME = "predict"
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="A model of `ovk fit` or `ovk stream`.")],

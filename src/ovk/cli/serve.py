@@ -14,8 +14,6 @@ from ovk.serving import Limits, create_app
 from ovk.serving.access import is_loopback
 from ovk.sessions import Interrupted, StopSignals
 
-NAME = "serve"
-
 _DEFAULT = Limits()
 
 

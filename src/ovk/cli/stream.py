@@ -41,8 +41,6 @@ from ovk.sessions.learn import load_session
 from ovk.sessions.partitions import partition_file
 from ovk.streams import Partitions, Records, is_address, open_partitions, open_records
 
-NAME = "stream"
-
 _MODELS = ", ".join(["auto", *MODELS])
 _MODEL_HELP = (
     "autostream (experts that are weighted by their errors: follows drift and curved functions); pkawv (least squares "
