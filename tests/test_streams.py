@@ -331,7 +331,7 @@ def test_sources_that_make_no_sense(source, message, kind):
 
 @pytest.mark.parametrize(
     ("package", "extra", "source"),
-    [("narwhals", "ovk[frames]", "pandas"), ("pyarrow", "ovk[files]", "parquet")],
+    [("narwhals", "frames", "pandas"), ("pyarrow", "files", "parquet")],
 )
 def test_what_to_install_is_said(package, extra, source, table, tmp_path, monkeypatch):
     source = SOURCES[source](table, tmp_path)
@@ -343,7 +343,8 @@ def test_what_to_install_is_said(package, extra, source, table, tmp_path, monkey
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    assert f"pip install '{extra}'" in refusal(lambda: chunks(source, targets="y"), ImportError)
+    message = refusal(lambda: chunks(source, targets="y"), ImportError)
+    assert f"the extra '{extra}' of ovk: pip install {package}" in message
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------

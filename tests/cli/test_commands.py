@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import ovk as package
 from household import series
 from ovk import OLOK, save
 from ovk.cli import errors
-from ovk.cli.demo_file import COMMANDS, write_demo_table
+from ovk.cli.app import COMMANDS
+from ovk.cli.demo_file import COMMANDS as DEMO_COMMANDS
+from ovk.cli.demo_file import write_demo_table
 from ovk.persistence import load
 
 
@@ -32,11 +35,56 @@ def test_without_its_packages_it_says_what_to_install(tmp_path):
     code = "import sys; sys.modules['typer'] = None; from ovk.cli import main; main([])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 5
-    assert found.stderr == "the command line needs typer: install it with  pip install 'ovk[cli]'\n"
+    assert found.stderr == "the command line needs the extra 'cli' of ovk: pip install typer rich\n"
+
+
+#: The processor seconds of this process, and which modules are loaded.
+REPORT = "import sys, time, json; print(json.dumps([time.process_time(), sorted(sys.modules)]), file=sys.stderr)"
+COMPLETION = {"_OVK_COMPLETE": "complete_bash", "COMP_WORDS": "ovk st", "COMP_CWORD": "1"}
+
+
+def run_ovk(*arguments, code="from ovk.cli import main; main(sys.argv[1:])", **environment):
+    """Output, processor seconds and loaded modules of a process."""
+    code = f"import sys\ntry:\n    {code}\nfinally:\n    {REPORT}"
+    command = [sys.executable, "-c", code, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    seconds, modules = json.loads(found.stderr.splitlines()[-1])
+    return found.stdout, seconds, set(modules)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [(["--help"], {}, "Commands:"), (["--version"], {}, "ovk "), ([], COMPLETION, "stream")],
+    ids=["help", "version", "completion"],
+)
+def test_help_version_and_completion_load_no_numerical_library(arguments, environment, words):
+    out, _, modules = run_ovk(*arguments, **environment)
+    assert words in out
+    assert not {"numpy", "scipy", "sklearn"} & modules
+
+
+def test_help_of_a_command_loads_no_other_command():
+    out, _, modules = run_ovk("stream", "--help")
+    assert "--targets" in out
+    others = {f"ovk.cli.{name}" for name in COMMANDS if name != "stream"}
+    assert not (others | {"ovk.plotting", "ovk.serving"}) & modules
+
+
+def test_help_takes_little_more_time_than_its_packages():
+    """Processor seconds, smallest of five, in turns."""
+    seconds = [(run_ovk("--help")[1], run_ovk(code="import typer, rich")[1]) for _ in range(5)]
+    ours, theirs = map(min, zip(*seconds, strict=True))
+    assert ours < 1.5 * theirs
 
 
 def test_shell_completion(ovk):
     assert "--install-completion" in ovk("--help")[1]
+
+
+def test_misspelt_commands_are_suggested(ovk):
+    code, _, err = ovk("straem")
+    assert code == 2
+    assert "Did you mean 'stream'?" in err
 
 
 def test_fit_then_predict(ovk, tmp_path):
@@ -176,7 +224,7 @@ def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     [block] = [block for block in re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL) if "ovk demo" in block]
-    said = [*(one.format("demo.csv") for one in COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]
+    said = [*(one.format("demo.csv") for one in DEMO_COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]
     # The first command is the same in both places.
     for line in dict.fromkeys(" ".join(one.split()) for one in said):
         program, *arguments = line.split()

@@ -311,7 +311,7 @@ def test_in_a_pipeline():
 def test_without_river_the_message_says_what_to_install():
     code = "import sys; sys.modules['river'] = None; import ovk.online; import ovk.online.river"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'ovk[river]'" in run.stderr
+    assert "the extra 'river' of ovk: pip install river" in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import sys
 
+from ovk._extras import missing
+
 __all__ = ["main"]
 
 
@@ -39,8 +41,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
-    except ImportError as error:
-        print(f"the command line needs {error.name}: install it with  pip install 'ovk[cli]'", file=sys.stderr)
+    except ImportError:
+        print(missing("the command line", "cli"), file=sys.stderr)
         sys.exit(5)
     from ovk.cli.app import run
 

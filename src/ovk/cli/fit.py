@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ovk._extras import required
 from ovk.cli.class_summary import class_table_summary, print_class_table
 from ovk.cli.errors import Exit, Failure, blaming
 from ovk.cli.options import (
@@ -50,8 +51,6 @@ from ovk.sessions import Fitted, FittedClasses, Settings, fit_classes, fit_files
 from ovk.sessions.batch import rows_learned, valid_for
 from ovk.sessions.remarks import doubts, hints
 from ovk.streams import open_records, split_files
-
-NAME = "fit"
 
 #: Seconds that a scheduler may take to answer.
 SCHEDULER = 30
@@ -215,10 +214,8 @@ def _cluster(scheduler: str, workers: int) -> Iterator[Any]:
         with local_cluster(workers) as client:
             yield client
         return
-    try:
+    with required("--scheduler", "dask"):
         distributed: Any = import_module("distributed")
-    except ImportError as error:
-        raise ImportError("--scheduler needs Dask: install it with  pip install 'ovk[dask]'") from error
     try:
         client = distributed.Client(scheduler, timeout=SCHEDULER)
     except (OSError, ValueError, TimeoutError) as error:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ovk._extras import required
 from ovk._progress import ProgressBar
 from ovk._threads import one_blas_thread
 from ovk.distributed.parts import HeldPart, Part, PartError
@@ -159,10 +160,8 @@ def as_engine(client: Any, n_jobs: int | None) -> Engine:
     """The engine of a client, or processes where there is none."""
     if client is None:
         return ProcessEngine(n_jobs)
-    try:
+    with required("clusters", "dask"):
         from distributed import Client
-    except ImportError as error:
-        raise ImportError("clusters need Dask: install it with  pip install 'ovk[dask]'") from error
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client or None, got {type(client).__name__}")
     return DaskEngine(client)

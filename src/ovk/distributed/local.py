@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
+from ovk._extras import required
+
 logger = logging.getLogger(__name__)
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
@@ -35,10 +37,8 @@ def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
     workers : how many
     processes : False for workers in threads of this process, which start at once
     """
-    try:
+    with required("clusters", "dask"):
         distributed: Any = import_module("distributed")
-    except ImportError as error:
-        raise ImportError("clusters need Dask: install it with  pip install 'ovk[dask]'") from error
     with import_module("dask.config").set(QUIET):
         cluster = distributed.LocalCluster(
             n_workers=workers,

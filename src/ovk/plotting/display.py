@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ovk._extras import required
 from ovk._named_outputs import NamedOutputs
 from ovk._types import Array
 
@@ -34,10 +35,8 @@ Size = tuple[float, float]
 
 def pyplot() -> Any:
     """matplotlib.pyplot, or a message that says what to install."""
-    try:
+    with required("plots", "plot"):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: install it with  pip install 'ovk[plot]'") from error
     return plt
 
 

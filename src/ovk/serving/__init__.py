@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ovk._extras import required
 from ovk._types import PathLike
 from ovk.serving.access import Tokens
 from ovk.serving.checkpoint import Checkpoint, learn_log
@@ -60,12 +61,8 @@ def create_app(
     >>> app.url_path_for("infer", model="line")
     '/v2/models/line/infer'
     """
-    try:
+    with required("serving", "serve"):
         from ovk.serving.app import Server
-    except ImportError as error:
-        raise ImportError(
-            f"serving needs {error.name}: install it with  pip install 'ovk[serve]'", name=error.name
-        ) from error
     limits = limits or Limits()
     named = dict(models) if isinstance(models, Mapping) else {Path(path).stem: path for path in models}
     if not named or len(named) < len(models):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ovk._extras import required
 from ovk._types import Array
 from ovk.streams.cells import read_numbers
 from ovk.streams.steps import as_dates
@@ -118,10 +119,8 @@ class PredictionColumns:
 
 def pyarrow() -> Any:
     """The module pyarrow, or a message that says what to install."""
-    try:
+    with required("Parquet files", "files"):
         import pyarrow as module
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
     return module
 
 

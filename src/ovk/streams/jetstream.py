@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ovk._extras import required
 from ovk.streams.brokers import Broker
 from ovk.streams.credentials import Address, BrokerError, StreamLost, tls_context
 from ovk.streams.messages import Message
@@ -29,11 +30,9 @@ class Connection:
     """A connection to NATS servers, made anew when it breaks."""
 
     def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
-        try:
+        with required("nats://", "nats"):
             from nats import errors
             from nats.aio.client import Client
-        except ImportError as error:
-            raise ImportError("nats:// needs nats-py: install it with  pip install 'ovk[nats]'") from error
         self._make, self._errors = Client, errors
         self._address, self._known, self._patience = address, known, patience
         self._tls = tls_context(known)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ovk._extras import required
 from ovk.streams.brokers import Broker, Gap
 from ovk.streams.credentials import Address, BrokerError, StreamLost
 from ovk.streams.messages import Message
@@ -23,10 +24,8 @@ class KafkaPartition(Broker):
     dense, origin = False, 0
 
     def __init__(self, address: Address, known: Mapping[str, str], patience: float, part: str = "") -> None:
-        try:
+        with required("kafka://", "kafka"):
             import confluent_kafka
-        except ImportError as error:
-            raise ImportError("kafka:// needs confluent-kafka: install it with  pip install 'ovk[kafka]'") from error
         self._kafka, self.label, self._topic = confluent_kafka, address.label, address.name
         self._patience, self._hosts = patience, address.hosts
         #: What the library last said, and whether it was that the broker does not let us in.

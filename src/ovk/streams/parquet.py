@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ovk._extras import required
 from ovk.streams.digest import ColumnDigest
 from ovk.streams.records import Batch, Records
 
@@ -19,10 +20,8 @@ class ParquetRecords(Records):
         self, path: Path, strict: bool, columns: Sequence[int] | None, groups: Sequence[int] | None = None
     ) -> None:
         super().__init__(path.name, strict, columns)
-        try:
+        with required("Parquet files", "files"):
             from pyarrow import ArrowException, parquet
-        except ImportError as error:
-            raise ImportError("Parquet files need pyarrow: install it with  pip install 'ovk[files]'") from error
         self._error = ArrowException
         try:
             # Unless told otherwise, pyarrow reads all row groups ahead, that is the whole file.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ovk._extras import required
 from ovk._types import Array
 from ovk.streams.cells import require_numbers
 from ovk.streams.opening import open_records
@@ -130,10 +131,8 @@ def as_table(data: Any, label: str) -> tuple[Table, bool]:
 
 
 def _narwhals(data: Any, label: str) -> Any:
-    try:
+    with required("data frames", "frames"):
         import narwhals as nw
-    except ImportError as error:
-        raise ImportError("data frames need narwhals: install it with  pip install 'ovk[frames]'") from error
     frame = nw.from_native(data, eager_only=True, series_only=False, allow_series=True, pass_through=True)
     if not isinstance(frame, (nw.DataFrame, nw.Series)) or (label == "X" and isinstance(frame, nw.Series)):
         raise TypeError(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from ovk._extras import required
 from ovk.streams.pipes import PipedText, is_pipe
 
 #: The name of standard input, as everywhere on the command line.
@@ -24,10 +25,8 @@ COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 
 
 def _zstandard(file: Any) -> Any:
-    try:
+    with required("Zstandard", "files"):
         import pyarrow
-    except ImportError as error:
-        raise ImportError("Zstandard needs pyarrow: install it with  pip install 'ovk[files]'") from error
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ovk._extras import required
 from ovk._params import Parameters
 from ovk._types import Array, Indices, Mask
 from ovk.graphs import as_adjacency
@@ -235,10 +236,8 @@ class LinkPredictor(Parameters):
         names : m names; by default numbers, from 0, or following those of the known nodes
         with_known : also add the known nodes with their links, and the links found between new and known ones
         """
-        try:
+        with required("predict_graph", "graph"):
             import networkx
-        except ImportError as error:
-            raise ImportError("predict_graph returns a networkx graph: install ovk[graph]") from error
         new = self._scaled(self.embed(X))
         known = list(range(len(self.embedding_))) if self.names_ is None else list(self.names_)
         first = len(known) if with_known else 0

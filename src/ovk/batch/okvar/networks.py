@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from ovk._extras import required
 from ovk._params import Registered, check_int, in_interval, positive
 from ovk._progress import ProgressBar
 from ovk._types import Aggregate, Array, Mask
@@ -58,10 +59,8 @@ class Network(Registered):
 
     def to_networkx(self) -> Any:
         """A ``networkx.DiGraph`` of all variables and the chosen edges, with the attributes ``score`` and ``sign``."""
-        try:
+        with required("graphs", "graph"):
             import networkx as nx
-        except ImportError as error:
-            raise ImportError("graphs need networkx: install it with  pip install 'ovk[graph]'") from error
         graph = nx.DiGraph()
         graph.add_nodes_from(self.names)
         for i, j in np.argwhere(self.chosen):

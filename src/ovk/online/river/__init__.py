@@ -13,10 +13,10 @@ An adapter is pickled like any model of river, and goes on where it was. What le
 `ovk.save` writes for use on arrays.
 """
 
-try:
+from ovk._extras import required
+
+with required("ovk.online.river", "river"):
     import river as _river  # noqa: F401
-except ImportError as error:  # pragma: no cover
-    raise ImportError("ovk.online.river needs river: pip install 'ovk[river]'") from error
 
 from ovk.online.add_features import add_features
 from ovk.online.river.anomalies import RiverAnomalyDetector
