@@ -140,6 +140,7 @@ def test_an_interrupted_fit_leaves_the_model_and_the_next_is_whole(name):
     assert_same(predictions(model.fit(X, targets(model)), NEW), expected)
 
 
+@pytest.mark.long
 def test_other_processes_predict_the_same():
     names = ["OVKRidge", "OLOK", "PKAWV", "OLOKClassifier", "AutoStream", "IOKR", "LinkPredictor", "OKVAR"]
     models = [fitted(name) for name in names]

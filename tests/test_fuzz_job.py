@@ -3,6 +3,8 @@
 import pytest
 from fuzz.__main__ import JOBS, run
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_first_tries(name):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 GALLERY = Path(__file__).parent.parent / "examples"
 if not GALLERY.exists():
     pytest.skip("the gallery is not part of this installation", allow_module_level=True)

@@ -8,6 +8,8 @@ import matplotlib as mpl
 import pytest
 from matplotlib import pyplot as plt
 
+pytestmark = pytest.mark.long
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "structures" / "plot_networks_of_sites.py"
 
 

@@ -8,6 +8,8 @@ import matplotlib as mpl
 import pytest
 from matplotlib import pyplot as plt
 
+pytestmark = pytest.mark.long
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "batch" / "plot_which_outputs_go_together.py"
 
 

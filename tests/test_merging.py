@@ -55,6 +55,7 @@ def test_the_tree_is_the_one_of_pairs_of_neighbours(n):
         tree.result()
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("outputs", [Y, HOLES], ids=["complete", "holes"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
 @pytest.mark.parametrize(

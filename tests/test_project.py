@@ -120,6 +120,7 @@ def test_plots_are_looked_for_in_the_wrong_place(name):
     assert hasattr(importlib.import_module("ovk.plotting"), name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(len(README)))
 def test_every_block_of_the_readme_runs_in_a_new_process(number):
     """Names load their packages: nothing may depend on what was imported before."""

@@ -82,6 +82,7 @@ def progressive_error(kernel, scale, loss="squared", n=1500, noise=0.0):
     return np.mean((Z - Y)[-300:] ** 2) / Y.var()
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("units", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(0.2), Matern(1.5, 1.0)], ids=str)

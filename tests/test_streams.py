@@ -350,6 +350,7 @@ def test_what_to_install_is_said(package, extra, source, table, tmp_path, monkey
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_text_files_are_read_in_the_memory_of_a_chunk(kind, tmp_path):
     rows, width = 40_000, 5

@@ -203,6 +203,7 @@ def test_fits_in_eight_threads():
             np.testing.assert_allclose(found, alone, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_two_sessions_at_a_time(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("x,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(1200)))

@@ -40,6 +40,7 @@ def brute_force(kernel, alpha, X, Y, weight, intercept, entry):
     return leave_out_errors(fit, X, Y, weight, entry=entry)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
 @pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
 @pytest.mark.parametrize("form", ["complete", "holes"])

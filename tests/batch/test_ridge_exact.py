@@ -56,6 +56,7 @@ def fit_both(kernel, data, form="complete", weighted=False, intercept=False, per
     return model, DenseRidge(kernel.resolve(X, d), X, Y, alpha, weight, task, intercept)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_fit_and_posterior_equal_dense_algebra(name, form, data):

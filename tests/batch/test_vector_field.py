@@ -131,6 +131,7 @@ def test_tuned_values_are_at_least_as_good_from_more_starts(plane):
     assert min(two.criterion_values_) <= one.criterion_values_[0] + 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"landmarks": 50, "random_state": 0}])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sixty_percent_outliers_are_told_from_the_field(seed, options):

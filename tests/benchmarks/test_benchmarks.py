@@ -35,6 +35,7 @@ ROW = {"name", "seconds", "cpu_seconds", "ours_over_this", "peak_mib", "all_seco
 CHECK = {"target", "value", "bound", "at_least", "met"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(BENCHMARKS))
 def test_each_benchmark_at_toy_size(name, tmp_path, capsys):
     if name in PEERS:
@@ -61,6 +62,7 @@ def test_each_benchmark_at_toy_size(name, tmp_path, capsys):
     assert "targets met" in printed
 
 
+@pytest.mark.long
 def test_memory_is_that_of_a_process_of_its_own():
     """The limit holds two arrays of 2000 x 2000 doubles at quick size, 61 MiB; this process has held more."""
     held = np.ones(30_000_000)

@@ -9,6 +9,7 @@ pytest.importorskip("benchmarks")
 from benchmarks.long_streams import CHUNK, DEFAULTS, RUNS, by_tenths, long_run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, run in RUNS.items() if run.twin])
 def test_a_short_run(name):
     run = RUNS[name]

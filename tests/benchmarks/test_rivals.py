@@ -148,6 +148,7 @@ def test_not_beginning_anew_helps():
 # ------------------------------------------------------------------------------------------------- pipelines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bayesian", "river", "fourier", "nystroem"])
 def test_pipelines_learn_and_never_see_their_own_label(name):
     if name in ("bayesian", "river"):

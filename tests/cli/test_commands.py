@@ -208,6 +208,7 @@ def test_datasets(ovk, tmp_path):
     assert json.loads(ovk("datasets", "--data", tmp_path, "--json")[1])["wine"]["found"] is False
 
 
+@pytest.mark.long
 def test_demo(ovk, tmp_path):
     code, out, _ = ovk("demo", "--rows", 400, "--out", tmp_path)
     assert code == 0
@@ -219,6 +220,7 @@ def test_demo(ovk, tmp_path):
     assert load(tmp_path / "demo.ovk").predict(np.zeros((1, 2))).shape == (1, 6)
 
 
+@pytest.mark.long
 def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monkeypatch):
     write_demo_table(tmp_path / "demo.csv")
     monkeypatch.chdir(tmp_path)
@@ -263,6 +265,7 @@ def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
             assert option in err
 
 
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough(ovk, tmp_path):
     """``ovk ... | head -1`` ends with 0 and without a word."""
     path, model = series(tmp_path / "t.csv", 20000), tmp_path / "m.ovk"

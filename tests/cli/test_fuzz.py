@@ -128,6 +128,7 @@ def test_wrong_calls(ovk, tmp_path, arguments, message):
     assert message in err
 
 
+@pytest.mark.long
 def test_ten_thousand_columns(ovk, tmp_path):
     rng = np.random.default_rng(0)
     names = [f"c{j}" for j in range(10_000)]
@@ -141,6 +142,7 @@ def test_ten_thousand_columns(ovk, tmp_path):
     assert len(load(model).preparation.feature_names_) == 9999
 
 
+@pytest.mark.long
 @given(st.binary(max_size=400))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_on_standard_input(content):

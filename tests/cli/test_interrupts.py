@@ -110,6 +110,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.long
 def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_path):
     """In the midst of a read that waits for a pipe, between two checkpoints, twice in the same part."""
     path, whole = table
@@ -175,6 +176,7 @@ def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
     assert contents(folder) == whole
 
 
+@pytest.mark.long
 def test_nothing_is_said_to_be_safe_that_is_not(tmp_path):
     lines = series(tmp_path / "t.csv", 500).read_bytes().decode().splitlines(keepends=True)
     parts = tmp_path / "parts"
@@ -209,6 +211,7 @@ os.fsync = slow
 """
 
 
+@pytest.mark.long
 def test_a_second_signal_gives_up_at_once(table, tmp_path):
     """The disk takes hours for the checkpoint of the first one: the last checkpoint stays whole."""
     path, whole = table

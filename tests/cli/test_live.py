@@ -103,6 +103,7 @@ class Conversation:
             pipe.close()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
 def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 200, missing=0.0), tmp_path / "m.ovk"
@@ -132,6 +133,7 @@ def test_every_row_is_answered_as_it_comes(ovk, tmp_path):
         assert live.process.wait(PATIENCE) == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the system does not tell whether a pipe has more")
 def test_the_first_json_line_is_answered_before_the_second(ovk, tmp_path):
     path, model = tmp_path / "t.jsonl", tmp_path / "m.ovk"

@@ -175,6 +175,7 @@ def command(path, model, parts, *more):
     return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [path, *where, *more])]
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_and_resumed(ovk, tmp_path):
     """SIGKILL whenever; the model and the predictions are those of a run that was left alone, bit by bit."""
     path = series(tmp_path / "t.csv", 4000)

@@ -115,6 +115,7 @@ def test_bins_of_an_irregular_grid():
         assert_allclose(found, [[1.0, 1.0, np.nan]])
 
 
+@pytest.mark.long
 def test_curves_that_are_mostly_full_are_quick():
     """40 curves among 120 with points of their own once made a grid of 1,169 points, and a fit of a minute."""
     rng = np.random.default_rng(2)

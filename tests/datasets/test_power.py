@@ -32,6 +32,7 @@ def test_household_agrees_with_a_plain_reading(load):
     assert np.isnan(house.target).all(axis=1).sum() == 2
 
 
+@pytest.mark.long
 def test_household_whole(load):
     house = load(load_household)
     missing = np.isnan(house.target)

@@ -160,6 +160,7 @@ def mortal_rows(start, stop, folder, fatal=()):
     yield X[half:], Y[half:]
 
 
+@pytest.mark.long
 def test_workers_that_are_killed_change_no_bit(client, tmp_path):
     """In the middle of the pass of sums, twice: the sample is taken from the first chunk."""
     estimator = OVKRidge(KERNEL, 0.1, landmarks=np.array(table()[0][:20]))

@@ -75,6 +75,7 @@ def test_pages_of_the_guide_and_of_methods_have_a_picture(page):
     assert re.search(r"^!\[[^\]]+\]\(\.\./images/", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_gallery_examples_run(example, tmp_path, monkeypatch, capsys):
     from matplotlib import pyplot as plt
@@ -274,6 +275,7 @@ def test_the_page_of_benchmarks_shows_every_target(tools, tmp_path):
     assert "- mse: 0.5, 1" in text
 
 
+@pytest.mark.long
 def test_a_page_that_is_wider_than_its_window_is_found(tools, tmp_path):
     import widths
 

@@ -234,6 +234,7 @@ def test_strongly_adaptive_regret_on_every_stretch(name):
             assert played[start : start + k].sum() - best <= limit
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("Method", ADAPTIVE)
 @pytest.mark.parametrize("region", REGIONS)
 def test_coverage_follows_abrupt_shifts(Method, region):

@@ -27,6 +27,7 @@ def test_threshold_is_checked():
         PageHinkley(threshold=0.0).update([1.0])
 
 
+@pytest.mark.long
 def test_the_window_shrinks_after_a_drift():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2400, 2))

@@ -98,6 +98,7 @@ def test_a_learner_that_does_not_look_at_it_is_asked_for_nothing():
     assert live.last_labels_ is None
 
 
+@pytest.mark.long
 def test_classes():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 2))

@@ -163,6 +163,7 @@ def test_the_conclusion_names_outputs_for_which_the_baseline_is_better():
     assert one.conclusion().endswith("the best baseline; by mean absolute error 'last value' is better.")
 
 
+@pytest.mark.long
 def test_a_window_that_shrinks_is_told():
     rng = np.random.default_rng(0)
     X, e = rng.uniform(-2, 2, (3600, 3)), 0.3 * rng.standard_normal(3600)

@@ -332,6 +332,7 @@ class Zero(BaseEstimator):
         return np.zeros(y.shape)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_stream():
     def stream(n):
         for _ in range(n):

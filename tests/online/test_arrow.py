@@ -76,6 +76,7 @@ def stream(n=150, m=6, d=4, missing=0.5):
     return Phi, Y
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("shrink", [False, True])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0])
 @pytest.mark.parametrize("name", operators())

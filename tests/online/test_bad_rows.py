@@ -190,6 +190,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(
     "params", [{}, {"truncation": 30}, {"truncation": Tolerance(1e-6)}, {"average": True}], ids=str
 )

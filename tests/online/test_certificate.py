@@ -56,6 +56,7 @@ def check(kernel, loss, schedule, alpha, truncation, n=420, discount=1.0, step=7
     return model, full
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("size", [1, 35, None])
 @pytest.mark.parametrize("tol", [1e-12, 1e-6, 1e-3])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -94,6 +95,7 @@ def test_heavy_decay_over_long_blocks():
     assert np.isfinite(one.norm_)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("truncation", [free(5), free(60), free(200), PaperWindow(0.3)], ids=str)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_windows(loss, truncation):

@@ -62,6 +62,7 @@ def test_the_labels_are_moved_as_stated(params, gaps, tmp_path):
     assert_allclose(np.concatenate(found), expected, atol=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wild", [1e9, 1e30, 1e300])
 @pytest.mark.parametrize("make", [lambda: PKAWV(loss="huber"), AutoStream], ids=["pkawv", "auto"])
 def test_one_wild_label_is_forgotten_after_a_hundred_rows(make, wild):

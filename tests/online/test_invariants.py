@@ -75,6 +75,7 @@ def test_the_batch_solution_of_proposition_2(kappa):
     assert (norm > 2 / alpha) == (kappa > 2)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_running_sums(loss, schedule):
@@ -99,6 +100,7 @@ def test_norm_after_dropping():
     assert_allclose(model.norm_, model.expansion_.norm(), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_memory_is_flat():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60_000, 3)), rng.choice([-1.0, 1.0], 60_000)

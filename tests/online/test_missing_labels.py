@@ -70,6 +70,7 @@ def test_scores_become_probabilities_by_the_labels_up_to_the_last_power_of_two()
     assert_allclose(Z.calibration_, (found.slope, found.offset))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hole", [None, np.nan])
 def test_gaps_cost_the_learner_without_settings_little(hole):
     X, y = rows(900)

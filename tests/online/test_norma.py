@@ -69,6 +69,7 @@ def test_a_bias_costs_no_penalty():
     assert errors[1] < 0.5 * errors[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["classification", "regression"])
 def test_a_share_nu_is_on_the_wrong_side(kind):
     rng = np.random.default_rng(1)

@@ -20,6 +20,7 @@ def run(nu, schedule, n=6000):
     return model, np.array(new)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nu", [0.05, 0.2, 0.5])
 def test_a_fraction_nu_is_new(nu):
     """The threshold moves until a share nu of the rows, each judged before it is learned, lies below it."""

@@ -83,6 +83,7 @@ def test_chunks(kernel, loss, truncation, schedule, missing, average, discount, 
     assert_allclose(parts.predict(X[:9]), whole.predict(X[:9]), rtol=0, atol=1e-10)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("size", BLOCKS)
 @pytest.mark.parametrize("schedule", ["inverse sqrt", "auto"])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -119,6 +120,7 @@ SIZES = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("size", [7, None])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -131,6 +133,7 @@ def test_naive_loop(kernel, loss, size):
     agrees(Z, model, *found)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("block", [1, 7, None])
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("truncation", SIZES)

@@ -63,6 +63,7 @@ FORGET = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("forget", FORGET)
 @pytest.mark.parametrize("past", ["projected", "exact"])
 @pytest.mark.parametrize("selection", SELECTIONS)

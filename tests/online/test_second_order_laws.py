@@ -118,6 +118,7 @@ MODELS = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("alpha", [0.1, 1e-12])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", STRANGE)

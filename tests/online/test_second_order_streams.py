@@ -87,6 +87,7 @@ def test_chunks_of_the_exact_forecaster(kernel, forecaster, missing, cuts, seed,
     assert_allclose(parts.predict(X[:9]), whole.predict(X[:9]), rtol=0, atol=1e-10)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("size", [1, 32, None])
 @pytest.mark.parametrize("features", ["first", "kors", "exact", "taylor"])
 def test_one_row_at_a_time(features, size):
@@ -265,6 +266,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("size", [7, None])
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("learner", LEARNERS)

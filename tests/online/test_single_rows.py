@@ -66,6 +66,7 @@ CASES = [(name, False) for name in REGRESSORS] + [
 ]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("name", "single"), CASES)
 def test_rows_equal_a_chunk(name, single, monkeypatch):
     X, Y = stream()
@@ -211,6 +212,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("labels", [["no", "yes"], [0, 1, 5], [False, True]])
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_rows_of_classes_equal_a_chunk(name, labels, monkeypatch):

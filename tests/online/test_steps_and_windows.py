@@ -100,6 +100,7 @@ def test_the_budget_does_not_depend_on_chunks():
 # A fixed window on a stream without end -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schedule", [1.0, "auto", "inverse"])
 def test_a_window_holds_its_error(schedule):
     X, f, Y = stationary(40_000)

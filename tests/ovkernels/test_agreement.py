@@ -46,6 +46,7 @@ def test_product(K):
     assert_allclose(K.gram(X, Z).matmat_since(C, since), values, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("kernel", "operator"), PRODUCTS)
 def test_every_product_of_a_kernel_and_an_operator(kernel, operator):
     X, Z = instances.inputs(kernel, 4, seed=1), instances.inputs(kernel, 3, seed=2)

@@ -200,6 +200,7 @@ KILL = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_killed_process_leaves_a_whole_file(path):
     # In a process of its own with one thread: forking a test runner that has threads is not safe.

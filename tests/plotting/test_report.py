@@ -132,6 +132,7 @@ def visit(page, folder, width):
     return [line for line in found.stderr.splitlines() if "CONSOLE" in line], ours
 
 
+@pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
@@ -140,6 +141,7 @@ def test_a_browser_shows_it_without_complaint_or_network(page, tmp_path, width):
     assert {url.split(":", 1)[0] for url in urls} <= {"file", "data"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
     bad = tmp_path / "bad.html"
@@ -149,6 +151,7 @@ def test_a_page_that_complains_and_asks_would_be_noticed(tmp_path):
     assert "http://127.0.0.1:9/x.png" in urls
 
 
+@pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
 def test_nothing_sticks_out_on_a_phone(page, tmp_path):
     """The browser itself measures the elements; the script is in a copy of the page, without its policy."""

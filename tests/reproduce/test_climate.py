@@ -7,6 +7,8 @@ from reproduce.climate import VARIABLES, networks, scatter, square, weekly, with
 from ovk.datasets import available
 from reproduce import entry
 
+pytestmark = pytest.mark.long
+
 
 def test_weeks_are_means_and_seasons_go():
     days = np.arange(365.0)

@@ -12,6 +12,8 @@ from ovk.operators import MixedEffect
 from ovk.ovkernels import Separable
 from reproduce import hospitals, jura, mtr
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("logarithms", [False, True])
 def test_jura_coupling_beats_cadmium_alone_by_15_percent(need, monkeypatch, logarithms):

@@ -9,6 +9,8 @@ from ovk.datasets import load_canadian_weather, make_bci
 from ovk.metrics import rsse
 from reproduce import functional_rivals, movkl, weather
 
+pytestmark = pytest.mark.long
+
 
 def test_the_movkl_tables_have_all_rows(monkeypatch, tmp_path):
     monkeypatch.setattr(movkl, "MOVKL_ALPHAS", np.array([0.1, 1.0]))

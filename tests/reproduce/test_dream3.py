@@ -11,6 +11,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from ovk.datasets import available, load_dream3
 from reproduce import dream3_recipe
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def plain():

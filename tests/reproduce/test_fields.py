@@ -1,10 +1,13 @@
 """Fields and tasks on real data, in small."""
 
 import numpy as np
+import pytest
 
 import reproduce
 from ovk.datasets import load_california_gps, load_glad, load_pharma, make_vector_field
 from reproduce import california_gps, drug_activity, field_kernels, glad
+
+pytestmark = pytest.mark.long
 
 
 def test_gps_blocks_are_held_out_whole_and_the_field_is_predicted(need):

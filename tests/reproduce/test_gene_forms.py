@@ -1,10 +1,13 @@
 """Forms of autoregression on simulated experiments, at a small size."""
 
 import numpy as np
+import pytest
 from reproduce.gene_forms import TARGETS, areas
 
 import reproduce
 from ovk.datasets import make_gene_network
+
+pytestmark = pytest.mark.long
 
 
 def test_the_consensus_is_better_than_a_form_at_random():

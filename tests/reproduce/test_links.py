@@ -30,6 +30,8 @@ from ovk.kernels import Precomputed
 from ovk.structured import LinkPredictor
 from reproduce import entry
 
+pytestmark = pytest.mark.long
+
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.standard_normal((14, 3)) * 0.5 + centre for centre in np.eye(3) * 3])
 GROUP = np.repeat(np.arange(3), 14)

@@ -1,6 +1,10 @@
 """The OLOK paper's table, on a small part of its made data."""
 
+import pytest
+
 import reproduce
+
+pytestmark = pytest.mark.long
 
 
 def test_settings_that_learn_beat_the_stated_ones():

@@ -9,6 +9,8 @@ from ovk.datasets import load_codrna, load_wine
 from ovk.kernels import Gaussian
 from reproduce import norma, online_kernels
 
+pytestmark = pytest.mark.long
+
 
 def test_nu_is_the_share_of_rows_on_the_wrong_side(need, monkeypatch):
     need(load_codrna)

@@ -6,6 +6,8 @@ import pytest
 import reproduce
 from ovk.curves import Grid, ProductGrid
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("matplotlib")
 
 

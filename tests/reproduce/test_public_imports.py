@@ -10,6 +10,7 @@ import pytest
 
 import reproduce
 
+
 SCRIPTS = sorted(Path(reproduce.__file__).parent.glob("*.py"))
 
 

@@ -1,9 +1,12 @@
 """Collaborative filtering at a small size."""
 
 import numpy as np
+import pytest
 from reproduce.ratings import factorise
 
 import reproduce
+
+pytestmark = pytest.mark.long
 
 
 def test_a_matrix_of_low_rank_is_completed():

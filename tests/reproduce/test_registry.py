@@ -8,6 +8,8 @@ from reproduce.__main__ import main
 import reproduce
 from reproduce import registry
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def one(monkeypatch):

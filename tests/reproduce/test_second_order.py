@@ -11,6 +11,8 @@ from ovk.datasets import DatasetNotFound, available
 from ovk.kernels import Matern
 from ovk.online import suggest_from_capacity
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_lines_of_the_theory_are_what_is_suggested(case):

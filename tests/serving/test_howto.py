@@ -12,6 +12,8 @@ import pytest
 
 from processes import PATIENCE, free_port, wait_until
 
+pytestmark = pytest.mark.long
+
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "in-service.md"
 
 

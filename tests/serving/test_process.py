@@ -138,6 +138,7 @@ def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_p
     assert path.read_bytes() == content
 
 
+@pytest.mark.long
 def test_sigterm_ends_a_start_in_good_order(models, tmp_path):
     """While the log of an earlier process is replayed, which may take long."""
     code = """
@@ -187,6 +188,7 @@ def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code
     assert ovk.load(tmp_path / "point" / "checkpoint.ovk").rows == 20
 
 
+@pytest.mark.long
 def test_a_start_that_finds_no_room_names_the_file(models, tmp_path):
     def little():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))

@@ -50,6 +50,7 @@ def test_files_are_learned_in_parts(folder):
         fit_files([*ranges, *split_files(folder / "other.txt")], Settings(["a"]))
 
 
+@pytest.mark.long
 def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path, capsys):
     pytest.importorskip("distributed")
     port = free_port()
@@ -94,6 +95,7 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
     assert (tmp_path / "p.csv").read_text().count("\n") == 151
 
 
+@pytest.mark.long
 def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
     # In threads of this process, which start at once.

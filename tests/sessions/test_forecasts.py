@@ -78,6 +78,7 @@ def test_quantiles_of_few_and_many_errors(level):
         assert found[h, q] == (sizes[k - 1] if k <= len(sizes) else np.inf)
 
 
+@pytest.mark.long
 def test_intervals_hold_what_they_promise(tmp_path):
     """Of 16 series, 90% of the outcomes of all steps; and they are as wide as the process is uncertain."""
     inside, widths = [], []
@@ -131,6 +132,7 @@ def test_nothing_is_tested_on_rows_that_were_learned(tmp_path):
     assert not np.allclose(kept.model.predict(np.zeros((1, 16))), session.evaluator.model.predict(np.zeros((1, 16))))
 
 
+@pytest.mark.long
 def test_long_streams_test_some_rows_only(tmp_path):
     session = learned(table(tmp_path / "t.csv", autoregression(8000, 4), "1990-01-01"), horizon=2)
     assert session.horizons.errors.shape == (500, 2, 1)

@@ -43,6 +43,7 @@ def held(model, path):
     return inside.mean(), np.mean((found["score"] - found["score outcome"]) ** 2)
 
 
+@pytest.mark.long
 def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     new = visits(tmp_path / "new.csv", 60, seed=1, first=100)
     coverage, mse = held(grouped, new)

@@ -68,6 +68,7 @@ def test_too_few_rows(tmp_path):
         fit_table(records, Settings(["a"]))
 
 
+@pytest.mark.long
 def test_forecasts_from_lags_beat_the_last_value(tmp_path):
     rng = np.random.default_rng(0)
     y = np.zeros((3000, 2))

@@ -65,6 +65,7 @@ def at(alphas, routes):
     ]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("gram", "solver", "alpha"), at(ALPHAS, [*ROUTES, *KERNEL_ROUTES]))
 def test_solution(gram, solver, alpha):
     Y = outputs(gram)

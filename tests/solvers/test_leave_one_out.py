@@ -37,6 +37,7 @@ def kronecker(G, operator, alpha, intercept, weighted, entry, tol=0.0):
     return pairs, outputs, v, closed.residuals(operator.eigh(), alpha, entry=entry) / v[:, None]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)
 @pytest.mark.parametrize("operator", instances.each(instances.OPERATORS))
 def test_separable(operator, intercept, weighted, entry):

@@ -109,6 +109,7 @@ IDS = [
 ]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("intercept", "weighted", "grouped"), FLAGS, ids=IDS)
 @pytest.mark.parametrize("alpha", [0.3, ALPHAS], ids=["one", "each"])
 @pytest.mark.parametrize("operator", instances.each(instances.OPERATORS))

@@ -64,6 +64,7 @@ def test_the_moment_is_the_derivative(profile):
 PENALTIES = {"frobenius": Frobenius(), "trace": Trace(), "sparse": SPARSE}
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("alpha", [0.03, 1.0, 5.0])
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("start", ["identity", "zero", "singular"])

@@ -9,6 +9,8 @@ import pytest
 from ovk import load
 from ovk.cli import main
 
+pytestmark = pytest.mark.long
+
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "brokers.md"
 
 

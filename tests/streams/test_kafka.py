@@ -71,6 +71,7 @@ def test_a_partition_teaches_what_a_file_does(mock, tmp_path):
     assert learned(address, tmp_path, id_column="id").offset == 1200
 
 
+@pytest.mark.long
 def test_killed_processes_change_no_byte(mock, tmp_path):
     rows = table(2000, seed=5)
     mock.publish("more", with_ids(rows, 50))

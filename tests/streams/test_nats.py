@@ -104,6 +104,7 @@ def test_a_checkpoint_inside_a_message_loses_nothing(stream, whole, tmp_path):
         assert (model_bytes(session, folder), parts(folder / "parts"), session.offset) == whole
 
 
+@pytest.mark.long
 def test_killed_processes_and_a_killed_server_change_no_byte(server, tmp_path, capsys):
     rows = table(3000, seed=1)
     own = NATSServer(tmp_path / "server")
@@ -222,6 +223,7 @@ def test_a_gap_is_named(server, tmp_path):
         learned(f"{server.url}/GAP", tmp_path)
 
 
+@pytest.mark.long
 def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tmp_path, monkeypatch):
     server.publish("SLOW", json_messages(ROWS, 100))
     monkeypatch.setattr("ovk.streams.brokers.PAUSES", 2)
@@ -352,6 +354,7 @@ def test_predictions_are_published_once(server, stream, tmp_path):
         learn(records, settings(), predictions="kafka://127.0.0.1/nobody")
 
 
+@pytest.mark.long
 def test_a_stream_is_followed_until_a_signal(server, tmp_path):
     server.publish("LIVE", json_messages(ROWS[:300], 10))
     place = tmp_path / "m.ovk"

@@ -110,6 +110,7 @@ def test_a_run_that_is_killed_ends_in_the_same_bytes(address, whole, tmp_path, k
     assert contents(tmp_path) == whole
 
 
+@pytest.mark.long
 def test_killed_processes_change_no_byte(address, tmp_path):
     def stream(folder):
         folder = tmp_path / folder
@@ -229,6 +230,7 @@ def rows_in(*files):
     return sum(library.load(file).offset for file in files if file.exists())
 
 
+@pytest.mark.long
 def test_partitions_are_followed_until_a_signal(mock, tmp_path):
     """Whichever partition rows come to; one that has too few for a learner of its own keeps nobody waiting."""
     first = [rows[:n] for rows, n in zip(ROWS, (200, 5, 200), strict=True)]
@@ -259,6 +261,7 @@ def test_partitions_are_followed_until_a_signal(mock, tmp_path):
     assert "430 rows are safe" in ends[0]
 
 
+@pytest.mark.long
 def test_the_command_says_which_model_answers(address, tmp_path, capsys):
     stream = ["stream", address, "--targets", "a,b", *WARM_UP]
     assert run(*stream, "--save", tmp_path / "m.ovk", "--report", tmp_path / "m.html") == 0

@@ -189,6 +189,7 @@ def test_a_discount_follows_a_change():
     assert np.mean((follows - y)[2000:2020] ** 2) < 0.3 * np.mean((fixed - y)[2000:2020] ** 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("g", [0.99, 0.995])
 def test_a_discount_follows_a_change_in_the_time_derived(g):
     # Both experts err in the same direction, one twice as far: no mixture is better than the good one. The other loses
@@ -212,6 +213,7 @@ def test_a_discount_follows_a_change_in_the_time_derived(g):
     assert np.mean((follows - y)[3000:4500] ** 2) < 0.5 * np.mean((Z - y)[3000:4500] ** 2)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("rule", [MLPoly(), MLPoly(discount=0.999), BOA()], ids=repr)
 @pytest.mark.parametrize("seed", [3, 4, 5, 6])
 @pytest.mark.parametrize("label", [1e9, -1e30, 1e300])

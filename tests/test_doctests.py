@@ -1,0 +1,34 @@
+"""The examples in docstrings. The test that runs the examples of a module imports it; collecting tests does not."""
+
+import doctest
+import importlib
+import warnings
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+MODULES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(SOURCE.rglob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8")
+]
+#: Modules whose packages may be missing, or warn when they are imported.
+OPTIONAL = {"ovk.online.river": "river", "ovk.mlflow": "mlflow.pyfunc"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, tmp_path, monkeypatch):
+    for package, needed in OPTIONAL.items():
+        if name.startswith(package):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    output = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)):
+        runner.run(test, out=output.append)
+    assert not runner.failures, "".join(output)
+    assert runner.tries, "the examples were not found"
