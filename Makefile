@@ -6,19 +6,35 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest lint bench bench-long fuzz reproduce docs dist clean
+.PHONY: demo test test-quick test-long test-slow test-lowest lint bench bench-long fuzz reproduce docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ovk demo
 
 # One BLAS thread in each of the two test processes: two in each are many times slower on two cores.
-test: $(VENV)/.dev lint
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-# The same tests on the lowest version of every dependency that pyproject.toml allows, in an environment of its own.
-# river's adapters are left out: river itself needs newer packages.
+# What must hold for every change: style, types, layers and all tests that are not marked `long`.
+test: $(VENV)/.dev
+	@$(BIN)/python .ci/timed.py "make test" $(MAKE) --no-print-directory lint test-quick
+
+test-quick: $(VENV)/.dev
+	$(PYTEST) -m "not long"
+
+# Tests marked `long` (kills, browsers, statistics, gallery, reproductions), random damage for a minute, and every
+# module with its examples on the lowest supported versions.
+test-long: $(VENV)/.dev $(VENV)-lowest/.dev
+	@$(BIN)/python .ci/timed.py "make test-long" $(MAKE) --no-print-directory test-slow
+
+test-slow:
+	$(PYTEST) -m long
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m fuzz --seconds 60
+	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest -q tests/test_doctests.py
+
+# All tests on the lowest version of every dependency that pyproject.toml allows, in an environment of its own.
 test-lowest: $(VENV)-lowest/.dev
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -n 2 --ignore src/ovk/online/river
+	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest -n 2
 
 # Source archive and wheel, with the checks that an index makes.
 dist: $(VENV)/.dist
@@ -47,7 +63,7 @@ docs: $(VENV)/.docs
 # Ten minutes of random damage, interruptions and inputs; SECONDS=60 for less. The table goes into docs/reliability.md.
 SECONDS ?= 600
 fuzz: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --write
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --write
 
 bench-long: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --long

@@ -385,6 +385,7 @@ def test_curves_far_from_zero_are_learned_as_well(gaps):
     assert_allclose(far.jacobian(new), near.jacobian(new), atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "d", "step"), [(150, 60, 4), (60, 200, 6)])
 def test_curves_seen_here_and_there(n, d, step):
     """Bins of neighbouring points would be mostly empty: some of the curves are enough to choose by."""

@@ -87,6 +87,7 @@ def test_input_curves_alone_are_compared_by_integrals():
     assert_allclose(kernel.grid.checked(), S)
 
 
+@pytest.mark.long
 def test_with_gaps_the_kernel_is_chosen_too(tmp_path):
     rng = np.random.default_rng(2)
     curves, numbers, truth = problem("additive", 80, rng)

@@ -78,6 +78,7 @@ def test_sparsity_means_zeros():
     assert counts[1] > 40
 
 
+@pytest.mark.long
 def test_missing_outputs_are_learned_through_the_structure():
     T = low_rank()[:5, :5]
     X, Y = planted(T, n=120, noise=0.2)

@@ -128,6 +128,7 @@ def generated(n, rng, d=2):
     return X, F + 0.3 * rng.standard_normal((n, d)) @ np.array([[1.0, 0.8], [0.0, 0.6]])[:d, :d]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_coverage_is_what_was_asked_for(scale):
     rng = np.random.default_rng(1)

@@ -53,6 +53,7 @@ def test_a_grid_with_and_without_coupling():
     assert_allclose(both.errors_[0, 0], apart.errors_[0, 0], rtol=1e-8)
 
 
+@pytest.mark.long
 def test_memory_of_a_path_with_an_operator_of_low_rank():
     """No more than a few times that of the gram of all pairs."""
     X, Y, _ = gaps(400, missing=0.1)

@@ -255,6 +255,7 @@ def rough_field(n, rng):
     return X, np.linalg.cholesky(K) @ rng.standard_normal((n, 2)) + 0.05 * rng.standard_normal((n, 2))
 
 
+@pytest.mark.long
 def test_the_evidence_tells_smooth_fields_from_rough_ones(plane):
     smooth = VectorField(restarts=1).fit(plane.data, plane.target)
     assert min(smooth.compared_, key=smooth.compared_.get) == "helmholtz, Gaussian()"

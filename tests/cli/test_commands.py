@@ -280,7 +280,7 @@ def test_a_reader_that_has_seen_enough(ovk, tmp_path):
     assert process.wait(600) == 0
 
 
-@pytest.mark.parametrize("command", ["fit", "stream"])
+@pytest.mark.parametrize("command", ["fit", pytest.param("stream", marks=pytest.mark.long)])
 def test_columns_that_never_vary_are_named(ovk, tmp_path, command):
     rng = np.random.default_rng(0)
     path, page = tmp_path / "t.csv", tmp_path / "r.html"

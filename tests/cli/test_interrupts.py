@@ -161,7 +161,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_process_that_learns_finishes_its_block(table, tmp_path, number):
     """The signal comes while a block between two checkpoints is learned."""
     path, whole = table

@@ -48,14 +48,15 @@ def contents(folder):
     return (folder / "m.ovk").read_bytes(), parts
 
 
-def test_every_step_of_every_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_every_step_of_every_checkpoint(stride, tmp_path, monkeypatch):
     path = series(tmp_path / "t.csv", 700)
     whole = tmp_path / "whole"
     whole.mkdir()
     steps = run(path, whole, None, monkeypatch)
     assert steps > 20
     expected = contents(whole)
-    for step in range(0, steps, 3):
+    for step in range(0, steps, stride):
         folder = tmp_path / f"step{step}"
         folder.mkdir()
         with pytest.raises(Killed):

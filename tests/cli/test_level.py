@@ -21,7 +21,7 @@ def parts(folder):
     return "".join(path.read_text() for path in sorted(folder.glob("part-*")))
 
 
-@pytest.mark.parametrize("level", [0.8, 0.85])
+@pytest.mark.parametrize("level", [0.8, pytest.param(0.85, marks=pytest.mark.long)])
 def test_one_level_for_predictions_summary_report_and_forecasts(ovk, tmp_path, level):
     path, model, page = series(tmp_path / "t.csv"), tmp_path / "m.ovk", tmp_path / "r.html"
     code, out, _ = ovk(
@@ -114,6 +114,7 @@ def test_another_level_beside_the_usual_ones():
     assert np.isnan(Recent.empty(2).shown.width).all()
 
 
+@pytest.mark.long
 def test_bounds_that_are_not_known_are_explained(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 400), tmp_path / "m.ovk"
     ovk("fit", path, "--targets", "a,b", "--features", "", "--lags", 1, "--save", model)

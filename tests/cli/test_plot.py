@@ -48,6 +48,7 @@ def test_pictures_and_pages(ovk, learned, tmp_path):
     assert "prefers-color-scheme: dark" in page
 
 
+@pytest.mark.long
 def test_a_fitted_table_and_estimators(ovk, tmp_path):
     path, model = series(tmp_path / "t.csv", 150, missing=0.0), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a,b", "--features", "x", "--lags", 1, "--save", model)[0] == 0
@@ -72,6 +73,7 @@ def test_what_cannot_be_drawn(ovk, learned, tmp_path):
     assert ovk("plot", tmp_path / "nothing.ovk")[0] == 4
 
 
+@pytest.mark.long
 def test_the_page_of_a_stream_with_dates(ovk, tmp_path):
     """A column of dates is one row of the data; the model's file is not called the table."""
     path, model, page = series(tmp_path / "t.csv", 300), tmp_path / "m.ovk", tmp_path / "p.html"

@@ -16,6 +16,7 @@ def made(experiment, **given):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("experiment", ["release", "knock-out", "fluctuate"])
 def test_series_begin_at_rest_and_share_the_network(experiment):
     found, plain = made(experiment), made("relax")

@@ -25,7 +25,21 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+#: Pages whose code takes more than a third of a second.
+SLOW = {
+    *("coming-from", "command-line", "curves", "fields", "operators", "prediction-intervals", "resume", "streams"),
+    "time-series",
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.long] * (page.stem in SLOW))
+        for page in PAGES
+        if blocks(page)
+    ],
+)
 def test_code_on_pages_runs(page):
     if "from river" in page.read_text(encoding="utf-8"):
         pytest.importorskip("river")
@@ -34,20 +48,20 @@ def test_code_on_pages_runs(page):
         exec(compile(block, str(page), "exec"), space)
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
-def test_code_fits_beside_the_sidebars(page):
+def test_code_fits_beside_the_sidebars():
     # At 1280 pixels there is room for 75 characters.
-    code = re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"))
-    assert [line for block in code for line in block.splitlines() if len(line) > 75] == []
+    for page in (*PAGES, ROOT / "README.md"):
+        code = re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"))
+        assert [line for block in code for line in block.splitlines() if len(line) > 75] == [], page
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_links_inside_lead_somewhere(page):
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
-        # What Sphinx writes from the docstrings is not there before it has run; it checks those links itself.
-        if "://" not in target and "api/generated/" not in target:
-            assert (page.parent / target).exists(), target
+def test_links_inside_lead_somewhere():
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+            # What Sphinx writes from the docstrings is not there before it has run; it checks those links itself.
+            if "://" not in target and "api/generated/" not in target:
+                assert (page.parent / target).exists(), f"{page}: {target}"
 
 
 def test_pages_of_the_guide_lead_to_each_other():
@@ -60,19 +74,15 @@ def test_pages_of_the_guide_lead_to_each_other():
         assert f"({following}.md)" in last, name
 
 
-@pytest.mark.parametrize("page", sorted((DOCS / "howto").glob("*.md")), ids=lambda page: page.stem)
-def test_how_to_pages_name_a_next_step(page):
-    assert page.stem == "index" or page.read_text(encoding="utf-8").splitlines()[-1].startswith("Next: ")
+def test_how_to_pages_name_a_next_step():
+    for page in (DOCS / "howto").glob("*.md"):
+        assert page.stem == "index" or page.read_text(encoding="utf-8").splitlines()[-1].startswith("Next: "), page
 
 
-ILLUSTRATED = [
-    page for page in PAGES if page.parent.name in ("guide", "systems") and page.stem not in ("index", "audit")
-]
-
-
-@pytest.mark.parametrize("page", ILLUSTRATED, ids=lambda page: page.stem)
-def test_pages_of_the_guide_and_of_methods_have_a_picture(page):
-    assert re.search(r"^!\[[^\]]+\]\(\.\./images/", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+def test_pages_of_the_guide_and_of_methods_have_a_picture():
+    for page in PAGES:
+        if page.parent.name in ("guide", "systems") and page.stem not in ("index", "audit"):
+            assert re.search(r"(?m)^!\[[^\]]+\]\(\.\./images/", page.read_text(encoding="utf-8")), page
 
 
 @pytest.mark.long
@@ -170,14 +180,14 @@ def test_what_a_browser_would_fetch_is_found(tools):
     assert fetched('<img alt="a" src="https://f.org/g.png">') == ["https://f.org/g.png"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_formulas_can_be_converted(page, tools):
+def test_formulas_can_be_converted(tools):
     pytest.importorskip("docutils", minversion="0.21", reason="docutils comes with the extra docs")
     from mathml import converted
 
-    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for block, line in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, flags=re.DOTALL):
-        assert converted(block or line, block=bool(block)).startswith("<math")
+    for page in PAGES:
+        text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for block, line in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, flags=re.DOTALL):
+            assert converted(block or line, block=bool(block)).startswith("<math"), page
 
 
 def test_the_page_of_reproductions_quotes_what_was_measured(tools, tmp_path):
@@ -204,15 +214,15 @@ def test_the_page_of_reproductions_quotes_what_was_measured(tools, tmp_path):
                 assert number is None or f"| {number:.4g} |" in line
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_numbers_on_pages_are_those_of_the_results(page, tools):
+def test_numbers_on_pages_are_those_of_the_results(tools):
     from quotes import QUOTATION, renewed
 
-    text = page.read_text(encoding="utf-8")
-    assert renewed(text) == text, "python docs/quotes.py puts the numbers of docs/results on the pages"
-    given = re.search(r"(?sm)^## What the reproductions? gives?\n(.*?)(?=^## |^```|\Z)", text)
-    if given:
-        assert not re.findall(r"\d*\.\d+", QUOTATION.sub("", given[1])), "a number that is no quotation"
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert renewed(text) == text, f"{page}: python docs/quotes.py puts the numbers of docs/results on the pages"
+        given = re.search(r"(?sm)^## What the reproductions? gives?\n(.*?)(?=^## |^```|\Z)", text)
+        if given:
+            assert not re.findall(r"\d*\.\d+", QUOTATION.sub("", given[1])), f"{page}: a number that is no quotation"
 
 
 def test_a_quotation_follows_its_result(tools, tmp_path):

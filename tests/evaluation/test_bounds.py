@@ -125,7 +125,7 @@ def test_around_a_learner_and_with_late_labels():
     assert np.nanmin(np.concatenate([one.lower for one in held])) == 0
 
 
-@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("delay", [0, pytest.param(3, marks=pytest.mark.long)])
 def test_in_progressive(delay):
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (600, 1))

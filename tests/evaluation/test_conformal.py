@@ -194,7 +194,7 @@ def test_an_adversary_cannot_break_the_bound(method):
     assert abs(miss - 0.1) <= (limit + 10) / T
 
 
-@pytest.mark.parametrize("block", [1, 100])
+@pytest.mark.parametrize("block", [pytest.param(1, marks=pytest.mark.long), 100])
 @pytest.mark.parametrize("noise", [(1.0, 1.0), (1.0, 5.0), (5.0, 1.0)])
 def test_late_outcomes_neither_swing_the_level_nor_make_intervals_infinite(noise, block):
     """Outcomes come 50 rows late, or in blocks; the noise changes in the middle."""

@@ -52,6 +52,7 @@ class Forgets:
         raise NotImplementedError
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delay", [3, 8])
 def test_the_last_label_is_worth_what_it_is_when_rows_are_predicted(delay):
     t = np.arange(600)

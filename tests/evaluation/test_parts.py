@@ -187,12 +187,14 @@ def test_a_window_that_shrinks_is_told():
     plt.close("all")
 
 
+@pytest.mark.long
 def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
     result, *_ = evaluated()
     text = report(result, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "outcomes inside 80% intervals" in text
 
 
+@pytest.mark.long
 def test_a_report_shows_dates(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr("ovk.plotting.recent.date_axis", drawn.append)

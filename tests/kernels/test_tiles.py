@@ -112,6 +112,7 @@ def test_two_threads_and_one_agree():
         assert np.array_equal(two, again)
 
 
+@pytest.mark.long
 def test_a_forked_child_can_use_the_pool():
     """The child inherits the parent's pool without its threads: waiting for them would never end."""
     script = """

@@ -16,6 +16,7 @@ from ovk.structured import IOKR
 
 #: Interruptions that are tried for a learner, spread over all of its inner calls. `make fuzz` tries every one.
 TRIED = 12
+FEW = pytest.mark.parametrize("tried", [4, pytest.param(TRIED, marks=pytest.mark.long)])
 
 
 def spread(total, tried):
@@ -37,7 +38,8 @@ def interrupted(model, action, tried=TRIED):
 
 @pytest.mark.parametrize("method", ["partial_fit", "predict_then_learn"])
 @pytest.mark.parametrize("name", EVERY)
-def test_an_interrupted_learner_is_as_it_was(name, method):
+@FEW
+def test_an_interrupted_learner_is_as_it_was(name, method, tried):
     (X, Y), (X1, Y1), (X2, Y2) = rows(name, 40), rows(name, 33, 1), rows(name, 30, 2)
     begun = EVERY[name]()
     begun.partial_fit(X, Y, **({"classes": ["down", "up"]} if name in CLASSIFIERS else {}))
@@ -50,7 +52,7 @@ def test_an_interrupted_learner_is_as_it_was(name, method):
 
     model = copy.deepcopy(begun)
     calls = count_calls(lambda: getattr(model, method)(X1, Y1))
-    for number in spread(calls, TRIED):
+    for number in spread(calls, tried):
         model = copy.deepcopy(begun)
         assert interrupt(lambda model=model: getattr(model, method)(X1, Y1), number)
         np.testing.assert_array_equal(model.predict(X2), before, err_msg=f"interrupted at call {number}")
@@ -61,12 +63,13 @@ def test_an_interrupted_learner_is_as_it_was(name, method):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_an_interrupted_first_call_leaves_no_trace(name):
+@FEW
+def test_an_interrupted_first_call_leaves_no_trace(name, tried):
     X, Y = rows(name, 40)
     options = {"classes": ["down", "up"]} if name in CLASSIFIERS else {}
     undisturbed = EVERY[name]()
     calls = count_calls(lambda: undisturbed.partial_fit(X, Y, **options))
-    for number in spread(calls, TRIED):
+    for number in spread(calls, tried):
         model = EVERY[name]()
         assert interrupt(lambda model=model: model.partial_fit(X, Y, **options), number, MemoryError)
         model.partial_fit(X, Y, **options)

@@ -60,8 +60,15 @@ ADAPTERS = {
     "several targets without settings": RiverMultiTargetRegressor(AutoStream()),
     "classifier without settings": RiverClassifier(AutoStreamClassifier()),
 }
+#: Half of the time of all checks; one adapter is enough for `make test`.
+MEMORY = "check_bounded_memory_growth"
 CHECKS = [
-    pytest.param(model, check, id=f"{name}-{number}-{check.__name__}")
+    pytest.param(
+        model,
+        check,
+        id=f"{name}-{number}-{check.__name__}",
+        marks=[pytest.mark.long] * (check.__name__ == MEMORY and name != "regressor"),
+    )
     for name, model in ADAPTERS.items()
     for number, check in enumerate(checks.yield_checks(model))
 ]
@@ -308,6 +315,7 @@ def test_in_a_pipeline():
     assert np.isfinite(model.predict_one(dicts(X)[0]))
 
 
+@pytest.mark.long
 def test_without_river_the_message_says_what_to_install():
     code = "import sys; sys.modules['river'] = None; import ovk.online; import ovk.online.river"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

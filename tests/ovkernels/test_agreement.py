@@ -14,10 +14,12 @@ from ovk.solvers import select
 
 EVERY = instances.each(instances.OVKERNELS)
 SMOOTH = instances.each(instances.OVKERNELS, without={"transformable-functions"})
+#: Products in which every kernel and every operator occurs. A product only multiplies what the two give.
 PRODUCTS = [
     pytest.param(kernel, operator, id=f"{k}-{T}")
-    for k, kernel in instances.KERNELS
-    for T, operator in instances.OPERATORS
+    for i, (k, kernel) in enumerate(instances.KERNELS)
+    for j, (T, operator) in enumerate(instances.OPERATORS)
+    if (i - j) % min(len(instances.KERNELS), len(instances.OPERATORS)) == 0
 ]
 
 
@@ -46,9 +48,8 @@ def test_product(K):
     assert_allclose(K.gram(X, Z).matmat_since(C, since), values, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize(("kernel", "operator"), PRODUCTS)
-def test_every_product_of_a_kernel_and_an_operator(kernel, operator):
+def test_products_of_kernels_and_operators(kernel, operator):
     X, Z = instances.inputs(kernel, 4, seed=1), instances.inputs(kernel, 3, seed=2)
     K = kernel * operator
     C = np.random.default_rng(0).standard_normal((3, instances.D))

@@ -10,6 +10,7 @@ from ovk.persistence import UnknownClass
 from ovk.sessions import Settings
 
 
+@pytest.mark.long
 def test_a_session_loads_in_a_process_that_imported_ovk_alone(tmp_path):
     ovk.save(Settings(["y"], lags=[1]), tmp_path / "settings.ovk")
     code = "import sys, ovk; assert 'ovk.sessions' not in sys.modules; print(ovk.load(sys.argv[1]).lags)"

@@ -145,6 +145,7 @@ def test_parameters_beyond_the_header_limit(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_more_lists_than_can_be_read_quickly(tmp_path):
     save([[]] * 150_000, tmp_path / "model.ovk")
     assert len(load(tmp_path / "model.ovk")) == 150_000

@@ -44,6 +44,7 @@ def test_alarms_are_marked(classes):
     assert ConfusionDisplay.from_result(classes).confusion.sum() == 1499  # all rows but the first
 
 
+@pytest.mark.long
 def test_reports(numbers, classes, tmp_path):
     page = report(numbers, tmp_path / "n.html").read_text(encoding="utf-8")
     assert 'id="drift"' in page

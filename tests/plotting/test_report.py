@@ -89,6 +89,7 @@ def test_everything_is_in_it_and_nothing_outside(page):
         assert word in text
 
 
+@pytest.mark.long
 def test_results_that_kept_little(tmp_path):
     text = report(result(300, 1), tmp_path / "r.html").read_text(encoding="utf-8")
     assert "There is one output." in text
@@ -194,6 +195,7 @@ def test_dates_below_an_axis_are_those_of_its_ticks():
             assert labels == ["25 Apr", "26", "27", "28", "29", "30", "01 May"]
 
 
+@pytest.mark.long
 def test_alarms_and_intervals_that_fail_come_with_advice(tmp_path):
     """Errors ten times as large in the second half."""
     rng = np.random.default_rng(0)

@@ -6,10 +6,7 @@ import ast
 import importlib
 from pathlib import Path
 
-import pytest
-
 import reproduce
-
 
 SCRIPTS = sorted(Path(reproduce.__file__).parent.glob("*.py"))
 
@@ -23,9 +20,9 @@ def imports_of_the_library(path):
             yield from ((node.module, alias.name) for alias in node.names)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_scripts_import_public_names_of_packages(path):
-    for module, name in imports_of_the_library(path):
+def test_scripts_import_public_names_of_packages():
+    found = [(path, *one) for path in SCRIPTS for one in imports_of_the_library(path)]
+    for path, module, name in found:
         assert module.count(".") <= 1, f"{path.name} imports from {module}, which is inside a package"
         assert not module.split(".")[-1].startswith("_"), f"{path.name} imports from the private module {module}"
         if name is not None:
@@ -37,10 +34,10 @@ def test_scripts_do_import_the_library():
     assert ("ovk.batch", "OKVAR") in [found for path in SCRIPTS for found in imports_of_the_library(path)]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_scripts_touch_no_private_attribute_of_others(path):
+def test_scripts_touch_no_private_attribute_of_others():
     own = {"self", "cls"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    found = [(path, node) for path in SCRIPTS for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    for path, node in found:
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
             owner = node.value.id if isinstance(node.value, ast.Name) else ast.dump(node.value)
             assert owner in own, f"{path.name} reads the private attribute {node.attr} of {owner}"

@@ -112,6 +112,7 @@ def test_an_output_has_one_label_whatever_the_id(client_of, tmp_path):
     assert (unknown.status_code, "column 'y0' is missing" in unknown.json()["error"]) == (400, True)
 
 
+@pytest.mark.long
 def test_what_came_is_learned_when_the_time_has_passed(client_of, models, tmp_path):
     client = client_of("point", data=tmp_path, keep_log=True, limits={"label_seconds": 2.0})
     X, Y = rows(3, seed=53)

@@ -10,7 +10,7 @@ from headless import BROWSER, Headless
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(BROWSER is None, reason="needs a browser: install chromium")]
 
 
 @pytest.fixture(scope="module")

@@ -285,6 +285,7 @@ def _progressive(models, X, Y):
     return np.vstack([twin.predict_then_learn(X[s : s + 10], Y[s : s + 10]) for s in parts])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["point", "table", "ridge"])
 def test_the_coverage_that_is_shown_is_that_of_the_intervals_that_were_served(client_of, models, tmp_path, name):
     """Rows that are asked for and learned one after the other: every one of them is scored as it was answered."""

@@ -110,6 +110,7 @@ def test_blocks_and_files_make_no_difference(tmp_path):
             np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.long
 def test_a_session_goes_on_as_if_it_had_not_stopped(tmp_path):
     y = autoregression(900, 2)
     path = table(tmp_path / "t.csv", y[:500])

@@ -70,6 +70,7 @@ def test_the_column_is_no_input_and_the_model_says_for_whom_its_errors_are(group
     np.testing.assert_array_equal(again.recent.widths(0.8), grouped.recent.widths(0.8))
 
 
+@pytest.mark.long
 def test_the_command_does_the_same(known, grouped, tmp_path):
     options = ["--targets", "score", "--groups", "patient", "--ignore", "visit", "--save", str(tmp_path / "m.ovk")]
     written = CliRunner().invoke(app, ["fit", str(known), *options, "--json"])

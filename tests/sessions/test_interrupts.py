@@ -46,6 +46,7 @@ def test_a_second_signal_in_a_finaliser_gives_up():
     assert not isinstance(error.value, Interrupted)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_a_read_that_waits_is_woken_up():
     """The exception is swallowed in a function that C code calls, and then the process waits for a line."""

@@ -91,6 +91,7 @@ def test_user_and_password(refused, tmp_path):
         assert gate.heard[-1] == b"\0me\0guess"
 
 
+@pytest.mark.long
 def test_tls_with_a_password(refused, tmp_path):
     certificates(tmp_path)
     other = tmp_path / "other"

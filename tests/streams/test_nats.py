@@ -72,7 +72,7 @@ def learned(address, folder, *, killed_at=None, resume=True, **options):
         )
 
 
-@pytest.mark.parametrize("form", ["json", "lines", "csv", "one"])
+@pytest.mark.parametrize("form", ["json", "lines", "csv", pytest.param("one", marks=pytest.mark.long)])
 def test_a_stream_teaches_what_a_file_does(server, whole, form, tmp_path):
     if form == "csv":
         messages = csv_messages(ROWS, 90)
@@ -88,11 +88,12 @@ def test_a_stream_teaches_what_a_file_does(server, whole, form, tmp_path):
     assert (model_bytes(session, tmp_path), parts(tmp_path / "parts"), session.offset) == whole
 
 
-def test_a_checkpoint_inside_a_message_loses_nothing(stream, whole, tmp_path):
+@pytest.mark.parametrize("kills", [(3, 12), pytest.param((0, 5, 9), marks=pytest.mark.long)])
+def test_a_checkpoint_inside_a_message_loses_nothing(stream, whole, kills, tmp_path):
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
     learned(stream, undisturbed)
-    for killed_at in (0, 3, 5, 9, 12):
+    for killed_at in kills:
         folder = tmp_path / str(killed_at)
         folder.mkdir()
         with pytest.raises(Killed):
@@ -316,6 +317,7 @@ def test_tls(tmp_path, monkeypatch):
         own.kill()
 
 
+@pytest.mark.long
 def test_predictions_are_published_once(server, stream, tmp_path):
     async def keep(context):
         await context.add_stream(name="PREDICTED", subjects=["predicted"], duplicate_window=3600)
@@ -385,6 +387,7 @@ def test_a_subject_of_a_stream(server, tmp_path):
     assert (session.offset, session.n_bad) == (1000, 0)
 
 
+@pytest.mark.long
 def test_another_stream_can_be_gone_on_with(server, stream, tmp_path):
     server.publish("MORE", json_messages(ROWS[:200], 30))
     learned(stream, tmp_path)

@@ -78,6 +78,7 @@ def clean_predictions():
     return AutoStream().predict_then_learn(*regression())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("row", "label"), [(400, 1e9), (400, -1e30), (400, 1e300), (450, 1e9)])
 def test_one_wild_label_is_forgiven(row, label):
     X, Y = regression()
