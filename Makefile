@@ -12,7 +12,8 @@ demo: $(VENV)/.demo
 	$(BIN)/ovk demo
 
 # One BLAS thread in each of the two test processes: two in each are many times slower on two cores.
-ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# Compiled modules are kept, also where the environment says otherwise: tests start many processes.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 # What must hold for every change: style, types, layers and all tests that are not marked `long`.

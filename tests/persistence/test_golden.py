@@ -75,15 +75,16 @@ def test_golden_files_say_everything(path):
 
 
 @files
-def test_golden_files_with_a_strange_state(path, tmp_path):
+@pytest.mark.parametrize("tries", [15, pytest.param(60, marks=pytest.mark.long)])
+def test_golden_files_with_a_strange_state(path, tries, tmp_path):
     """Whatever stands in a file, loading it says so or gives an object: the digests fit, the content need not."""
     header, manifest, data = parts_of(path)
     changed = tmp_path / "changed.ovk"
     failed = 0
-    for edited in edited_manifests(manifest["value"], 60, random.Random(path.stem)):
+    for edited in edited_manifests(manifest["value"], tries, random.Random(path.stem)):
         write(changed, header, json.dumps({**manifest, "value": edited}, separators=(",", ":")), data)
         try:
             load(changed)
         except (CorruptFile, UnknownClass, ChangedClass):
             failed += 1
-    assert failed > 10
+    assert failed > tries // 6

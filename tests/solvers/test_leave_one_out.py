@@ -149,7 +149,9 @@ def test_dense_and_separable_agree():
 
 
 @pytest.mark.parametrize("entry", [False, True], ids=["rows", "entries"])
-@pytest.mark.parametrize("intercept", [False, True], ids=["", "intercept"])
+@pytest.mark.parametrize(
+    "intercept", [pytest.param(False, marks=pytest.mark.long, id=""), pytest.param(True, id="intercept")]
+)
 def test_curves_with_gaps_in_few_coordinates(entry, intercept):
     """The eigenvectors of the span of smooth curves give what refitting gives, and are fewer than the values."""
     d, rng = 24, np.random.default_rng(4)
