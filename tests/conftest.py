@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 from designs import pairwise
 from ovk.datasets import DatasetNotFound
 
+pytest_plugins = ["shared"]
+
 # No window may open in a test.
 os.environ.setdefault("MPLBACKEND", "Agg")
 

@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 
-from ovk import OLOK, AutoStream, progressive
+from ovk import OLOK, progressive
 from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
 from ovk.online import PKAWVClassifier
 from ovk.plotting import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay, report
-
-
-@pytest.fixture(scope="module")
-def numbers():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((900, 1))
-    y = np.where(np.arange(900) < 600, 1.0, -1.0) * X[:, 0] + 0.3 * rng.standard_normal(900)
-    return progressive(AutoStream(), X, y, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +17,13 @@ def classes():
     return progressive_classes(PKAWVClassifier(Gaussian(1.0)), X, y)
 
 
-def test_windows_and_weights_follow_a_drift(numbers):
-    drift = numbers.drift
+def test_windows_and_weights_follow_a_drift(stream_of_numbers):
+    drift = stream_of_numbers.drift
     assert drift.expert_rows[0] == drift.rows[0] == 64
     np.testing.assert_allclose(drift.weights.sum(axis=1), 1.0)
     assert drift.windows.shape == (len(drift.expert_rows), 1)
     assert drift.windows[-1, 0] < drift.windows[8, 0], drift.windows
-    display = DriftDisplay.from_result(numbers)
+    display = DriftDisplay.from_result(stream_of_numbers)
     assert len(display.axes_) == 3
     assert len(display.axes_[0].lines) == 1 + len(drift.alarms)
 
@@ -45,8 +37,8 @@ def test_alarms_are_marked(classes):
 
 
 @pytest.mark.long
-def test_reports(numbers, classes, tmp_path):
-    page = report(numbers, tmp_path / "n.html").read_text(encoding="utf-8")
+def test_reports(stream_of_numbers, classes, tmp_path):
+    page = report(stream_of_numbers, tmp_path / "n.html").read_text(encoding="utf-8")
     assert 'id="drift"' in page
     page = report(classes, tmp_path / "c.html", notes=["A note."]).read_text(encoding="utf-8")
     for part in ('id="drift"', 'id="classes"', "&lt;b&gt;yes", "kappa", "no change", "A note."):

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from ovk import load
 from ovk.serving.contenders_by_model import as_contender
 from ovk.serving.rows import RequestRows
-from sessions.test_class_sessions import run, table
 
 
-def test_a_session_of_classes_predicts_and_learns(tmp_path):
-    one = as_contender(run(table(tmp_path / "t.csv")), "m")
+def test_a_session_of_classes_predicts_and_learns(stream_of_classes, tmp_path):
+    (tmp_path / "m.ovk").write_bytes(stream_of_classes[0])
+    one = as_contender(load(tmp_path / "m.ovk"), "m")
     rows = RequestRows.named(["a", "b"], [np.array([2.0, -2.0]), np.array([2.0, -2.0])])
     found = one.predict(rows, frozenset({"probability"}), 0.9)
     assert one.gives()["probability"].columns == ["low", "mid", "high"]

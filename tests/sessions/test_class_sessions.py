@@ -37,8 +37,10 @@ def lines(folder):
     return [row for part in sorted(folder.glob("part-*")) for row in csv.DictReader(part.read_text().splitlines())]
 
 
-def test_a_stream_of_classes_is_learned_and_resumed(tmp_path):
-    whole = run(table(tmp_path / "t.csv"), save_to=tmp_path / "whole.ovk", predictions=tmp_path / "whole")
+def test_a_stream_of_classes_is_learned_and_resumed(stream_of_classes, tmp_path):
+    (tmp_path / "whole.ovk").write_bytes(stream_of_classes[0])
+    whole, rows = load(tmp_path / "whole.ovk"), stream_of_classes[1]
+    table(tmp_path / "t.csv")
     assert isinstance(whole, ClassSession)
     result = whole.result()
     assert result.classes.tolist() == ["low", "mid", "high"]
@@ -53,8 +55,7 @@ def test_a_stream_of_classes_is_learned_and_resumed(tmp_path):
         again = learn(records, None, resume=tmp_path / "part.ovk", predictions=tmp_path / "part")
     assert_allclose(again.result().model.confusion, result.model.confusion)
     assert_allclose(again.result().model.log_loss, result.model.log_loss, rtol=1e-9)
-    assert lines(tmp_path / "part") == lines(tmp_path / "whole")
-    rows = lines(tmp_path / "whole")
+    assert lines(tmp_path / "part") == rows
     assert [int(row["row"]) for row in rows] == list(range(101, 401))
     assert {row["y"] for row in rows} <= {"low", "mid", "high"}
     assert "y=high" not in rows[0]
