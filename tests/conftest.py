@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections import defaultdict
 
 import pytest
@@ -36,6 +37,13 @@ def pytest_collection_modifyitems(items):
         for k, item in enumerate(group):
             if k not in kept:
                 item.add_marker("long")
+
+
+def pytest_runtest_teardown():
+    """Close figures: at 20 of them matplotlib warns, and a later test fails that draws one more."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")
 
 
 @pytest.fixture

@@ -107,3 +107,10 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match="plots need the extra 'plot' of ovk: pip install matplotlib"):
         OutputStructureDisplay.from_matrix(np.eye(2))
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_no_test_leaves_figures_to_the_next(turn):
+    """Figures that pile up make a later test fail, far from the one that left them: matplotlib warns at 20."""
+    assert not plt.get_fignums()
+    plt.figure()
