@@ -15,7 +15,7 @@ from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.plotting.class_report import class_sections
 from ovk.plotting.display import pyplot
-from ovk.plotting.drift import drift_section
+from ovk.plotting.drift_section import drift_section
 from ovk.plotting.page import (
     WIDTH,
     figure,
