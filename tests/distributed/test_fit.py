@@ -116,6 +116,14 @@ def labelled(start, stop):
     return X, np.where(X[:, 0] > 0, "up", "down")
 
 
+def test_learners_without_a_kernel_take_the_gaussian():
+    X, _ = table()
+    model = fit(PKAWV(), cut(rows, 3))
+    assert_array_equal(model.predict(X), fit(PKAWV(Gaussian()), cut(rows, 3)).predict(X))
+    labels = fit(PKAWVClassifier(), cut(labelled, 3), classes=["down", "up"])
+    assert labels.score(*labelled(0, N)) > 0.95
+
+
 def test_classifiers_of_parts():
     model = fit(PKAWVClassifier(Gaussian(1.0), 0.1), cut(labelled, 3), classes=["down", "up"])
     assert model.score(*labelled(0, N)) > 0.95
