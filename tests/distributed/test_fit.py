@@ -180,6 +180,14 @@ def test_workers_that_are_killed_change_no_bit(client, tmp_path):
     client.wait_for_workers(2, timeout=PATIENCE)
 
 
+def test_a_cluster_of_this_machine_listens_to_this_machine_alone(client):
+    psutil = pytest.importorskip("psutil")
+    pids = [os.getpid(), *(nanny.pid for nanny in client.cluster.workers.values())]
+    sockets = [one for pid in pids for one in psutil.Process(pid).net_connections() if one.status == "LISTEN"]
+    assert client.cluster.scheduler.http_server.port in {one.laddr.port for one in sockets}
+    assert {one.laddr.ip for one in sockets} == {"127.0.0.1"}
+
+
 def flaky_rows(start, stop, folder):
     """Rows that cannot be read at the first attempt."""
     mark = Path(folder) / str(start)
