@@ -116,6 +116,14 @@ def labelled(start, stop):
     return X, np.where(X[:, 0] > 0, "up", "down")
 
 
+def test_learners_without_a_kernel_take_the_gaussian():
+    X, _ = table()
+    model = fit(PKAWV(), cut(rows, 3))
+    assert_array_equal(model.predict(X), fit(PKAWV(Gaussian()), cut(rows, 3)).predict(X))
+    labels = fit(PKAWVClassifier(), cut(labelled, 3), classes=["down", "up"])
+    assert labels.score(*labelled(0, N)) > 0.95
+
+
 def test_classifiers_of_parts():
     model = fit(PKAWVClassifier(Gaussian(1.0), 0.1), cut(labelled, 3), classes=["down", "up"])
     assert model.score(*labelled(0, N)) > 0.95
@@ -171,6 +179,14 @@ def test_workers_that_are_killed_change_no_bit(client, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(map(str, fatal))
     assert_array_equal(found.dual_coef_, expected.dual_coef_)
     client.wait_for_workers(2, timeout=PATIENCE)
+
+
+def test_a_cluster_of_this_machine_listens_to_this_machine_alone(client):
+    psutil = pytest.importorskip("psutil")
+    pids = [os.getpid(), *(nanny.pid for nanny in client.cluster.workers.values())]
+    sockets = [one for pid in pids for one in psutil.Process(pid).net_connections() if one.status == "LISTEN"]
+    assert client.cluster.scheduler.http_server.port in {one.laddr.port for one in sockets}
+    assert {one.laddr.ip for one in sockets} == {"127.0.0.1"}
 
 
 def flaky_rows(start, stop, folder):

@@ -10,6 +10,7 @@ import pytest
 
 from ovk import load
 from ovk.cli import main
+from ovk.distributed import WorkersLost
 from ovk.distributed.local import local_cluster
 from ovk.sessions import Settings, fit_files
 from ovk.streams import split_files
@@ -105,6 +106,18 @@ def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monk
     main_done([*asked, str(tmp_path / "one.ovk")])
     one, two = (load(tmp_path / f"{name}.ovk").estimator.dual_coef_ for name in ("one", "two"))
     np.testing.assert_array_equal(one, two)
+
+
+def test_workers_that_do_not_return_are_told_in_a_sentence(folder, tmp_path, capsys, monkeypatch):
+    def lost(*arguments):
+        raise WorkersLost("no worker for 120 s (worker_timeout) while learning", 1, 3)
+
+    monkeypatch.setattr("ovk.cli.fit.fit_files", lost)
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(folder / "0.csv"), "--targets", "a", "--landmarks", "9", "--save", str(tmp_path / "m.ovk")])
+    assert ended.value.code == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "1 of 3 parts are finished: start workers and run this again" in told
 
 
 def main_done(arguments):

@@ -45,6 +45,7 @@ from ovk.cli.output import (
 )
 from ovk.cli.places import check_model_place, check_report_place
 from ovk.cli.progress import announced
+from ovk.distributed import WorkersLost
 from ovk.distributed.local import local_cluster
 from ovk.persistence import save as save_model
 from ovk.sessions import Fitted, FittedClasses, Settings, fit_classes, fit_files, fit_table
@@ -201,7 +202,10 @@ def _fit_in_parts(
     with blaming(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as say:
         ranges = split_files(file, form=form)
         say(f"reading {file} in {len(ranges):,} part{'s' if len(ranges) > 1 else ''}")
-        return fit_files(ranges, settings, landmarks, client)
+        try:
+            return fit_files(ranges, settings, landmarks, client)
+        except WorkersLost as error:
+            raise Failure(str(error), Exit.FAILED) from error
 
 
 @contextmanager

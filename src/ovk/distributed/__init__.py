@@ -4,9 +4,10 @@ Sums over rows add up exactly, so each part is read once, where a worker is free
 widths come from a sample of all parts, one pass makes the sums, a fixed binary tree merges them, one system is solved.
 """
 
+from ovk.distributed.engines import WorkersLost
 from ovk.distributed.fit import fit
 from ovk.distributed.parts import FilePart, Part, PartError
 from ovk.distributed.predict import predict, score
 from ovk.distributed.progressive import KeyResult, progressive
 
-__all__ = ["FilePart", "KeyResult", "Part", "PartError", "fit", "predict", "progressive", "score"]
+__all__ = ["FilePart", "KeyResult", "Part", "PartError", "WorkersLost", "fit", "predict", "progressive", "score"]

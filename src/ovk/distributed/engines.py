@@ -1,14 +1,18 @@
 """Who does the work: a Dask cluster (futures only), or processes of this machine (joblib).
 
-Work is a function of a part and of values that all parts share. `map` gives its results in the order of the parts;
-`reduce` merges them in a fixed binary tree, wherever they are, and leaves the result there.
+Work is a function of a part and of values that all parts share. `Engine.map` gives its results in the order of the
+parts. `Pass` merges them in a fixed binary tree. Results come to this process as soon as they are ready, so that a
+worker that dies takes nothing with it but the part it was working on.
 """
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ovk._extras import required
@@ -17,10 +21,45 @@ from ovk._threads import one_blas_thread
 from ovk.distributed.parts import HeldPart, Part, PartError
 from ovk.features import MergeTree
 
-#: How often a part that failed is tried again on a cluster; a worker that dies does not count.
+#: How often a part that failed is tried again on a cluster. Dask counts workers that died by itself
+#: (``distributed.scheduler.allowed-failures``, 3 unless set).
 RETRIES = 2
 
+#: Seconds for which a cluster may have no worker before work on it ends with `WorkersLost`.
+WORKER_TIMEOUT = 120.0
+
+#: Seconds between two looks at the workers while no result comes.
+CHECK = 0.5
+
 Work = Callable[..., Any]
+Collected = concurrent.futures.Future[Any]
+
+
+class WorkersLost(RuntimeError):
+    """The workers are gone, or died again and again. What they had finished is kept.
+
+    Attributes
+    ----------
+    finished, total : how many parts are finished in the pass that stopped, and how many there are
+    resume : of `fit`: ``resume(client)`` continues and returns the model
+        It takes `client`, `n_jobs` and `worker_timeout` as `fit` does, so ``resume()`` needs no cluster. Parts that are
+        finished are not read again. None for other functions, which have to be called again.
+
+    Examples
+    --------
+    >>> from ovk.distributed import WorkersLost
+    >>> print(WorkersLost("no worker for 120 s (worker_timeout)", 5, 12))
+    no worker for 120 s (worker_timeout); 5 of 12 parts are finished: start workers and run this again
+    """
+
+    def __init__(self, why: str, finished: int, total: int) -> None:
+        super().__init__(why, finished, total)
+        self.why, self.finished, self.total = why, finished, total
+        self.resume: Callable[..., Any] | None = None
+
+    def __str__(self) -> str:
+        how = "run this again" if self.resume is None else "continue with error.resume(client), or here: error.resume()"
+        return f"{self.why}; {self.finished} of {self.total} parts are finished: start workers and {how}"
 
 
 class Engine(ABC):
@@ -31,16 +70,22 @@ class Engine(ABC):
         """A handle of a value that all parts need."""
 
     @abstractmethod
-    def map(self, work: Work, parts: Sequence[Any], *shared: Any, label: str) -> Iterator[Any]:
-        """The results of ``work(part, *shared)``, in the order of the parts."""
+    def map(
+        self,
+        work: Work,
+        parts: Sequence[Any],
+        *shared: Any,
+        label: str,
+        start: int = 0,
+        early: dict[int, Any] | None = None,
+    ) -> Iterator[Any]:
+        """The results of ``work(part, *shared)``, in the order of the parts.
 
-    @abstractmethod
-    def reduce(self, work: Work, merge: Callable[[Any, Any], Any], parts: Sequence[Any], *shared: Any) -> Any:
-        """A handle of all results, merged."""
-
-    @abstractmethod
-    def fetch(self, handle: Any) -> Any:
-        """The value of a handle."""
+        Parameters
+        ----------
+        start : number of the first part whose result is wanted
+        early : results that are there before their turn, by number; it is kept up to date, to continue with
+        """
 
 
 class ProcessEngine(Engine):
@@ -52,96 +97,174 @@ class ProcessEngine(Engine):
     def share(self, value: Any) -> Any:
         return value
 
-    def fetch(self, handle: Any) -> Any:
-        return handle
-
-    def map(self, work: Work, parts: Sequence[Any], *shared: Any, label: str) -> Iterator[Any]:
+    def map(
+        self,
+        work: Work,
+        parts: Sequence[Any],
+        *shared: Any,
+        label: str,
+        start: int = 0,
+        early: dict[int, Any] | None = None,
+    ) -> Iterator[Any]:
         from joblib import Parallel, delayed
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        calls = (delayed(perform)(work, number, part, *shared) for number, part in enumerate(parts))
+        early = {} if early is None else early
+        missing = [number for number in range(start, len(parts)) if number not in early]
+        calls = (delayed(perform)(work, number, parts[number], *shared) for number in missing)
+        # In the order of the parts, and no more of them ahead than there are processes.
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(calls)
         with ProgressBar(label, len(parts)) as bar:
-            # In the order of the parts, and no more of them ahead than there are processes.
-            for result in Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(calls):
-                bar.update()
-                yield result
-
-    def reduce(self, work: Work, merge: Callable[[Any, Any], Any], parts: Sequence[Any], *shared: Any) -> Any:
-        tree = MergeTree(merge)
-        for result in self.map(work, parts, *shared, label="learning"):
-            tree.add(result)
-        return tree.result()
+            bar.update(start + len(early))
+            for number in range(start, len(parts)):
+                if number not in early:
+                    try:
+                        early[number] = next(results)
+                    except TerminatedWorkerError as error:
+                        why = f"a process died while {label}, perhaps for lack of memory"
+                        raise WorkersLost(why, number + len(early), len(parts)) from error
+                    bar.update()
+                yield early.pop(number)
 
 
 class DaskEngine(Engine):
     """The workers of a `distributed.Client`. A part that is lost with its worker is read again by another."""
 
-    def __init__(self, client: Any) -> None:
-        self.client = client
+    def __init__(self, client: Any, worker_timeout: float = WORKER_TIMEOUT) -> None:
+        self.client, self.worker_timeout = client, worker_timeout
 
     def share(self, value: Any) -> Any:
-        # A task, not scattered data: what a worker takes with it when it dies can be made again.
-        return self.client.submit(identity, value, pure=False)
+        from dask import config
 
-    def fetch(self, handle: Any) -> Any:
-        return handle.result()
-
-    def _submit(self, work: Work, number: int, part: Any, shared: tuple[Any, ...]) -> Any:
-        return self.client.submit(perform, work, number, part, *shared, pure=False, retries=RETRIES)
+        # A task, not scattered data: what a worker takes with it when it dies can be made again. Its size is known.
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
+            return self.client.submit(partial(identity, value), pure=False)
 
     def _ahead(self) -> int:
-        """Parts to be under way at a time: enough to keep all workers busy, few enough to bound their memory."""
+        """Parts to be under way at a time: enough to keep all workers busy, few enough to bound the memory here."""
         cores: dict[str, int] = self.client.ncores()
         return max(8, 3 * sum(cores.values()))
 
-    def map(self, work: Work, parts: Sequence[Any], *shared: Any, label: str) -> Iterator[Any]:
-        waiting: deque[Any] = deque()
+    def map(
+        self,
+        work: Work,
+        parts: Sequence[Any],
+        *shared: Any,
+        label: str,
+        start: int = 0,
+        early: dict[int, Any] | None = None,
+    ) -> Iterator[Any]:
+        early = {} if early is None else early
+        missing = iter([number for number in range(start, len(parts)) if number not in early])
+        under_way: dict[Collected, tuple[int, Any]] = {}
         ahead = self._ahead()
         with ProgressBar(label, len(parts)) as bar:
-            for number, part in enumerate(parts):
-                waiting.append(self._submit(work, number, part, shared))
-                if len(waiting) >= ahead:
-                    yield waiting.popleft().result()
-                    bar.update()
-            while waiting:
-                yield waiting.popleft().result()
-                bar.update()
+            bar.update(start + len(early))
+            try:
+                for wanted in range(start, len(parts)):
+                    while wanted not in early:
+                        while not under_way or len(under_way) + len(early) < ahead:
+                            if (number := next(missing, None)) is None:
+                                break
+                            call = (perform, work, number, parts[number], *shared)
+                            # Earlier parts first, so that few results wait for their turn.
+                            future = self.client.submit(*call, pure=False, retries=RETRIES, priority=-number)
+                            under_way[self._collected(future)] = number, future
+                        for collected in sorted(self._done(under_way), key=_failed):
+                            number, _ = under_way.pop(collected)
+                            early[number] = self._result(collected, f"part {number} ({_label(parts[number])})")
+                            bar.update()
+                    yield early.pop(wanted)
+            except _Lost as error:
+                raise WorkersLost(f"{error} while {label}", wanted + len(early), len(parts)) from error.__cause__
+            finally:
+                # An error keeps this frame, and with it the futures: they would still be worked on.
+                for _, future in under_way.values():
+                    future.release()
 
-    def reduce(self, work: Work, merge: Callable[[Any, Any], Any], parts: Sequence[Any], *shared: Any) -> Any:
-        # Sums are merged before further parts are read, so that few of them are held.
-        tree = MergeTree(lambda a, b: self.client.submit(both, merge, a, b, pure=False, priority=1, retries=RETRIES))
-        waiting: deque[Any] = deque()
-        ahead = self._ahead()
-        with ProgressBar("learning", len(parts)) as bar:
-            for number, part in enumerate(parts):
-                future = self._submit(work, number, part, shared)
-                tree.add(future)
-                waiting.append(future)
-                if len(waiting) >= ahead:
-                    self._finished(waiting.popleft(), bar)
-            while waiting:
-                self._finished(waiting.popleft(), bar)
-            return tree.result()
+    def _collected(self, future: Any) -> Collected:
+        """The result of a future, on its way here as soon as it is ready."""
+
+        async def gather() -> Any:
+            result = await self.client.gather(future, asynchronous=True)
+            # It is not made again if its worker dies from now on.
+            future.release()
+            return result
+
+        return asyncio.run_coroutine_threadsafe(gather(), self.client.loop.asyncio_loop)
+
+    def _done(self, under_way: Collection[Collected]) -> set[Collected]:
+        """Those that arrived, at least one."""
+        seen = time.monotonic()
+        while not (done := concurrent.futures.wait(under_way, CHECK, concurrent.futures.FIRST_COMPLETED).done):
+            if self._has_workers():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self.worker_timeout:
+                raise _Lost(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
+        return done
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(self.client.ncores())
+        except OSError:
+            # The scheduler does not answer.
+            return False
 
     @staticmethod
-    def _finished(future: Any, bar: ProgressBar) -> None:
-        """Wait for a part, without its result, and raise its error if it has one."""
-        from distributed import wait
+    def _result(collected: Collected, part: str) -> Any:
+        from distributed import KilledWorker
 
-        wait([future])  # type: ignore[no-untyped-call]
-        if future.status == "error":
-            future.result()
-        bar.update()
+        try:
+            return collected.result()
+        except KilledWorker as error:
+            raise _Lost(f"workers died again and again over {part}, perhaps for lack of memory,") from error
+        except concurrent.futures.CancelledError as error:
+            raise _Lost(f"the cluster dropped {part}") from error
+
+
+class _Lost(Exception):
+    """Why there are no results."""
+
+
+def _failed(collected: Collected) -> bool:
+    return collected.cancelled() or collected.exception() is not None
+
+
+def _label(part: Any) -> str:
+    return str(getattr(part, "label", HeldPart.label))
+
+
+class Pass:
+    """One pass over the parts, whose results are merged in a fixed binary tree. After an error it can be run again.
+
+    Parameters
+    ----------
+    work : function of a part and of values that all parts share
+    merge : makes one result of two neighbours, the earlier one first
+    label : what it does, for a progress bar
+    """
+
+    def __init__(self, work: Work, merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
+        self._work, self._label = work, label
+        self._tree = MergeTree(merge)
+        self._merged = 0
+        self._early: dict[int, Any] = {}
+        self._result: Any = None
+
+    def run(self, engine: Engine, parts: Sequence[Any], *shared: Any) -> Any:
+        """All results, merged; those that an earlier run has are not made again."""
+        if self._result is None:
+            options: dict[str, Any] = {"label": self._label, "start": self._merged, "early": self._early}
+            for result in engine.map(self._work, parts, *shared, **options):
+                self._tree.add(result)
+                self._merged += 1
+            self._result = self._tree.result()
+        return self._result
 
 
 def identity(value: Any) -> Any:
     """The value itself: a task that a cluster can do again."""
     return value
-
-
-def both(merge: Callable[[Any, Any], Any], one: Any, two: Any) -> Any:
-    """Merge two results, with the same bits on every worker."""
-    with one_blas_thread(tiles=1):
-        return merge(one, two)
 
 
 def perform(work: Work, number: int, part: Any, *shared: Any) -> Any:
@@ -156,7 +279,7 @@ def perform(work: Work, number: int, part: Any, *shared: Any) -> Any:
         raise PartError(f"part {number} ({part.label}) cannot be used: {error}") from error
 
 
-def as_engine(client: Any, n_jobs: int | None) -> Engine:
+def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
     """The engine of a client, or processes where there is none."""
     if client is None:
         return ProcessEngine(n_jobs)
@@ -164,4 +287,4 @@ def as_engine(client: Any, n_jobs: int | None) -> Engine:
         from distributed import Client
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client or None, got {type(client).__name__}")
-    return DaskEngine(client)
+    return DaskEngine(client, worker_timeout)

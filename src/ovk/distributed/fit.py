@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ovk._params import check_int
+from ovk._params import check_int, positive
 from ovk._threads import one_blas_thread
 from ovk._types import Array
 from ovk.distributed import structured as _iokr  # noqa: F401  registers IOKR
-from ovk.distributed.engines import Engine, as_engine
+from ovk.distributed.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
 from ovk.distributed.learners import PartwiseLearner, learner_for
 from ovk.distributed.parts import CHUNK, Part, PartError, as_parts
 
@@ -28,12 +29,18 @@ def fit(
     n_jobs: int | None = None,
     chunk_size: int = CHUNK,
     random_state: int = 0,
+    worker_timeout: float = WORKER_TIMEOUT,
 ) -> Any:
     """Learn from parts of the data, each read where a worker is free.
 
     Landmarks, frequencies and length scales come from a sample of all parts, which is read first; then every part is
     read once and gives sums; these are merged in a fixed binary tree, and one system is solved. The same parts give the
     same bits, whoever reads them and in whichever order they are ready, also where workers die on the way.
+
+    Sums come here as soon as a part is finished, so that a worker that dies takes nothing with it but the part it was
+    working on. If the cluster has no worker for `worker_timeout` seconds, or if several workers die one after the other
+    while they work on the same part, `WorkersLost` is raised. It says how many parts are finished, and its method
+    ``resume(client)`` continues without reading these again.
 
     Parameters
     ----------
@@ -53,6 +60,8 @@ def fit(
     chunk_size : rows taken in at a time
     random_state : int
         Draws the sample, and the landmarks if the estimator has no random state of its own.
+    worker_timeout : seconds for which the cluster may have no worker
+        Make it longer for a cluster whose workers take longer to start.
 
     Returns
     -------
@@ -72,40 +81,68 @@ def fit(
     >>> model.alpha_, bool(model.loo_errors_[0] < 0.001)
     (0.01, True)
     """
-    engine = as_engine(client, n_jobs)
+    timeout = positive(worker_timeout, "worker_timeout")
     listed = as_parts(parts, targets, features, chunk_size)
     seed = check_int(random_state, "random_state", least=0)
-    with one_blas_thread(tiles=1):
-        learner = learner_for(estimator, seed, alphas=alphas, classes=classes)
-        return fit_parts(engine, learner, listed, seed)
+    learner = learner_for(estimator, seed, alphas=alphas, classes=classes)
+    return _resumable(PartsFit(learner, listed, seed), client, n_jobs=n_jobs, worker_timeout=timeout)
 
 
-def fit_parts(
-    engine: Engine,
-    learner: PartwiseLearner,
-    parts: list[Any],
-    seed: int,
-    sample: list[tuple[Any, ...]] | None = None,
+def _resumable(
+    work: PartsFit, client: Any = None, *, n_jobs: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Any:
-    """The same, with everything checked; the sample may be there already."""
-    learner.start(_sampled(engine, learner, parts, seed) if sample is None else sample)
-    shared = engine.share(learner)
-    total = engine.reduce(learn_part, learner.merge, parts, shared)
-    candidates = learner.alphas()
-    if candidates is None or len(candidates) == 1:
-        return learner.finish(engine.fetch(total), None if candidates is None else candidates[0])
-    errors = engine.fetch(engine.reduce(left_out_part, _added, parts, shared, total))
-    means = errors[0] / errors[1]
-    model = learner.finish(engine.fetch(total), candidates[int(means.argmin())])
-    model.loo_errors_ = means
-    return model
+    """Run a fit; the error of one that lost its workers can continue it."""
+    try:
+        with one_blas_thread(tiles=1):
+            return work.run(as_engine(client, n_jobs, worker_timeout))
+    except WorkersLost as error:
+        error.resume = partial(_resumable, work)
+        raise
 
 
-def _sampled(engine: Engine, learner: PartwiseLearner, parts: list[Any], seed: int) -> list[tuple[Any, ...]]:
-    """Some rows of all parts."""
-    each = -(-learner.sample_rows // len(parts)) if learner.sample_rows else 1
-    rows = partial(sample_part, rows=max(each, 2), seed=seed)
-    found = list(engine.map(rows, parts, label="sampling"))
+class PartsFit:
+    """A fit with everything checked. It keeps what is finished: run again after an error, it continues.
+
+    Parameters
+    ----------
+    learner : `PartwiseLearner`
+    parts : list of `Part`, or of futures of one
+    seed : draws the sample
+    sample : chunks, if they are there already
+    """
+
+    def __init__(
+        self, learner: PartwiseLearner, parts: list[Any], seed: int, sample: list[tuple[Any, ...]] | None = None
+    ) -> None:
+        self.learner, self.parts, self._sample = learner, parts, sample
+        each = -(-learner.sample_rows // len(parts)) if learner.sample_rows else 1
+        self._sampling = Pass(partial(sample_part, rows=max(each, 2), seed=seed), operator.add, "sampling")
+        self._learning = Pass(learn_part, learner.merge)
+        self._leaving_out = Pass(left_out_part, operator.add, "testing")
+        self._started = False
+
+    def run(self, engine: Engine) -> Any:
+        """The fitted model."""
+        learner, parts = self.learner, self.parts
+        if not self._started:
+            if self._sample is None:
+                self._sample = _joined(self._sampling.run(engine, parts))
+            learner.start(self._sample)
+            self._started = True
+        shared = engine.share(learner)
+        total = self._learning.run(engine, parts, shared)
+        candidates = learner.alphas()
+        if candidates is None or len(candidates) == 1:
+            return learner.finish(total, None if candidates is None else candidates[0])
+        errors = self._leaving_out.run(engine, parts, shared, engine.share(total))
+        means = errors[0] / errors[1]
+        model = learner.finish(total, candidates[int(means.argmin())])
+        model.loo_errors_ = means
+        return model
+
+
+def _joined(found: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """The chunks of all parts, if they have the same columns."""
     _check_shapes(found)
     sample = [chunk for some in found for chunk in some]
     if not sample:
@@ -126,9 +163,9 @@ def _check_shapes(sample: list[list[tuple[Any, ...]]]) -> None:
                 raise PartError(f"part {number} has {columns}, but part {first[0]} has {first[1]}")
 
 
-def sample_part(part: Part, rows: int, seed: int) -> list[tuple[Any, ...]]:
-    """A few rows of a part."""
-    return part.sample(rows, seed)
+def sample_part(part: Part, rows: int, seed: int) -> list[list[tuple[Any, ...]]]:
+    """A few rows of a part, in a list of one, to be joined with those of others."""
+    return [part.sample(rows, seed)]
 
 
 def learn_part(part: Part, learner: PartwiseLearner) -> Any:
@@ -139,7 +176,3 @@ def learn_part(part: Part, learner: PartwiseLearner) -> Any:
 def left_out_part(part: Part, learner: PartwiseLearner, total: Any) -> Array:
     """(2, alphas) sums of squared left-out errors of the rows of a part, and how many they are."""
     return learner.left_out(part, total)
-
-
-def _added(one: Array, two: Array) -> Array:
-    return one + two

@@ -22,6 +22,7 @@ from ovk.expansion import Expansion
 from ovk.features import Given, Nystrom, Uniform
 from ovk.features.rpcholesky import as_rpcholesky
 from ovk.features.sums import OutputSums
+from ovk.kernels import Gaussian
 from ovk.online import PKAWV, PKAWVClassifier
 from ovk.ovkernels import as_operator_kernel
 from ovk.targets import check_alpha, check_alphas
@@ -220,7 +221,7 @@ class StreamLearner(PartwiseLearner):
         d = 1 if y.ndim == 1 else y.shape[1]
         if self._classes is not None:
             d = self.model._code(len(np.unique(np.asarray(self._classes)))).shape[1]
-        kernel = as_operator_kernel(self.model._default_kernel() if self.model.kernel is None else self.model.kernel)
+        kernel = as_operator_kernel(Gaussian() if self.model.kernel is None else self.model.kernel)
         self.model.kernel = clone(kernel).resolve(X, d)
         plan = self.model.features
         if plan is None or isinstance(plan, Nystrom):

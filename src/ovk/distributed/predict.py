@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk._types import Array
-from ovk.distributed.engines import as_engine
+from ovk.distributed.engines import Pass, as_engine
 from ovk.distributed.parts import CHUNK, Part, as_parts
 from ovk.evaluation.running import RunningMoments
 from ovk.persistence.atomic import replacing
@@ -157,7 +157,7 @@ def score(
     """
     engine = as_engine(client, n_jobs)
     listed = as_parts(parts, targets, features, chunk_size)
-    total = engine.fetch(engine.reduce(score_part, Fits.merged, listed, engine.share(model)))
+    total = Pass(score_part, Fits.merged, "scoring").run(engine, listed, engine.share(model))
     spread = total.moments.squares
     if not (total.moments.count > 0).any():
         raise ValueError("no output was observed in any part: there is nothing to compare predictions with")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-#: What a token may allow.
+#: What a token may allow; admin allows everything.
 SCOPES = ("predict", "learn", "admin")
 
 
@@ -29,7 +29,10 @@ class Tokens:
     """
 
     def __init__(self, scopes: Mapping[str, set[str]]) -> None:
-        self._scopes = [(_digest(token.encode()), frozenset(allowed)) for token, allowed in scopes.items()]
+        self._scopes = [
+            (_digest(token.encode()), frozenset(SCOPES if "admin" in allowed else allowed))
+            for token, allowed in scopes.items()
+        ]
 
     @classmethod
     def read(cls, path: str | Path) -> Tokens:

@@ -23,7 +23,7 @@ from ovk.serving.access import Tokens
 from ovk.serving.entries import Entry
 from ovk.serving.errors import RequestRefused
 from ovk.serving.frames import FORMS, read_frame
-from ovk.serving.guard import Guard
+from ovk.serving.guard import Guard, Handler, needs
 from ovk.serving.learning import read_entry
 from ovk.serving.limits import Limits
 from ovk.serving.metrics import ServiceMetrics
@@ -107,27 +107,29 @@ class Server:
 
     def app(self) -> Starlette:
         """The application."""
-        get, post = ["GET"], ["POST"]
         one, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
-        routes = [
-            Route(f"{one}/infer", self.infer, methods=post),
-            Route(f"{one}/learn", self.learn, methods=post),
-            Route(f"{one}/promote", self.promote, methods=post),
-            Route(f"{one}/events", self.events, methods=get),
-            Route(f"{one}/ready", self.model_ready, methods=get),
-            Route(one, self.model_metadata, methods=get),
-            Route(f"{version}/infer", self.infer, methods=post),
-            Route(f"{version}/ready", self.model_ready, methods=get),
-            Route(version, self.model_metadata, methods=get),
-            Route("/v2/health/live", self.live, methods=get),
-            Route("/v2/health/ready", self.ready, methods=get),
-            Route("/v2", self.server_metadata, methods=get),
-            Route("/invocations", self.invocations, methods=post),
-            Route("/ping", self.ready, methods=get),
-            Route("/version", self.version, methods=get),
-            Route("/metrics", self.prometheus, methods=get),
-            Route("/", self.page, methods=get),
+        # The scope of each address; None for those that tell nothing but that the server is there, and for the page,
+        # which is the same for everybody.
+        table: list[tuple[str, str, Handler, str | None]] = [
+            ("POST", f"{one}/infer", self.infer, "predict"),
+            ("POST", f"{one}/learn", self.learn, "learn"),
+            ("POST", f"{one}/promote", self.promote, "admin"),
+            ("GET", f"{one}/events", self.events, "predict"),
+            ("GET", f"{one}/ready", self.model_ready, "predict"),
+            ("GET", one, self.model_metadata, "predict"),
+            ("POST", f"{version}/infer", self.infer, "predict"),
+            ("GET", f"{version}/ready", self.model_ready, "predict"),
+            ("GET", version, self.model_metadata, "predict"),
+            ("GET", "/v2/health/live", self.live, None),
+            ("GET", "/v2/health/ready", self.ready, None),
+            ("GET", "/v2", self.server_metadata, "predict"),
+            ("POST", "/invocations", self.invocations, "predict"),
+            ("GET", "/ping", self.ready, None),
+            ("GET", "/version", self.version, None),
+            ("GET", "/metrics", self.prometheus, "predict"),
+            ("GET", "/", self.page, None),
         ]
+        routes = [Route(path, needs(scope, handler), methods=[method]) for method, path, handler, scope in table]
         guard = Middleware(Guard, tokens=self.tokens, metrics=self.metrics)
         handlers: Any = {HTTPException: no_such_address, RequestRefused: pass_on, ClientDisconnect: gone}
         app = Starlette(routes=routes, middleware=[guard], lifespan=self.lifespan, exception_handlers=handlers)
@@ -181,7 +183,7 @@ class Server:
         """Predictions, in tensors."""
         service = self._service(request)
         content = await self._body(request)
-        may_learn: bool = request.scope["ovk.may_learn"]
+        may_learn = "learn" in request.scope["ovk.scopes"]
         return await beside(len(content), self._infer, service, content, json_length(request), may_learn)
 
     def _infer(self, service: ModelService, content: bytes, json_length: str | None, may_learn: bool) -> Response:
@@ -310,7 +312,7 @@ class Server:
     def _service(self, request: Request) -> ModelService:
         service = self.services.get(request.path_params["model"])
         if service is None:
-            known = f": models are {', '.join(self.services)}" if request.scope["ovk.sees_models"] else ""
+            known = f": models are {', '.join(self.services)}" if "predict" in request.scope["ovk.scopes"] else ""
             raise RequestRefused(404, f"there is no model {request.path_params['model'][:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
             raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")

@@ -1,25 +1,36 @@
-"""What stands before every request: who may ask, security headers, one sentence for an error, and a clock."""
+"""What stands before every request: who asks, security headers, one sentence for an error, and a clock.
+
+The guard finds out which scopes a request has. The handler that the router chose checks whether they suffice (`needs`):
+the text of an address decides nothing about access.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import time
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ovk.serving.access import Tokens, is_local_name, is_loopback
+from ovk.serving.access import SCOPES, Tokens, is_local_name, is_loopback
 from ovk.serving.errors import RequestRefused
 from ovk.serving.metrics import ServiceMetrics
 
 logger = logging.getLogger("ovk.serving")
 
-#: Addresses that tell nothing but that the server is there; and the page, which is the same for everybody.
-OPEN = frozenset({"/", "/v2/health/live", "/v2/health/ready", "/ping", "/version"})
+Handler = Callable[[Request], Awaitable[Response]]
 
-#: The scope that an address needs by its last word, and what a token without it does not allow; the others predict.
-NEEDED = {"learn": ("learn", "learning"), "promote": ("admin", "promoting a model")}
+#: What a token without a scope does not allow.
+DOING = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
+
+#: Control characters and separators of lines, which no address has.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 #: The error codes of MLflow, by status; the others are those of a bad request, or of a server that failed.
 MLFLOW_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
@@ -37,8 +48,29 @@ HEADERS = [
 NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
+def needs(scope: str | None, handler: Handler) -> Handler:
+    """The handler, for requests that have a scope; None answers everybody."""
+
+    @wraps(handler)
+    async def checked(request: Request) -> Response:
+        if scope is not None:
+            _check_scope(request, scope)
+        return await handler(request)
+
+    return checked
+
+
+def _check_scope(request: Request, needed: str) -> None:
+    allowed: frozenset[str] | None = request.scope["ovk.scopes"]
+    if allowed is None:
+        given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "
+        raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
+    if needed not in allowed:
+        raise RequestRefused(403, f"this token does not allow {DOING[needed]}")
+
+
 class Guard:
-    """Lets through what is allowed.
+    """Finds out the scopes of each request (``ovk.scopes``): None without a token that is known.
 
     Parameters
     ----------
@@ -68,7 +100,7 @@ class Guard:
             await send(message)
 
         try:
-            self._check(scope)
+            self._admit(scope)
             await self.app(scope, receive, answer)
         except RequestRefused as error:
             if not status:
@@ -79,13 +111,16 @@ class Guard:
                 await _refuse(answer, scope, RequestRefused(500, "the server failed; its log says why"))
         self.metrics.requests.observe(_route(scope), status, time.perf_counter() - start)
 
-    def _check(self, scope: Scope) -> None:
-        """Refuse whoever may not ask for this."""
+    def _admit(self, scope: Scope) -> None:
+        """Refuse what nobody may ask, and note the scopes of the rest."""
+        if CONTROL.search(scope["path"]):
+            raise RequestRefused(400, "the address has a control character or a line separator: leave it out")
         headers: dict[bytes, bytes] = dict(scope["headers"])
         scope["ovk.headers"] = headers
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
             raise RequestRefused(403, "a page from elsewhere may not ask")
+        allowed: frozenset[str] | None = frozenset(SCOPES)
         if self.tokens is None:
             client = scope.get("client")
             host = headers.get(b"host")
@@ -93,21 +128,10 @@ class Guard:
                 None if host is None else host.decode("latin-1")
             ):
                 raise RequestRefused(403, "without tokens this server answers its own machine alone")
-            scope["ovk.sees_models"] = scope["ovk.may_learn"] = True
-            return
-        path = scope["path"]
-        if path in OPEN:
-            return
-        header = headers.get(b"authorization")
-        allowed = self.tokens.scopes(None if header is None else header.decode("latin-1"))
-        if allowed is None:
-            given = header is not None and header[:7].lower() == b"bearer "
-            raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
-        needed, doing = NEEDED.get(path.rpartition("/")[2], ("predict", "predicting"))
-        if needed not in allowed and "admin" not in allowed:
-            raise RequestRefused(403, f"this token does not allow {doing}")
-        scope["ovk.sees_models"] = not allowed.isdisjoint({"predict", "admin"})
-        scope["ovk.may_learn"] = not allowed.isdisjoint({"learn", "admin"})
+        else:
+            header = headers.get(b"authorization")
+            allowed = self.tokens.scopes(None if header is None else header.decode("latin-1"))
+        scope["ovk.scopes"] = allowed
 
 
 async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:

@@ -13,7 +13,7 @@ from ovk._threads import one_blas_thread
 from ovk._types import Array
 from ovk.batch import OVKRidge
 from ovk.distributed.engines import as_engine
-from ovk.distributed.fit import fit_parts
+from ovk.distributed.fit import PartsFit
 from ovk.distributed.learners import RidgeLearner
 from ovk.distributed.parts import CHUNK, Part, PartError
 from ovk.evaluation import Recent
@@ -144,7 +144,7 @@ def fit_files(
         ridge = OVKRidge(chosen.kernel_, chosen.alpha_, fit_intercept=True, landmarks=m, random_state=seed)
         learner = RidgeLearner(ridge, seed, np.multiply.outer(ALPHAS, chosen.alpha_))
         parts = [PreparedPart(one, preparation, scaling) for one in ranges]
-        estimator = fit_parts(engine, learner, parts, seed, sample=[(scaled.X, scaled.Y)])
+        estimator = PartsFit(learner, parts, seed, sample=[(scaled.X, scaled.Y)]).run(engine)
     total = learner.n_rows
     faults = rows.bad[:REMEMBERED]
     if learner.n_bad:

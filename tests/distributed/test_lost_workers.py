@@ -1,0 +1,220 @@
+"""Workers that are killed again and again, or all at once: a fit ends, and nothing that is finished is read again."""
+
+import os
+import signal
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from ovk import OVKRidge
+from ovk.distributed import WorkersLost, fit
+from ovk.distributed.engines import WORKER_TIMEOUT, DaskEngine
+from ovk.distributed.local import local_cluster
+from ovk.kernels import Gaussian
+from processes import PATIENCE, wait_until
+
+dask = pytest.importorskip("dask")
+get_mp_context = pytest.importorskip("distributed.utils").get_mp_context
+
+PARTS = 6
+ESTIMATOR = OVKRidge(Gaussian(1.0), 0.1, landmarks=np.linspace(-2, 2, 12).reshape(6, 2))
+
+
+def watched(number, folder, held=(), deadly=()):
+    """Rows in two chunks. The sample takes the first; who learns leaves a file, then waits or dies if told to."""
+    rng = np.random.default_rng(number)
+    X = rng.uniform(-2, 2, (40, 2))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]])
+    yield X[:20], Y[:20]
+    folder = Path(folder)
+    (folder / f"{number} {os.getpid()} {uuid4()}").touch()
+    if number in deadly and not (folder / "harmless").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    while number in held and not (folder / "free").exists() and not took_permit(folder):
+        time.sleep(0.01)
+    yield X[20:], Y[20:]
+
+
+def took_permit(folder):
+    """Whether there was a permit to go on, which lets one part through."""
+    try:
+        (folder / "permit").unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def parts_in(folder, **options):
+    return [partial(watched, number, str(folder), **options) for number in range(PARTS)]
+
+
+def expected(tmp_path):
+    """What one process learns."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    return fit(ESTIMATOR, parts_in(folder)).dual_coef_
+
+
+def reads(folder, but=()):
+    """How often each part was read by who learned it, but for some processes."""
+    found = [tuple(map(int, path.name.split()[:2])) for path in Path(folder).glob("* * *")]
+    return Counter(number for number, pid in found if pid not in but)
+
+
+def kill(client, but=()):
+    """SIGKILL for all workers at once; their numbers."""
+    pids = {nanny.pid for nanny in client.cluster.workers.values()} - {None, *but}
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return pids
+
+
+def all_back(client, dead):
+    """Whether every worker has been started again. One that is killed before would not be."""
+    nannies = client.cluster.workers.values()
+    return not {None, *dead} & {n.pid for n in nannies} and {n.worker_address for n in nannies} == set(client.ncores())
+
+
+def wait_while(fitting, condition, what):
+    """Wait for a condition; the fit must not end before."""
+    wait_until(lambda: fitting.done() or condition(), what)
+    if fitting.done():
+        pytest.fail(f"the fit ended before {what}: {fitting.exception()!r}")
+
+
+@pytest.fixture
+def own_client():
+    """Two workers that are copies of a process which has imported everything: they are soon back."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "ovk.distributed"])
+        with local_cluster(2) as client:
+            yield client
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "read"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def background():
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def arrived(monkeypatch):
+    """A result for each that came from a cluster."""
+    real, found = DaskEngine._result, []
+
+    def result(*arguments):
+        found.append(real(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(DaskEngine, "_result", staticmethod(result))
+    return found
+
+
+def test_workers_that_never_return_end_the_fit_and_what_is_finished_is_kept(
+    own_client, folder, tmp_path, background, arrived
+):
+    """Killed again as soon as they are restarted, when the sample and the sums of one part have come."""
+    (folder / "permit").touch()
+    fitting = background.submit(fit, ESTIMATOR, parts_in(folder, held=range(PARTS)), own_client, worker_timeout=0.5)
+    killed = set()
+    try:
+        wait_while(fitting, partial(in_the_midst, own_client, folder, arrived, killed, 1), "work on a second part")
+        while not fitting.done():
+            killed |= kill(own_client, but=killed)
+            time.sleep(0.01)
+    finally:
+        (folder / "free").touch()
+    error = fitting.exception()
+    assert isinstance(error, WorkersLost)
+    assert len(killed) > 2
+    assert error.finished == 1
+    assert str(error) == (
+        "no worker for 0.5 s (worker_timeout) while learning; 1 of 6 parts are finished: start workers and continue "
+        "with error.resume(client), or here: error.resume()"
+    )
+    before = reads(folder)
+    assert_array_equal(error.resume().dual_coef_, expected(tmp_path))
+    check_read_again(before, reads(folder), error)
+
+
+def check_read_again(before, after, error):
+    """Exactly the parts that were not finished are read again."""
+    assert sum(after[number] == before[number] for number in range(PARTS)) == error.finished < error.total
+
+
+def test_a_part_whose_readers_die_again_and_again_ends_the_fit(own_client, folder, tmp_path):
+    # How many workers may die over a part: fewer than usual, which takes less time.
+    own_client.cluster.scheduler.allowed_failures = 1
+    with pytest.raises(WorkersLost, match=r"workers died again and again over part \d \(partial\)") as raised:
+        fit(ESTIMATOR, parts_in(folder, deadly=(4,)), own_client)
+    error = raised.value
+    before = reads(folder)
+    (folder / "harmless").touch()
+    own_client.wait_for_workers(1, timeout=PATIENCE)
+    model = error.resume(own_client)
+    assert_array_equal(model.dual_coef_, expected(tmp_path))
+    check_read_again(before, reads(folder), error)
+
+
+def in_the_midst(client, folder, arrived, dead, finished):
+    """Whether all workers are back, and work on a further part when some are finished."""
+    at_work = len(arrived) == PARTS + finished and reads(folder, but=dead).total() > finished
+    return at_work and all_back(client, dead)
+
+
+def test_simultaneous_kills_in_a_row_change_no_bit(own_client, folder, tmp_path, background, arrived):
+    """All workers at once, twice, each time in the midst of a part and with more parts finished than before."""
+    fitting = background.submit(fit, ESTIMATOR, parts_in(folder, held=range(PARTS)), own_client)
+    dead = set()
+    try:
+        for finished in range(2):
+            ready = partial(in_the_midst, own_client, folder, arrived, dead, finished)
+            wait_while(fitting, ready, f"work when {finished} parts are finished")
+            dead |= kill(own_client)
+            (folder / "permit").touch()
+    finally:
+        (folder / "free").touch()
+    assert_array_equal(fitting.result(PATIENCE).dual_coef_, expected(tmp_path))
+    assert len(dead) == 4
+
+
+def test_the_pass_of_left_out_errors_continues_as_well(folder, tmp_path):
+    """Processes without a cluster; a pass that is finished is not run again."""
+    alphas = [0.01, 1.0]
+    whole = fit(ESTIMATOR, parts_in(tmp_path), alphas=alphas)
+    with pytest.raises(WorkersLost, match="a process died while testing, perhaps for lack of memory") as raised:
+        fit(ESTIMATOR, [partial(second_time, number, str(folder)) for number in range(PARTS)], n_jobs=2, alphas=alphas)
+    learned = {number: reads(folder)[number] for number in range(PARTS)}
+    (folder / "harmless").touch()
+    model = raised.value.resume()
+    assert_array_equal(model.loo_errors_, whole.loo_errors_)
+    assert_array_equal(model.dual_coef_, whole.dual_coef_)
+    assert all(reads(folder)[number] <= learned[number] + 1 for number in range(PARTS))
+
+
+def second_time(number, folder):
+    """Rows; who reads part 3 for the second time to its end dies."""
+    again = number == 3 and reads(folder)[number] > 0
+    return watched(number, folder, deadly=(3,) if again else ())
+
+
+def test_the_time_to_wait_is_checked():
+    assert WORKER_TIMEOUT == 120
+    with pytest.raises(ValueError, match="worker_timeout must be a finite number > 0, got 0"):
+        fit(ESTIMATOR, [], worker_timeout=0)
