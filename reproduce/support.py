@@ -6,13 +6,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+PathLike = str | os.PathLike[str]
+RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
+#: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
+Loaded: TypeAlias = Any
 
 Item = TypeVar("Item")
 

@@ -18,11 +18,11 @@ from ovk.batch import (
     rank_average,
     stability_selection,
 )
-from ovk.datasets import make_gene_network
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
 from ovk.ovkernels import Transformable
 from ovk.penalties import L1, L1L2
+from reproduce.data import make_gene_network
 
 
 @pytest.fixture(scope="module")

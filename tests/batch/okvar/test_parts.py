@@ -16,8 +16,8 @@ from ovk.batch.okvar.networks import choose, pooled_p_values
 from ovk.batch.okvar.parents import KEPT
 from ovk.batch.okvar.regression import UnpenalisedTerms, trapezoidal, windows
 from ovk.batch.okvar.series import TimeSeries, low_passed, smoothed
-from ovk.datasets import make_gene_network
 from ovk.kernels import Gaussian, Linear
+from reproduce.data import make_gene_network
 
 
 def test_smoothing_keeps_lines_and_fills_holes():

@@ -6,9 +6,9 @@ from sklearn.metrics import roc_auc_score
 
 from ovk import OKVAR
 from ovk.batch import parent_probabilities, stability_selection
-from ovk.datasets import make_gene_network
 from ovk.kernels import Gaussian, Linear
 from ovk.penalties import L1
+from reproduce.data import make_gene_network
 
 
 def area(scores, truth):

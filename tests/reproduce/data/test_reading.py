@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduce.data._catalogue import CATALOGUE, names_in
+from reproduce.data._home import read_files
+from reproduce.data._reading import read_relation, read_table
+from reproduce.data.mtr import read_arff
 
-from ovk.datasets import load_mtr
-from ovk.datasets._catalogue import CATALOGUE, names_in
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import read_relation, read_table
-from ovk.datasets.mtr import read_arff
+from reproduce.data import load_mtr
 
 
 def test_table_with_quoted_names_and_windows_lines():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._types import Loaded, PathLike
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import read_arrays
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
+from reproduce.data._reading import read_arrays
+from reproduce.data._shared import bundle
+from reproduce.support import Loaded, PathLike
 
 
 def load_canadian_weather(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -36,7 +36,7 @@ def load_canadian_weather(*, data_home: PathLike | None = None, return_X_y: bool
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_canadian_weather
+    >>> from reproduce.data import available, load_canadian_weather
     >>> if available()["canadian_weather"]:
     ...     weather = load_canadian_weather()
     ...     assert weather.data.shape == weather.target.shape == (35, 365)
@@ -78,7 +78,7 @@ def load_gait(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_gait
+    >>> from reproduce.data import available, load_gait
     >>> if available()["gait"]:
     ...     hip, knee = load_gait(return_X_y=True)
     ...     assert hip.shape == knee.shape == (39, 20)

@@ -11,14 +11,28 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
-from ovk._params import check_int, positive
-from ovk._types import Array, Loaded, RandomState
-from ovk.batch.okvar.dynamics import runge_kutta
-from ovk.datasets._shared import as_generator
-from ovk.datasets.dream3 import gene_series_bundle
+from reproduce.data._shared import as_generator, check_int, positive
+from reproduce.data.dream3 import gene_series_bundle
+from reproduce.support import Array, Loaded, RandomState
 
 #: Regulators of one gene: with k of them there are 2^k ways to be bound.
 MOST_REGULATORS = 10
+
+
+def runge_kutta(velocity: Callable[[Array], Array], state: Array, span: float, steps: int) -> Array:
+    """The state after the time `span`, by so many classical steps of Runge and Kutta.
+
+    >>> round(float(runge_kutta(lambda x: x, np.array(1.0), 1.0, 10)), 5)  # e
+    2.71828
+    """
+    h = span / steps
+    for _ in range(steps):
+        a = velocity(state)
+        b = velocity(state + 0.5 * h * a)
+        c = velocity(state + 0.5 * h * b)
+        d = velocity(state + h * c)
+        state = state + h / 6.0 * (a + 2.0 * b + 2.0 * c + d)
+    return state
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +61,7 @@ class GeneNetwork:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.datasets import GeneNetwork
+    >>> from reproduce.data import GeneNetwork
     >>> one = np.ones((2, 2))
     >>> effects, basal = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.5, 0.0])
     >>> switch = GeneNetwork(effects, basal, 0.5 * one, 2 * one, one[0], one[0])
@@ -180,7 +194,7 @@ def make_gene_network(
 
     Examples
     --------
-    >>> from ovk.datasets import make_gene_network
+    >>> from reproduce.data import make_gene_network
     >>> made = make_gene_network(random_state=0)
     >>> len(made.series), made.series[0].shape, made.adjacency.nnz
     (4, (21, 10), 17)

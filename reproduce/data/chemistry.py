@@ -6,11 +6,11 @@ import gzip
 
 import numpy as np
 
-from ovk._types import Array, Loaded, PathLike
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import read_relation
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
+from reproduce.data._reading import read_relation
+from reproduce.data._shared import bundle
+from reproduce.support import Array, Loaded, PathLike
 
 
 def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -39,7 +39,7 @@ def load_pharma(*, data_home: PathLike | None = None, return_X_y: bool = False) 
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_pharma
+    >>> from reproduce.data import available, load_pharma
     >>> if available()["pharma"]:
     ...     drugs = load_pharma()
     ...     assert drugs.target.shape == (1260, 130) and drugs.target_names[1] == "Anesthetics, General"

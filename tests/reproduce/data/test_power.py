@@ -9,10 +9,10 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
 
-from ovk.datasets import load_french_load, load_household
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
+from reproduce.data import load_french_load, load_household
 
 
 def test_household_agrees_with_a_plain_reading(load):

@@ -6,8 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from ovk._types import PathLike
-from ovk.datasets._catalogue import CATALOGUE, DataFile, Dataset
+from reproduce.data._catalogue import CATALOGUE, DataFile, Dataset
+from reproduce.support import PathLike
 
 VARIABLE = "OVK_DATA"
 
@@ -15,7 +15,7 @@ VARIABLE = "OVK_DATA"
 class DatasetNotFound(FileNotFoundError):
     """A file of a data set is not in the folder named, or no folder is named.
 
-    >>> from ovk.datasets import load_jura
+    >>> from reproduce.data import load_jura
     >>> try:
     ...     load_jura(data_home="no-such-folder")
     ... except DatasetNotFound as error:
@@ -25,17 +25,17 @@ class DatasetNotFound(FileNotFoundError):
 
 
 class DatasetCorrupt(ValueError):
-    """A file of a data set is there, but its sha256 is not the one written in this package.
+    """A file of a data set is there, but its sha256 is not the one written in the catalogue.
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from ovk.datasets import load_gait
+    >>> from reproduce.data import load_gait
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     (Path(folder) / "functional").mkdir()
     ...     _ = (Path(folder) / "functional" / "gait.npz").write_bytes(b"something else")
     ...     load_gait(data_home=folder)
     Traceback (most recent call last):
-    ovk.datasets._home.DatasetCorrupt: The file ...gait.npz of the data set 'gait' has the sha256 ...
+    reproduce.data._home.DatasetCorrupt: The file ...gait.npz of the data set 'gait' has the sha256 ...
     """
 
 
@@ -49,7 +49,7 @@ def available(data_home: PathLike | None = None) -> dict[str, bool]:
 
     Examples
     --------
-    >>> from ovk.datasets import available
+    >>> from reproduce.data import available
     >>> found = available("no-such-folder")
     >>> found["wine"], found["mtr/andro"], found["dream3/E1"]
     (False, False, False)

@@ -41,19 +41,38 @@ class Dataset:
         Cite: Cortez (2009)
         Terms: CC BY
         """
-        samples, inputs, outputs = self.shape
-        sizes = f"{samples} samples, {inputs} inputs, {outputs} output" + "s" * (outputs != 1)
         return (
             f"{self.title}\n"
-            f"{sizes}\n"
+            f"{self.sizes}\n"
             f"Source: {self.publisher} ({self.obtain})\n"
             f"Cite: {self.citation}\n"
             f"Terms: {self.terms}"
         )
 
+    @property
+    def sizes(self) -> str:
+        """The shape in words."""
+        samples, inputs, outputs = self.shape
+        return f"{samples} samples, {inputs} inputs, {outputs} output" + "s" * (outputs != 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as plain values, without its checksums."""
+        samples, inputs, outputs = self.shape
+        return {
+            "title": self.title,
+            "samples": samples,
+            "inputs": inputs,
+            "outputs": outputs,
+            "files": [file.path for file in self.files],
+            "publisher": self.publisher,
+            "obtain": self.obtain,
+            "cite": self.citation,
+            "terms": self.terms,
+        }
+
 
 def _read_catalogue() -> dict[str, Dataset]:
-    table = tomllib.loads(files("ovk.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("reproduce.data").joinpath("catalogue.toml").read_text(encoding="utf-8"))
     return {name: _dataset(name, known, table["collections"]) for name, known in table["datasets"].items()}
 
 

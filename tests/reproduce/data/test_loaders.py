@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduce.data._catalogue import CATALOGUE
 from scipy.sparse import issparse
 
-from ovk import datasets
-from ovk.datasets._catalogue import CATALOGUE
+from reproduce import data
 
 CLASSIFICATION = {"codrna": [-1, 1], "elec2": [0, 1], "cora": list(range(7))}
 
@@ -43,33 +43,33 @@ def test_common_contract(load, loaders, name):
 
 
 def test_loaded_arrays_are_fresh(load):
-    first = load(datasets.load_gait)
+    first = load(data.load_gait)
     first.data[:] = 0
-    assert load(datasets.load_gait).data.any()
+    assert load(data.load_gait).data.any()
 
 
 def test_wine(load):
-    wine = load(datasets.load_wine)
+    wine = load(data.load_wine)
     assert wine.feature_names[0] == "fixed acidity"
     assert wine.feature_names[-1] == "alcohol"
     assert wine.target_names == ["quality"]
     np.testing.assert_array_equal(wine.data[0, :4], [7, 0.27, 0.36, 20.7])
     assert np.bincount(wine.target[:, 0].astype(int))[3:].tolist() == [20, 163, 1457, 2198, 880, 175, 5]
-    two = load(datasets.load_wine, targets=("quality", "alcohol"))
+    two = load(data.load_wine, targets=("quality", "alcohol"))
     assert "alcohol" not in two.feature_names
     np.testing.assert_array_equal(two.target[:, 1], wine.data[:, -1])
-    np.testing.assert_array_equal(load(datasets.load_wine, targets="quality").target, wine.target)
+    np.testing.assert_array_equal(load(data.load_wine, targets="quality").target, wine.target)
 
 
 @pytest.mark.parametrize("targets", [(), ("grade",), ("quality", "quality")])
 def test_wine_refuses_targets(load, targets):
-    load(datasets.load_wine)
+    load(data.load_wine)
     with pytest.raises(ValueError, match="targets must be some"):
-        datasets.load_wine(targets=targets)
+        data.load_wine(targets=targets)
 
 
 def test_parkinsons(load):
-    patients = load(datasets.load_parkinsons)
+    patients = load(data.load_parkinsons)
     assert patients.feature_names[:3] == ["age", "sex", "test_time"]
     assert patients.feature_names[-1] == "PPE"
     assert np.unique(patients.groups).tolist() == list(range(1, 43))
@@ -78,13 +78,13 @@ def test_parkinsons(load):
 
 
 def test_codrna(load):
-    rna = load(datasets.load_codrna)
+    rna = load(data.load_codrna)
     assert (rna.target == 1).sum() == 19845
     np.testing.assert_array_equal(rna.data[0, :3], [-766, 128, 0.140625])
 
 
 def test_elec2(load):
-    market = load(datasets.load_elec2)
+    market = load(data.load_elec2)
     assert market.target[:3].tolist() == [1, 1, 1]
     assert market.target.sum() == 19237
     assert market.data.min() == 0
@@ -93,7 +93,7 @@ def test_elec2(load):
 
 
 def test_canadian_weather(load):
-    weather = load(datasets.load_canadian_weather)
+    weather = load(data.load_canadian_weather)
     assert weather.place[0] == "St. Johns"
     assert sorted(set(weather.region)) == ["Arctic", "Atlantic", "Continental", "Pacific"]
     assert weather.data[0, :3].tolist() == [-3.6, -3.1, -3.4]
@@ -105,14 +105,14 @@ def test_canadian_weather(load):
 
 
 def test_gait(load):
-    gait = load(datasets.load_gait)
+    gait = load(data.load_gait)
     assert gait.data[0, :3].tolist() == [37, 36, 33]
     assert gait.target[0, 0] == 10
     np.testing.assert_allclose(np.diff(gait.grid), 0.05)
 
 
 def test_pharma(load):
-    drugs = load(datasets.load_pharma)
+    drugs = load(data.load_pharma)
     assert "Hormones, Hormone Substitutes, and Hormone Antagonists" in drugs.target_names
     assert set(np.unique(drugs.data)) == set(np.unique(drugs.target)) == {0, 1}
     assert drugs.target.sum(axis=1).min() == 1
@@ -128,20 +128,20 @@ def test_pharma(load):
 
 
 def test_california_gps(load):
-    ground = load(datasets.load_california_gps)
+    ground = load(data.load_california_gps)
     assert ground.target_names == ["velocity_east", "velocity_north"]
     np.testing.assert_array_equal(ground.target[0], [-0.01573, 0.01648])
     np.testing.assert_array_equal(ground.target_std[0], [0.00037, 0.0002])
     assert 235 < ground.data[:, 0].min() < ground.data[:, 0].max() < 245
     assert (ground.target_std > 0).all()
-    solid = load(datasets.load_california_gps, vertical=True)
+    solid = load(data.load_california_gps, vertical=True)
     assert solid.data.shape == solid.target.shape == solid.target_std.shape == (2458, 3)
     np.testing.assert_array_equal(solid.target[:, :2], ground.target)
     assert solid.feature_names[2] == "height"
 
 
 def test_glad(load):
-    currents = load(datasets.load_glad)
+    currents = load(data.load_glad)
     np.testing.assert_array_equal(
         currents.data_test, np.column_stack([currents.grid_x.ravel(), currents.grid_y.ravel()])
     )
@@ -152,7 +152,7 @@ def test_glad(load):
 
 
 def test_jura(load):
-    soil = load(datasets.load_jura)
+    soil = load(data.load_jura)
     assert soil.target_names == ["Cd", "Co", "Cr", "Cu", "Ni", "Pb", "Zn"]
     np.testing.assert_array_equal(soil.target[0], [1.74, 9.32, 38.32, 25.72, 21.32, 77.36, 92.56])
     assert soil.data_validation.shape == soil.coordinates_validation.shape == (100, 2)
@@ -162,6 +162,6 @@ def test_jura(load):
     assert soil.landuse.shape == soil.rock.shape == (259,)
     assert soil.rock_validation.shape == soil.landuse_validation.shape == (100,)
     assert soil.target.mean(axis=0)[0] == pytest.approx(1.309077, abs=1e-6)
-    mulan = load(datasets.load_mtr, "jura")
+    mulan = load(data.load_mtr, "jura")
     np.testing.assert_array_equal(mulan.data[:259, :2], soil.data)
     np.testing.assert_array_equal(mulan.target[:259], soil.target[:, [0, 1, 3]])

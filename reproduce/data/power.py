@@ -9,13 +9,11 @@ from itertools import islice
 
 import numpy as np
 
-from ovk._params import check_int
-from ovk._progress import ProgressBar
-from ovk._types import Array, Loaded, PathLike
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import columns, read_table
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
+from reproduce.data._reading import columns, read_table
+from reproduce.data._shared import bundle, check_int
+from reproduce.support import Array, Loaded, PathLike, track
 
 _BLOCK = 100_000  # lines parsed at a time
 _DAYS = ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche")
@@ -45,7 +43,7 @@ def load_household(*, data_home: PathLike | None = None, n_rows: int | None = No
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_household
+    >>> from reproduce.data import available, load_household
     >>> if available()["household"]:
     ...     house = load_household(n_rows=60)
     ...     assert house.target.shape == (60, 7) and str(house.time[0]) == "2006-12-16T17:24"
@@ -70,12 +68,11 @@ def load_household(*, data_home: PathLike | None = None, n_rows: int | None = No
 def _minutes(content: bytes, rows: int) -> tuple[list[str], Array]:
     """Names of the measurements, and the first `rows` of them."""
     target = np.empty((rows, 7))
-    with io.BufferedReader(lzma.open(io.BytesIO(content))) as lines, ProgressBar("household", rows) as bar:
+    with io.BufferedReader(lzma.open(io.BytesIO(content))) as lines:
         names = lines.readline().decode("ascii").strip().split(",")[2:]
-        for done in range(0, rows, _BLOCK):
+        for done in track(range(0, rows, _BLOCK), "household"):
             block = target[done : done + _BLOCK]
             block[:] = _numbers(b"".join(islice(lines, len(block))))
-            bar.update(len(block))
     return names, target
 
 
@@ -111,7 +108,7 @@ def load_french_load(*, data_home: PathLike | None = None, return_X_y: bool = Fa
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_french_load
+    >>> from reproduce.data import available, load_french_load
     >>> if available()["french_load"]:
     ...     load = load_french_load()
     ...     assert load.target_names[8] == "Ile_de_Fra" and str(load.time[0]) == "2013-01-07T20:00:00"

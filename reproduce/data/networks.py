@@ -7,11 +7,11 @@ import gzip
 import numpy as np
 from scipy.sparse import csr_array
 
-from ovk._types import Loaded, PathLike
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import read_arrays, read_relation
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
+from reproduce.data._reading import read_arrays, read_relation
+from reproduce.data._shared import bundle
+from reproduce.support import Loaded, PathLike
 
 #: Classes of Cora in the order of their labels; the sizes of the classes, all different, identify them.
 _CORA = (
@@ -44,7 +44,7 @@ def load_cora(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_cora
+    >>> from reproduce.data import available, load_cora
     >>> if available()["cora"]:
     ...     cora = load_cora()
     ...     assert cora.adjacency.nnz == 2 * 5278 and cora.target_names[3] == "Neural_Networks"
@@ -85,7 +85,7 @@ def load_dicty(*, data_home: PathLike | None = None, return_X_y: bool = False) -
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_dicty
+    >>> from reproduce.data import available, load_dicty
     >>> if available()["dicty"]:
     ...     amoeba = load_dicty()
     ...     assert amoeba.adjacency.nnz == 2 * 23025 and amoeba.genes[0] == "DDB_G0286509"
@@ -124,7 +124,7 @@ def load_yeast_kegg(*, data_home: PathLike | None = None, return_X_y: bool = Fal
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_yeast_kegg
+    >>> from reproduce.data import available, load_yeast_kegg
     >>> if available()["yeast_kegg"]:
     ...     yeast = load_yeast_kegg()
     ...     assert yeast.kernel.shape == (150, 150) and yeast.adjacency.nnz == 2 * 168

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.io import arff
 
-from ovk._types import Array, Loaded, PathLike
-from ovk.datasets._catalogue import member
-from ovk.datasets._home import read_files
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import member
+from reproduce.data._home import read_files
+from reproduce.data._shared import bundle
+from reproduce.support import Array, Loaded, PathLike
 
 
 def load_mtr(name: str, *, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -50,7 +50,7 @@ def load_mtr(name: str, *, data_home: PathLike | None = None, return_X_y: bool =
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_mtr
+    >>> from reproduce.data import available, load_mtr
     >>> if available()["mtr/slump"]:
     ...     concrete = load_mtr("slump")
     ...     assert concrete.target_names == ["SLUMP_cm", "FLOW_cm", "Compressive_Strength_Mpa"]

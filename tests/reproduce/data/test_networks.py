@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovk.datasets import load_cora, load_dicty, load_dream3, load_yeast_kegg
+from reproduce.data import load_cora, load_dicty, load_dream3, load_yeast_kegg
 
 
 def symmetric(matrix):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from ovk.datasets import GeneNetwork, make_gene_network
+from reproduce.data import GeneNetwork, make_gene_network
 
 
 def test_layout_is_that_of_the_challenge():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from reproduce.data.__main__ import main
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
 
-from ovk import datasets
-from ovk.datasets import DatasetCorrupt, DatasetNotFound, available
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
+from reproduce import data
+from reproduce.data import DatasetCorrupt, DatasetNotFound, available
 
 
 @pytest.fixture(params=sorted(CATALOGUE))
@@ -20,10 +23,15 @@ def name(request):
 
 
 def test_every_loader_has_an_entry_and_every_entry_a_loader(loaders):
-    public = {loader.removeprefix("load_") for loader in datasets.__all__ if loader.startswith("load_")}
+    public = {loader.removeprefix("load_") for loader in data.__all__ if loader.startswith("load_")}
     # The competition's files are given to those who register: `load_bci` reads a path, not the data folder.
-    assert public - {"bci", "us_economy"} == {name.split("/")[0] for name in CATALOGUE}
+    assert public - {"bci"} == {name.split("/")[0] for name in CATALOGUE}
     assert set(loaders) == set(CATALOGUE)
+
+
+def test_every_public_name_says_what_it_is_with_an_example():
+    for public in data.__all__:
+        assert ">>>" in inspect.getdoc(getattr(data, public)), public
 
 
 def test_entries_are_complete(name):
@@ -59,7 +67,7 @@ def test_only_the_missing_file_is_named(tmp_path):
     (tmp_path / "geostat").mkdir()
     (tmp_path / "geostat" / "jura_pred.csv").touch()
     with pytest.raises(DatasetNotFound, match=r"needs geostat/jura_val\.csv, not found"):
-        datasets.load_jura(data_home=tmp_path)
+        data.load_jura(data_home=tmp_path)
 
 
 @pytest.mark.parametrize("value", [None, ""])
@@ -69,21 +77,21 @@ def test_no_folder_named(monkeypatch, value):
     else:
         monkeypatch.setenv("OVK_DATA", value)
     with pytest.raises(DatasetNotFound, match="neither the argument data_home nor the variable OVK_DATA"):
-        datasets.load_wine()
+        data.load_wine()
     assert not any(available().values())
 
 
 def test_not_found_is_a_file_not_found_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        datasets.load_wine(data_home=tmp_path / "absent")
+        data.load_wine(data_home=tmp_path / "absent")
 
 
 def test_argument_wins_over_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("OVK_DATA", str(tmp_path / "variable"))
     with pytest.raises(DatasetNotFound, match=re.escape(str(tmp_path / "variable"))):
-        datasets.load_wine()
+        data.load_wine()
     with pytest.raises(DatasetNotFound, match=re.escape(str(tmp_path / "argument"))):
-        datasets.load_wine(data_home=str(tmp_path / "argument"))
+        data.load_wine(data_home=str(tmp_path / "argument"))
 
 
 def test_available_looks_at_names_only(name, tmp_path):
@@ -114,16 +122,29 @@ def test_one_flipped_bit_is_corrupt(load, tmp_path):
     path = tmp_path / entry.files[0].path
     path.parent.mkdir()
     path.write_bytes(content)
-    assert datasets.load_gait(data_home=tmp_path).data.shape == (39, 20)
+    assert data.load_gait(data_home=tmp_path).data.shape == (39, 20)
     path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
     with pytest.raises(DatasetCorrupt):
-        datasets.load_gait(data_home=tmp_path)
+        data.load_gait(data_home=tmp_path)
     shutil.rmtree(path.parent)
     with pytest.raises(DatasetNotFound):
-        datasets.load_gait(data_home=tmp_path)
+        data.load_gait(data_home=tmp_path)
 
 
-@pytest.mark.parametrize(("loader", "known"), [(datasets.load_mtr, "andro"), (datasets.load_dream3, "E1")])
+@pytest.mark.parametrize(("loader", "known"), [(data.load_mtr, "andro"), (data.load_dream3, "E1")])
 def test_unknown_name(loader, known):
     with pytest.raises(ValueError, match=f"name must be one of .*'{known}'.*, got 'other'"):
         loader("other")
+
+
+def test_the_command_lists_what_is_missing_and_where_to_get_it(capsys, tmp_path):
+    assert main(["--data", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "missing" in out
+    for entry in CATALOGUE.values():
+        assert f"{entry.publisher} offers it ({entry.obtain})" in out
+    assert main(["--data", str(tmp_path), "--json"]) == 0
+    listing = json.loads(capsys.readouterr().out)
+    assert set(listing) == set(CATALOGUE)
+    assert listing["wine"]["found"] is False
+    assert (listing["wine"]["samples"], listing["wine"]["outputs"]) == (4898, 1)

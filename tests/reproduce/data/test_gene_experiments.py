@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ovk.datasets import make_gene_network
+from reproduce.data import make_gene_network
 
 
 @cache

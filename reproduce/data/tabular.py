@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovk._types import Loaded, PathLike
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import columns, read_table
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
+from reproduce.data._reading import columns, read_table
+from reproduce.data._shared import bundle
+from reproduce.support import Loaded, PathLike
 
 
 def load_wine(
@@ -39,7 +39,7 @@ def load_wine(
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_wine
+    >>> from reproduce.data import available, load_wine
     >>> if available()["wine"]:
     ...     wine = load_wine(targets=("quality", "alcohol"))
     ...     assert wine.data.shape == (4898, 10) and wine.target.shape == (4898, 2)
@@ -77,7 +77,7 @@ def load_parkinsons(*, data_home: PathLike | None = None, return_X_y: bool = Fal
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_parkinsons
+    >>> from reproduce.data import available, load_parkinsons
     >>> if available()["parkinsons"]:
     ...     patients = load_parkinsons()
     ...     assert patients.target_names == ["motor_UPDRS", "total_UPDRS"] and patients.groups.max() == 42
@@ -109,7 +109,7 @@ def load_codrna(*, data_home: PathLike | None = None, return_X_y: bool = False) 
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_codrna
+    >>> from reproduce.data import available, load_codrna
     >>> if available()["codrna"]:
     ...     X, y = load_codrna(return_X_y=True)
     ...     assert X.shape == (59535, 8) and set(y.tolist()) == {-1, 1}
@@ -143,7 +143,7 @@ def load_elec2(*, data_home: PathLike | None = None, return_X_y: bool = False) -
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_elec2
+    >>> from reproduce.data import available, load_elec2
     >>> if available()["elec2"]:
     ...     market = load_elec2()
     ...     assert market.data.shape == (45312, 6) and int(market.target.sum()) == 19237

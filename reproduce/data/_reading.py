@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ovk._types import Array
+from reproduce.support import Array
 
 Converters: TypeAlias = Mapping[int | str, Callable[[str], float]] | None
 

@@ -9,11 +9,11 @@ import lzma
 import numpy as np
 from sklearn.utils import Bunch
 
-from ovk._types import Loaded, PathLike
-from ovk.datasets._catalogue import CATALOGUE
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import columns, read_numbers, read_table
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import CATALOGUE
+from reproduce.data._home import read_files
+from reproduce.data._reading import columns, read_numbers, read_table
+from reproduce.data._shared import bundle
+from reproduce.support import Loaded, PathLike
 
 
 def load_california_gps(
@@ -41,7 +41,7 @@ def load_california_gps(
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_california_gps
+    >>> from reproduce.data import available, load_california_gps
     >>> if available()["california_gps"]:
     ...     ground = load_california_gps()
     ...     assert ground.data.shape == ground.target.shape == ground.target_std.shape == (2458, 2)
@@ -82,7 +82,7 @@ def load_glad(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_glad
+    >>> from reproduce.data import available, load_glad
     >>> if available()["glad"]:
     ...     currents = load_glad()
     ...     assert currents.data.shape == (1183, 2) and currents.grid_x.shape == (40, 40)
@@ -122,7 +122,7 @@ def load_jura(*, data_home: PathLike | None = None, return_X_y: bool = False) ->
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_jura
+    >>> from reproduce.data import available, load_jura
     >>> if available()["jura"]:
     ...     soil = load_jura()
     ...     assert soil.target.shape == (259, 7) and soil.target_validation.shape == (100, 7)

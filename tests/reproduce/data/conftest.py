@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+from reproduce.data._catalogue import CATALOGUE, names_in
 
-from ovk import datasets
-from ovk.datasets import DatasetNotFound
-from ovk.datasets._catalogue import CATALOGUE, names_in
+from reproduce import data
+from reproduce.data import DatasetNotFound
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def load() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def loaders() -> dict[str, Callable[..., Any]]:
     """The loader of every entry of the catalogue."""
-    single = {name: getattr(datasets, f"load_{name}") for name in CATALOGUE if "/" not in name}
-    mtr = {f"mtr/{name}": partial(datasets.load_mtr, name) for name in names_in("mtr")}
-    dream3 = {f"dream3/{name}": partial(datasets.load_dream3, name) for name in names_in("dream3")}
+    single = {name: getattr(data, f"load_{name}") for name in CATALOGUE if "/" not in name}
+    mtr = {f"mtr/{name}": partial(data.load_mtr, name) for name in names_in("mtr")}
+    dream3 = {f"dream3/{name}": partial(data.load_dream3, name) for name in names_in("dream3")}
     return {**single, **mtr, **dream3}

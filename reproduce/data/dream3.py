@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from ovk._types import Array, Loaded, PathLike
-from ovk.datasets._catalogue import member
-from ovk.datasets._home import read_files
-from ovk.datasets._reading import read_numbers
-from ovk.datasets._shared import bundle
+from reproduce.data._catalogue import member
+from reproduce.data._home import read_files
+from reproduce.data._reading import read_numbers
+from reproduce.data._shared import bundle
+from reproduce.support import Array, Loaded, PathLike
 
 
 def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: bool = False) -> Loaded:
@@ -38,7 +38,7 @@ def load_dream3(name: str, *, data_home: PathLike | None = None, return_X_y: boo
 
     Examples
     --------
-    >>> from ovk.datasets import available, load_dream3
+    >>> from reproduce.data import available, load_dream3
     >>> if available()["dream3/E1"]:
     ...     coli = load_dream3("E1")
     ...     assert len(coli.series) == 4 and coli.adjacency.nnz == 11
