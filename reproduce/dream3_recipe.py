@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk.batch import OKVAR, parent_probabilities, rank_average
+from ovk.batch import OKVAR, rank_average
 from ovk.kernels import Gaussian, Linear
 from reproduce.data import make_gene_network
+from reproduce.parents import parent_probabilities
 from reproduce.support import Array
 
 #: Steps by which what acts may lag behind what is measured.

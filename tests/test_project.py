@@ -43,7 +43,6 @@ WITHOUT_EXAMPLE = {
     "Conformal",
     "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
     "Display", "ErrorBound", "FeaturePlan", "FeatureRegressor", "Fitted", "FittedClasses", "FixedFeatures", "Gram",
-    "KernelTree",
     "LearnerErrors", "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",

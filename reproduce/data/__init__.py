@@ -7,8 +7,10 @@ Nothing is downloaded. The loaders look for files in the folder given as `data_h
 from __future__ import annotations
 
 from reproduce.data._home import DatasetCorrupt, DatasetNotFound, available
+from reproduce.data.advection import make_advection
 from reproduce.data.bci import load_bci
 from reproduce.data.chemistry import load_pharma
+from reproduce.data.darcy import make_darcy
 from reproduce.data.dream3 import load_dream3
 from reproduce.data.functional import load_canadian_weather, load_gait
 from reproduce.data.gene_network import GeneNetwork, make_gene_network
@@ -41,5 +43,7 @@ __all__ = [
     "load_pharma",
     "load_wine",
     "load_yeast_kegg",
+    "make_advection",
+    "make_darcy",
     "make_gene_network",
 ]

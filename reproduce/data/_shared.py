@@ -1,16 +1,15 @@
-"""What loaders and generators share: the Bunch that they return, random generators, checks of parameters."""
+"""What loaders and generators share: the Bunch that they return, and random generators."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from reproduce.support import Loaded, RandomState
+from reproduce.support import Array, Loaded, RandomState
 
 
 def bundle(
@@ -46,25 +45,25 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def check_int(value: Any, name: str, *, least: int = 1) -> int:
-    """`value` as an int, if it is a whole number of at least `least`.
+def function_pairs(
+    description: str,
+    data: Array,
+    target: Array,
+    names: tuple[str, str],
+    grid: Any,
+    noise: float,
+    rng: np.random.Generator,
+    return_X_y: bool,
+) -> Loaded:
+    """The Bunch of input and output functions (n, d) on one grid; noise on the outputs is relative to their size.
 
-    >>> check_int(3, "size")
-    3
+    Columns are named after what the functions are and by their points, those of fields by numbers along each axis.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-    return int(value)
-
-
-def positive(value: Any, name: str, *, zero: bool = False) -> float:
-    """`value` as a float, if it is a finite number above (or at) zero.
-
-    >>> positive(1, "noise")
-    1.0
-    """
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
-        raise ValueError(f"{name} must be a finite number {'>=' if zero else '>'} 0, got {value!r}")
-    if value == 0 and not zero:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-    return float(value)
+    if noise:
+        target = target + noise * np.sqrt(np.mean(target**2)) * rng.standard_normal(target.shape)
+    if len(grid.shape) == 1:
+        places = [f"at {x:g}" for x in grid.checked()]
+    else:
+        places = [",".join(str(i) for i in place) for place in np.ndindex(*grid.shape)]
+    features, targets = ([f"{name} {place}" for place in places] for name in names)
+    return bundle(description, data, target, features, targets, return_X_y, grid=grid)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
-from reproduce.data._shared import as_generator, check_int, positive
+from reproduce.data._shared import as_generator
 from reproduce.data.dream3 import gene_series_bundle
-from reproduce.support import Array, Loaded, RandomState
+from reproduce.support import Array, Loaded, RandomState, check_int, positive
 
 #: Regulators of one gene: with k of them there are 2^k ways to be bound.
 MOST_REGULATORS = 10

@@ -12,8 +12,8 @@ import numpy as np
 from reproduce.data._catalogue import CATALOGUE
 from reproduce.data._home import read_files
 from reproduce.data._reading import columns, read_table
-from reproduce.data._shared import bundle, check_int
-from reproduce.support import Array, Loaded, PathLike, track
+from reproduce.data._shared import bundle
+from reproduce.support import Array, Loaded, PathLike, check_int, track
 
 _BLOCK = 100_000  # lines parsed at a time
 _DAYS = ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche")

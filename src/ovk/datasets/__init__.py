@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ovk.datasets.advection import make_advection
 from ovk.datasets.bci import amplitude_modulation, band_pass, make_bci, prepare_bci
 from ovk.datasets.burgers import make_burgers
-from ovk.datasets.darcy import make_darcy
 from ovk.datasets.economy import load_us_economy
 from ovk.datasets.multi_output import make_multitask, make_stream
 from ovk.datasets.navier_stokes import make_navier_stokes
@@ -16,10 +14,8 @@ __all__ = [
     "amplitude_modulation",
     "band_pass",
     "load_us_economy",
-    "make_advection",
     "make_bci",
     "make_burgers",
-    "make_darcy",
     "make_multitask",
     "make_navier_stokes",
     "make_stream",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._params import check_int
-from ovk._types import Loaded, RandomState
 from ovk.curves import Grid
-from ovk.datasets._equations import checked_draw, function_pairs, waves_on_circle
+from reproduce.data._shared import as_generator, function_pairs
+from reproduce.support import Array, Loaded, RandomState, check_int, positive
 
 #: Terms of the Karhunen-Loeve expansion, those without a wave left out.
 _TERMS = 100
@@ -41,7 +40,7 @@ def make_advection(
         Points of the grid.
     speed, time : float
         The field is moved by speed times time.
-    noise, random_state, return_X_y : as in `make_burgers`
+    noise, random_state, return_X_y : as in `ovk.datasets.make_burgers`
 
     Returns
     -------
@@ -57,21 +56,28 @@ def make_advection(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.datasets import make_advection
+    >>> from reproduce.data import make_advection
     >>> u0, u1 = make_advection(5, size=201, random_state=0, return_X_y=True)  # half a turn is 100 of 200 steps
     >>> bool((np.roll(u0[:, 1:], 100, axis=1) == u1[:, 1:]).all())
     True
     """
-    n, level, rng = checked_draw(n_samples, noise, random_state)
+    n, level = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
+    rng = as_generator(random_state)
     grid, shift = Grid.regular(check_int(size, "size", least=2)), float(speed) * float(time)
     if not np.isfinite(shift):
         raise ValueError(f"speed and time must be finite, got {speed!r} and {time!r}")
     coefficients = rng.standard_normal((n, _TERMS))
     before, after = (
-        np.where(coefficients @ waves_on_circle(points, _TERMS // 2, 9.0) >= 0, 1.0, -1.0)
-        for points in (grid.checked(), grid.checked() - shift)
+        np.where(coefficients @ _waves(points) >= 0, 1.0, -1.0) for points in (grid.checked(), grid.checked() - shift)
     )
     return function_pairs(
         f"{n} fields of -1 and 1 on the circle, carried along by {shift:g}, after de Hoop et al. (2022)",
         before, after, ("u0", "u"), grid, level, rng, return_X_y,
     )  # fmt: skip
+
+
+def _waves(points: Array) -> Array:
+    """The terms of the expansion at the points, times their standard deviations: (_TERMS, d)."""
+    k = 2.0 * np.pi * np.arange(1, _TERMS // 2 + 1)[:, None]
+    deviation = np.sqrt(2.0) / (k**2 + 9.0)
+    return np.vstack([deviation * np.cos(k * points), deviation * np.sin(k * points)])

@@ -7,11 +7,9 @@ from scipy import sparse
 from scipy.fft import dctn
 from scipy.sparse.linalg import splu
 
-from ovk._params import check_int, positive
-from ovk._progress import track
-from ovk._types import Array, Loaded, RandomState
 from ovk.curves import ProductGrid
-from ovk.datasets._equations import checked_draw, function_pairs
+from reproduce.data._shared import as_generator, function_pairs
+from reproduce.support import Array, Loaded, RandomState, check_int, positive, track
 
 
 def make_darcy(
@@ -43,7 +41,7 @@ def make_darcy(
         Permeabilities of the two materials.
     smooth : bool
         A permeability that changes smoothly, in the place of two materials.
-    noise, random_state, return_X_y : as in `make_burgers`
+    noise, random_state, return_X_y : as in `ovk.datasets.make_burgers`
 
     Returns
     -------
@@ -53,12 +51,13 @@ def make_darcy(
 
     Examples
     --------
-    >>> from ovk.datasets import make_darcy
+    >>> from reproduce.data import make_darcy
     >>> block = make_darcy(3, size=17, random_state=0)
     >>> block.data.shape, bool((block.target >= 0).all())
     ((3, 289), True)
     """
-    n, level, rng = checked_draw(n_samples, noise, random_state)
+    n, level = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
+    rng = as_generator(random_state)
     N, bounds = check_int(size, "size", least=5), (positive(low, "low"), positive(high, "high"))
     k = np.pi * np.arange(N)
     deviation = 1.0 / (k[:, None] ** 2 + k**2 + 9.0)
@@ -66,7 +65,7 @@ def make_darcy(
     v = np.stack([_cosines(deviation * rng.standard_normal((N, N))) for _ in range(n)])
     # The mean over the block of the variance of v.
     a = np.exp(v / np.linalg.norm(deviation)) if smooth else np.where(v >= 0, bounds[1], bounds[0])
-    u = np.stack([pressure(one) for one in track(a, "solving for pressures")])
+    u = np.stack([pressure(one) for one in track(list(a), "solving for pressures")])
     return function_pairs(
         f"{n} permeabilities of a square block and the pressures in it",
         a.reshape(n, -1), u.reshape(n, -1), ("a", "u"), ProductGrid.regular((N, N)), level, rng, return_X_y,

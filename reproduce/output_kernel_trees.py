@@ -1,4 +1,4 @@
-"""Output kernel trees: extremely randomised trees whose leaves are means in a feature space."""
+"""Output kernel trees (Geurts et al. 2006): extremely randomised trees whose leaves are means in a feature space."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ovk._params import Registered, check_int
-from ovk._types import Array, Indices
-from ovk.structured.choices import dense
-from ovk.structured.regressor import FeatureRegressor
+from reproduce.support import Array, Indices, check_int
 
 
 @dataclass(frozen=True)
-class KernelTree(Registered):
+class KernelTree:
     """One tree, as arrays over its nodes.
 
     Attributes
@@ -118,67 +115,62 @@ def _varying(X: Array, some: Indices, features: int, rng: np.random.RandomState)
     return columns, low, high
 
 
-class OutputKernelTrees(FeatureRegressor):
+class OutputKernelTrees:
     """Regression into the feature space of an output kernel by an ensemble of extremely randomised trees (OK3).
 
     Inputs are columns of numbers; outputs enter through their kernel matrix alone. The prediction is the average over
-    trees of the mean feature in the leaf, and its pre-image is found as in `IOKR`.
+    trees of the mean feature in the leaf, so it is given by the weights of the training outputs.
 
     Parameters
     ----------
-    output_kernel : scalar kernel of the outputs; default ``Linear()``
     n_estimators : int
         Trees.
     max_features : int, float in (0, 1] or "sqrt"
         Inputs that a node looks at: their number, their part, or the square root of their number.
     min_samples_leaf : int
-    decoder : as for `IOKR`
     random_state : int, RandomState or None
 
     Attributes
     ----------
     trees_ : list of `KernelTree`
-    anchors_ : the training outputs
-    output_kernel_, candidates_ : as for `IOKR`
 
     Examples
     --------
-    >>> from ovk.structured import Delta, OutputKernelTrees
-    >>> X = [[0.0], [0.1], [1.0], [1.1]]
-    >>> model = OutputKernelTrees(Delta(), n_estimators=20, random_state=0).fit(X, ["a", "a", "b", "b"])
-    >>> model.predict([[0.05], [1.2]])
-    ['a', 'b']
+    >>> import numpy as np
+    >>> from reproduce.output_kernel_trees import OutputKernelTrees
+    >>> X, y = [[0.0], [0.1], [1.0], [1.1]], np.array([0, 0, 1, 1])
+    >>> model = OutputKernelTrees(20, random_state=0).fit(X, y[:, None] == y)
+    >>> model.weights([[0.05], [1.2]]) @ y
+    array([0., 1.])
     """
 
     def __init__(
         self,
-        output_kernel: Any = None,
         n_estimators: int = 100,
         *,
         max_features: Any = 1.0,
         min_samples_leaf: int = 1,
-        decoder: Any = "auto",
         random_state: Any = None,
     ) -> None:
-        self.output_kernel = output_kernel
         self.n_estimators = n_estimators
         self.max_features = max_features
         self.min_samples_leaf = min_samples_leaf
-        self.decoder = decoder
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Grow the trees on inputs X (n, p) and n outputs y."""
-        with self._fitting(X):
-            X = self._check_inputs(X, reset=True)
-            kernel, outputs, given = self._check_outputs(y, X)
-            G, inputs = kernel(outputs), dense(X)
-            rng = check_random_state(self.random_state)
-            features, least = self._features(X.shape[1]), check_int(self.min_samples_leaf, "min_samples_leaf")
-            trees = check_int(self.n_estimators, "n_estimators")
-            self.trees_ = [grow(inputs, G, features, least, rng) for _ in range(trees)]
-            self.output_kernel_, self.anchors_, self.train_outputs_ = kernel, outputs, given
+    def fit(self, X: Any, G: Any) -> Self:
+        """Grow the trees on inputs X (n, p) and the kernel matrix G (n, n) of the outputs."""
+        inputs, gram = _dense(X), np.asarray(G, dtype=np.float64)
+        rng = check_random_state(self.random_state)
+        features, least = self._features(inputs.shape[1]), check_int(self.min_samples_leaf, "min_samples_leaf")
+        trees = check_int(self.n_estimators, "n_estimators")
+        self.trees_ = [grow(inputs, gram, features, least, rng) for _ in range(trees)]
         return self
+
+    def weights(self, X: Any) -> Array:
+        """Weights of the training outputs in the predictions, (m, n)."""
+        inputs = _dense(X)
+        total: Any = sum(tree.members[tree.leaves(inputs)] for tree in self.trees_)
+        return np.asarray(total.toarray()) / len(self.trees_)
 
     def _features(self, p: int) -> int:
         wanted = self.max_features
@@ -190,7 +182,6 @@ class OutputKernelTrees(FeatureRegressor):
             raise ValueError(f"max_features must be a whole number, a part in (0, 1] or 'sqrt', got {wanted!r}")
         return min(check_int(wanted, "max_features"), p)
 
-    def _weights(self, X: Any) -> Array:
-        inputs = dense(X)
-        total: Any = sum(tree.members[tree.leaves(inputs)] for tree in self.trees_)
-        return np.asarray(total.toarray()) / len(self.trees_)
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

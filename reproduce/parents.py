@@ -23,13 +23,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._params import check_int, positive
-from ovk._progress import ProgressBar
-from ovk._types import Array
-from ovk.batch.okvar.model import OKVAR
-from ovk.batch.okvar.regression import SeriesRegression, orthonormal
+from ovk.batch import OKVAR
 from ovk.kernels import Gaussian, Linear, ScalarKernel
 from ovk.ovkernels import as_operator_kernel
+from reproduce.support import Array, check_int, positive, track
 
 
 def parent_probabilities(
@@ -64,7 +61,7 @@ def parent_probabilities(
     --------
     >>> import numpy as np
     >>> from ovk import OKVAR
-    >>> from ovk.batch import parent_probabilities
+    >>> from reproduce.parents import parent_probabilities
     >>> rng = np.random.default_rng(0)
     >>> x = np.zeros((100, 3))
     >>> for t in range(99):
@@ -85,15 +82,13 @@ def parent_probabilities(
         kernel, regression, positive(model.alpha, "alpha"), float(np.log(positive(prior_odds, "odds")))
     )
     result = np.zeros((d, d))
-    with ProgressBar("weighing parents", d) as bar:
-        for target in range(d):
-            result[:, target] = evidence.average(
-                target,
-                check_int(max_parents, "max_parents"),
-                positive(temperature, "temperature"),
-                check_int(max_candidates, "max_candidates"),
-            )
-            bar.update()
+    for target in track(range(d), "weighing parents"):
+        result[:, target] = evidence.average(
+            target,
+            check_int(max_parents, "max_parents"),
+            positive(temperature, "temperature"),
+            check_int(max_candidates, "max_candidates"),
+        )
     return result
 
 
@@ -113,10 +108,11 @@ class ParentEvidence:
 
     Attributes
     ----------
+    regression : of `OKVAR.regression`, what is regressed on what
     columns : (n, d) V = W Z / sqrt(alpha), with which a linear kernel is A = I + P V_S V_S' P; None for other kernels
     """
 
-    def __init__(self, kernel: ScalarKernel, regression: SeriesRegression, alpha: float, log_odds: float) -> None:
+    def __init__(self, kernel: ScalarKernel, regression: Any, alpha: float, log_odds: float) -> None:
         self.kernel, self.regression, self.alpha, self.log_odds = kernel, regression, alpha, log_odds
         self.columns = regression.left(regression.Z) / np.sqrt(alpha) if isinstance(kernel, Linear) else None
         self._grams: dict[tuple[int, ...], Array] = {}
@@ -191,7 +187,10 @@ class ParentEvidence:
         columns = self.regression.E
         if self.regression.decaying is not None:
             columns = np.column_stack([columns, self.regression.decaying[:, target]])
-        return orthonormal(columns)
+        if columns.shape[1] == 0:
+            return np.asarray(columns)
+        U, s, _ = np.linalg.svd(columns, full_matrices=False)
+        return np.asarray(U[:, s > 1e-10 * max(float(s[0]), 1e-300)])
 
 
 def _whitened(A: Array, y: Array) -> tuple[Array, Array]:
