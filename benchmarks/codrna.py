@@ -22,9 +22,9 @@ from benchmarks.rivals import FOGD, NOGD, ConKONS, ProsNKONS
 from benchmarks.rivals.pipelines import river_bayesian, river_features, sklearn_fourier, sklearn_nystroem
 from benchmarks.warm_up import Grid, Inputs, Make, mistakes, tuned, without_looking_ahead
 from ovk import PKAWVClassifier
-from ovk.datasets import load_codrna
 from ovk.features import KORS, Nystrom, Uniform
 from ovk.kernels import Gaussian, Matern
+from reproduce.data import load_codrna
 
 Array = npt.NDArray[np.float64]
 

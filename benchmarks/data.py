@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.harness import Settings
-from ovk.datasets import load_parkinsons
+from reproduce.data import load_parkinsons
 
 Array = npt.NDArray[np.float64]
 

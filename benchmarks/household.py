@@ -28,9 +28,10 @@ import numpy as np
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from benchmarks.streams import household
 from ovk import AutoStream
-from ovk.datasets import load_household, make_stream
+from ovk.datasets import make_stream
 from ovk.evaluation import progressive
 from ovk.sessions import make_model
+from reproduce.data import load_household
 
 WHOLE, KILLED = "left alone", "killed and resumed"
 ALONE, HAND_SET = "AutoStream", "hand-set"

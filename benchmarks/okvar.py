@@ -14,10 +14,10 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from ovk import OKVAR
 from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings
 from ovk.batch.okvar.coupling import Entrywise
-from ovk.datasets import make_gene_network
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
 from ovk.penalties import L1
+from reproduce.data import make_gene_network
 
 OURS, NAIVE = "OKVAR.fit", "the same steps on the (n d)^2 matrix"
 ALPHA, WEIGHT, OPERATOR, TOL, ROUNDS = 0.1, 0.05, 0.3, 1e-3, 10

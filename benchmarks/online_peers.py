@@ -15,11 +15,11 @@ from benchmarks.data import patients
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from benchmarks.ring_buffer import Array, RingBuffer
 from ovk import OLOK
-from ovk.datasets import load_codrna
 from ovk.kernels import Gaussian
 from ovk.online import Window
 from ovk.operators import Dense
 from ovk.schedules import Constant
+from reproduce.data import load_codrna
 
 OURS, LOOP = "OLOK", "loop with a ring buffer"
 RIVER, ROWS, CHUNKS = "river", "scikit-learn, row by row", "scikit-learn, chunks of 256"

@@ -15,11 +15,11 @@ from benchmarks.data import Array
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import OVKRidge
 from ovk.batch.operator_learning.tiled import TiledRidge
-from ovk.datasets import load_codrna, load_elec2, load_household, load_parkinsons, load_wine
 from ovk.features import NystromMap, RPCholesky
 from ovk.kernels import Gaussian, ScalarKernel
 from ovk.kernels.stationary import median_distance
 from ovk.solvers.preconditioners import LowRankPreconditioner
+from reproduce.data import load_codrna, load_elec2, load_household, load_parkinsons, load_wine
 
 PIVOTED, UNIFORM = "OVKRidge, landmarks by RPCholesky", "OVKRidge, uniform landmarks"
 SOLVE, PRODUCT = "TiledRidge: pivots and iterations", "limit: one product with the matrix"

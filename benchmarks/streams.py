@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
-from ovk.datasets import load_codrna, load_elec2, load_household
 from ovk.online import AutoStream, AutoStreamClassifier
+from reproduce.data import load_codrna, load_elec2, load_household
 
 Array = npt.NDArray[Any]
 OURS, FOREST, LAST = "ovk", "river ARF", "no change"

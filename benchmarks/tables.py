@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_diabetes, load_linnerud, make_friedman1, make_friedman2, make_friedman3
 
-from ovk.datasets import load_canadian_weather, load_jura, load_mtr, load_parkinsons, load_wine
+from reproduce.data import load_canadian_weather, load_jura, load_mtr, load_parkinsons, load_wine
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

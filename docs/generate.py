@@ -37,6 +37,7 @@ PACKAGES = {
     "ovk.datasets": "Data sets",
     "ovk.plotting": "Plots and the report",
     "reproduce": "Reproductions",
+    "reproduce.data": "Data of the reproductions",
     "ovk.cli": "The command line",
 }
 

@@ -18,7 +18,7 @@ CONTENTS = {
     "mlflow": "models for MLflow",
     "serving": "models over HTTP",
     "plotting": "displays, the report",
-    "datasets": "generators, loaders",
+    "datasets": "generators, an example",
     "sessions": "a table learned to its end",
     "distributed": "parts, over workers",
     "persistence": "save, load, inspect",

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import reproduce
-from ovk.datasets import DatasetNotFound
+from reproduce.data import DatasetNotFound
 
 
 def main(arguments: list[str] | None = None) -> int:

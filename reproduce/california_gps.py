@@ -17,10 +17,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from ovk.batch import VectorField
-from ovk.datasets import load_california_gps
 from ovk.kernels import Matern
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel
+from reproduce.data import load_california_gps
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices
 

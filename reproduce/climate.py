@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.cluster import AgglomerativeClustering
 
 from ovk.batch import OKVAR, best_okvar, rank_average
-from ovk.datasets import load_canadian_weather
 from ovk.kernels import Gaussian, Linear
+from reproduce.data import load_canadian_weather
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 

@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ovk.batch import OKVAR
-from ovk.datasets import load_dream3
 from ovk.kernels import Gaussian
 from ovk.operators import Dense
 from reproduce import dream3_recipe, dream3_slides
+from reproduce.data import load_dream3
 from reproduce.dream3_rivals import RIVALS
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk.batch import OKVAR, parent_probabilities, rank_average
-from ovk.datasets import make_gene_network
+from ovk.batch import OKVAR, rank_average
 from ovk.kernels import Gaussian, Linear
+from reproduce.data import make_gene_network
+from reproduce.parents import parent_probabilities
 from reproduce.support import Array
 
 #: Steps by which what acts may lag behind what is measured.
@@ -53,7 +54,7 @@ def parent_ranks(series: Sequence[Array]) -> Array:
 def recipe(series: Sequence[Array]) -> Array:
     """Scores of edges from series alone, (d, d): row i, column j for i acting on j.
 
-    >>> from ovk.datasets import make_gene_network
+    >>> from reproduce.data import make_gene_network
     >>> recipe(make_gene_network(4, random_state=0).series).shape
     (4, 4)
     """

@@ -13,9 +13,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
 from ovk.batch import MultiTaskSVC, OVKRidge
-from ovk.datasets import load_pharma
 from ovk.kernels import Tanimoto
 from ovk.operators import Dense
+from reproduce.data import load_pharma
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from ovk.datasets import load_pharma
 from ovk.kernels import Gaussian, Linear, ScalarKernel, Tanimoto
 from ovk.structured import IOKR, PerExample
+from reproduce.data import load_pharma
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 

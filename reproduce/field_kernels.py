@@ -14,10 +14,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from ovk import MovKLCV, VectorField
-from ovk.datasets import available, load_california_gps, make_vector_field
+from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, OperatorKernel
+from reproduce.data import available, load_california_gps
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

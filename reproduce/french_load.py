@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from ovk.datasets import load_french_load
 from ovk.evaluation import ACI, Conformal, ConformalPID, ProgressiveResult, Regions, StronglyAdaptive, progressive
 from ovk.features import KORS, Nystrom
 from ovk.kernels import Gaussian
 from ovk.online import PKAWV
 from ovk.operators import Identity
+from reproduce.data import load_french_load
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

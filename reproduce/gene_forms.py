@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from ovk import OKVAR
 from ovk.batch import best_okvar, consensus
-from ovk.datasets import make_gene_network
+from reproduce.data import make_gene_network
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

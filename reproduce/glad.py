@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ovk.batch import VectorField
-from ovk.datasets import load_glad
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel
+from reproduce.data import load_glad
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices
 

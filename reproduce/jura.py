@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.batch import OVKRidge, OVKRidgeCV, tune
-from ovk.datasets import load_jura
 from ovk.kernels import Matern
 from ovk.operators import Dense
 from ovk.ovkernels import OperatorKernel, Separable, WeightedSum
+from reproduce.data import load_jura
 from reproduce.multitask_gp import STEPS, installed, multitask_gp
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array

@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.multioutput import ClassifierChain
 
-from ovk.datasets import load_jura
 from ovk.kernels import Matern
 from ovk.structured import IOKR, Kendall
+from reproduce.data import load_jura
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 

@@ -12,10 +12,10 @@ from sklearn.model_selection import KFold
 from sklearn.multioutput import ClassifierChain
 
 from ovk import MovKLClassifier
-from ovk.datasets import load_pharma
 from ovk.kernels import Gaussian, Tanimoto
 from ovk.operators import Identity
 from ovk.structured import IOKR, LabelThresholds
+from reproduce.data import load_pharma
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array
 

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ovk.kernels import Precomputed
-from ovk.structured import LinkPredictor, OutputKernelTrees, as_adjacency, laplacian, link_aucs
+from ovk.structured import LinkPredictor, as_adjacency, laplacian, link_aucs
+from reproduce.output_kernel_trees import OutputKernelTrees
 from reproduce.support import Array
 
 
@@ -213,8 +214,8 @@ def pairwise(problem: LinkProblem, ridge: float) -> Array:
 def trees(problem: LinkProblem, diffusion: tuple[float, bool], leaf: int, estimators: int = 60) -> Array:
     """Output kernel trees with an extremely randomised ensemble, OK3+ET (Geurts et al. 2007)."""
     G = problem.graph_kernel(*diffusion)
-    model = OutputKernelTrees(Precomputed(G), estimators, max_features="sqrt", min_samples_leaf=leaf, random_state=0)
-    W = model.fit(problem.X[problem.known], np.arange(len(G))).weights(problem.X)
+    model = OutputKernelTrees(estimators, max_features="sqrt", min_samples_leaf=leaf, random_state=0)
+    W = model.fit(problem.X[problem.known], G).weights(problem.X)
     return np.asarray(W @ G @ W.T)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import KFold
 
-from ovk.datasets import load_cora, load_dicty, load_yeast_kegg
+from reproduce.data import load_cora, load_dicty, load_yeast_kegg
 from reproduce.link_methods import METHODS, LinkProblem, Method, cosines, unit
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, ticker

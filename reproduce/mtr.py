@@ -20,10 +20,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
 from ovk.batch import OutputKernelRidge, OVKRidge, OVKRidgeCV, tune
-from ovk.datasets import load_mtr
 from ovk.kernels import Gaussian, Laplacian, Matern, median_distance
 from ovk.operators import Identity
 from ovk.ovkernels import Separable
+from reproduce.data import load_mtr
 from reproduce.multitask_gp import installed, multitask_gp
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, Indices, ticker

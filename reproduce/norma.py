@@ -19,9 +19,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
 
 from ovk import OLOK, NoveltyDetector
-from ovk.datasets import load_codrna, load_wine
 from ovk.kernels import Gaussian
 from ovk.losses import NuHinge, NuInsensitive
+from reproduce.data import load_codrna, load_wine
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

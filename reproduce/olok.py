@@ -18,12 +18,13 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold
 
 from ovk.batch import OVKRidge
-from ovk.datasets import load_parkinsons, load_wine, make_multitask
+from ovk.datasets import make_multitask
 from ovk.kernels import Gaussian
 from ovk.online import OLOK, PaperWindow
 from ovk.operators import Dense
 from ovk.ovkernels import Separable
 from ovk.schedules import InverseSqrt
+from reproduce.data import load_parkinsons, load_wine
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ovk import OLOK, MovKLCV, OnlineMovKL
-from ovk.datasets import available, load_parkinsons
 from ovk.kernels import Gaussian
 from ovk.online import MLPoly
 from ovk.operators import Identity, MixedEffect
 from ovk.ovkernels import OperatorKernel, WeightedSum
+from reproduce.data import available, load_parkinsons
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

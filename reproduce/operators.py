@@ -1,7 +1,7 @@
 """Operator learning: Navier-Stokes and advection beside published errors, Burgers and Darcy beside small neural ones.
 
 Published numbers are those of de Hoop, Huang, Qian and Stuart (2022), and of the kernel method of Batlle, Darcy,
-Hosseini and Owhadi (2024), for the first two problems, whose laws `ovk.datasets` follows. The laws of the other two
+Hosseini and Owhadi (2024), for the first two problems, whose laws the generators follow. The laws of the other two
 differ between papers, so there methods are compared on the same draw alone: with torch installed a small FNO and a
 DeepONet learn from the same pairs, each for `TIMES_OURS` as long as we take, choosing included.
 """
@@ -19,8 +19,9 @@ from sklearn.linear_model import RidgeCV
 
 from ovk import OperatorRidge
 from ovk.curves import PrincipalComponents
-from ovk.datasets import make_advection, make_burgers, make_darcy
+from ovk.datasets import make_burgers
 from reproduce import neural_operators
+from reproduce.data import make_advection, make_darcy
 from reproduce.operators_data import Pairs, Part, drawn, flows, kept, relative_error, with_noise
 from reproduce.operators_pictures import picture_of_errors, picture_of_fields
 from reproduce.registry import Result, Row, reproduction
@@ -202,7 +203,7 @@ def operators(
     return Result(
         title="Operator learning: functions in, functions out",
         measure="mean relative L2 error in percent, small is good",
-        data=f"generators of ovk.datasets, {test} functions to predict, {10 * test} of advection",
+        data=f"generated, {test} functions to predict, {10 * test} of advection",
         rows=rows,
         remarks=REMARKS,
         figures={

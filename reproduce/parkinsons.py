@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from ovk.batch import OVKRidgeCV
-from ovk.datasets import load_parkinsons
 from ovk.kernels import Gaussian
+from reproduce.data import load_parkinsons
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

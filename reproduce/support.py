@@ -1,18 +1,23 @@
-"""What several reproductions share besides the library: names of types, progress on a terminal, the data folder."""
+"""What several reproductions share besides the library: types, progress on a terminal, the data folder, checks."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+PathLike = str | os.PathLike[str]
+RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
+#: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.
+Loaded: TypeAlias = Any
 
 Item = TypeVar("Item")
 
@@ -54,3 +59,27 @@ def data_folder(data_home: str | os.PathLike[str] | None) -> Path:
     'somewhere'
     """
     return Path(data_home or os.environ.get("OVK_DATA") or ".").expanduser()
+
+
+def check_int(value: Any, name: str, *, least: int = 1) -> int:
+    """`value` as an int, if it is a whole number of at least `least`.
+
+    >>> check_int(3, "size")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    return int(value)
+
+
+def positive(value: Any, name: str, *, zero: bool = False) -> float:
+    """`value` as a float, if it is a finite number above (or at) zero.
+
+    >>> positive(1, "noise")
+    1.0
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
+        raise ValueError(f"{name} must be a finite number {'>=' if zero else '>'} 0, got {value!r}")
+    if value == 0 and not zero:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    return float(value)

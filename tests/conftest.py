@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from designs import pairwise
-from ovk.datasets import DatasetNotFound
 
 pytest_plugins = ["shared"]
 
@@ -49,6 +48,7 @@ def pytest_runtest_teardown():
 @pytest.fixture
 def need():
     """``need(load, ...)`` calls a loader, or skips the test with the loader's own message."""
+    from reproduce.data import DatasetNotFound
 
     def call(load, *args, **kwargs):
         try:

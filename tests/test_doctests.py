@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src"
+ROOT = Path(__file__).parent.parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
-    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(SOURCE.rglob("*.py"))
+    ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
+    for base, package in ((ROOT / "src", "ovk"), (ROOT, "reproduce"))
+    for path in sorted((base / package).rglob("*.py"))
     if ">>>" in path.read_text(encoding="utf-8")
 ]
 #: Modules whose packages may be missing, or warn when they are imported.

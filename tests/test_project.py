@@ -41,9 +41,8 @@ PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thi
 WITHOUT_EXAMPLE = {
     "Baseline", "Basis", "Batch", "BrokerRecords", "ByOutput", "Candidates", "ChangedClass", "Chunk", "Chunks",
     "Conformal",
-    "Contents", "CurveOperator", "DatasetCorrupt", "DatasetNotFound", "Decoder", "Decoupled", "Dictionary",
+    "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
     "Display", "ErrorBound", "FeaturePlan", "FeatureRegressor", "Fitted", "FittedClasses", "FixedFeatures", "Gram",
-    "KernelTree",
     "LearnerErrors", "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",

@@ -25,7 +25,7 @@ def test_version_and_help(ovk):
     assert ovk("--version")[1] == f"ovk {package.__version__}\n"
     code, out, _ = ovk("--help")
     assert code == 0
-    for word in ("demo", "stream", "fit", "predict", "inspect", "datasets", "Exit codes"):
+    for word in ("demo", "stream", "fit", "predict", "inspect", "Exit codes"):
         assert word in out
     assert ovk("stream", "--help")[0] == 0
     assert ovk("nonsense")[0] == 2
@@ -198,14 +198,6 @@ def test_inspect(ovk, tmp_path):
     code, _, err = ovk("predict", tmp_path / "m.ovk", series(tmp_path / "t.csv", 50))
     assert code == 4
     assert "holds an OLOK" in err
-
-
-def test_datasets(ovk, tmp_path):
-    code, out, _ = ovk("datasets", "--data", tmp_path)
-    assert code == 0
-    assert "missing" in out
-    assert "offers it" in out
-    assert json.loads(ovk("datasets", "--data", tmp_path, "--json")[1])["wine"]["found"] is False
 
 
 @pytest.mark.long

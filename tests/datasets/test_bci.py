@@ -1,44 +1,21 @@
-"""Finger movements: the file's layout, the preparation step by step, and the generator."""
+"""Finger movements: the preparation step by step, and the generator."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.io import savemat
 
-from ovk.datasets import amplitude_modulation, band_pass, load_bci, make_bci, prepare_bci
+from ovk.datasets import amplitude_modulation, band_pass, make_bci, prepare_bci
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """A subject in the layout of the competition: 6 electrodes, 5 fingers, a test part with labels of its own."""
+def recording():
+    """Signals of 6 electrodes and the flexion of a finger."""
     rng = np.random.default_rng(0)
-    folder = tmp_path_factory.mktemp("bci")
-    content = {
-        "train_data": rng.standard_normal((6000, 6)).astype(np.float32),
-        "train_dg": np.cumsum(rng.standard_normal((6000, 5)), axis=0),
-        "test_data": rng.standard_normal((4000, 6)).astype(np.float32),
-    }
-    savemat(folder / "sub1_comp.mat", content)
-    test_dg = np.cumsum(rng.standard_normal((4000, 5)), axis=0)
-    savemat(folder / "sub1_testlabels.mat", {"test_dg": test_dg})
-    return folder, content, test_dg
+    return rng.standard_normal((6000, 6)), np.cumsum(rng.standard_normal(6000))
 
 
-def test_a_subject_is_read_and_prepared(files):
-    folder, content, test_dg = files
-    found = load_bci(folder / "sub1_comp.mat", finger=2, labels=folder / "sub1_testlabels.mat", channels=[1, 4])
-    expected = prepare_bci(content["train_data"], content["train_dg"][:, 2], channels=[1, 4])
-    assert found.data.shape == (7, 400)
-    assert_allclose(found.data, expected.data)
-    assert_allclose(found.target, expected.target)
-    test = prepare_bci(content["test_data"], test_dg[:, 2], channels=[1, 4])
-    assert_allclose(found.data_test, test.data)
-    assert np.array_equal(found.labels_test, test.labels)
-
-
-def test_preparation_step_by_step(files):
-    _, content, _ = files
-    signals, flexion = content["train_data"].astype(float), content["train_dg"][:, 0]
+def test_preparation_step_by_step(recording):
+    signals, flexion = recording
     found = prepare_bci(signals, flexion, channels=[3], band=(50.0, 90.0), bin_width=5, segment=100, threshold=0.2)
     filtered = band_pass(band_pass(signals[:, [3]], 0.15, 200.0), 50.0, 90.0)[:, 0]
     power = np.array([np.log(sum(filtered[i : i + 5] ** 2) + 1e-12) for i in range(0, 6000, 5)])
@@ -61,26 +38,19 @@ def test_filters_and_bins():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "message"),
     [
-        (lambda folder: load_bci(folder / "sub9_comp.mat"), FileNotFoundError, "offered at bbci.de"),
-        (lambda folder: load_bci(folder / "sub1_testlabels.mat"), ValueError, "holds no train_data"),
-        (
-            lambda folder: load_bci(folder / "sub1_comp.mat", finger=5),
-            ValueError,
-            "number from 0 to 4",
-        ),
-        (lambda folder: load_bci(folder / "sub1_comp.mat", channels=[9]), ValueError, "electrodes from 0 to 5"),
-        (lambda folder: load_bci(folder / "sub1_comp.mat", segment=4000), ValueError, "less than a segment of 4000"),
-        (lambda folder: prepare_bci(np.ones((9, 2)), np.ones(8)), ValueError, r"got \(9, 2\) and \(8,\)"),
-        (lambda folder: band_pass(np.ones((50, 1)), 60, 600), ValueError, "rate / 2 = 500, got 60 to 600"),
-        (lambda folder: make_bci(0), ValueError, "n_segments must be a whole number >= 1"),
-        (lambda folder: make_bci(2, noise=-1), ValueError, "noise must be"),
+        (lambda *recording: prepare_bci(*recording, channels=[9]), "electrodes from 0 to 5"),
+        (lambda *recording: prepare_bci(*recording, segment=4000), "less than a segment of 4000"),
+        (lambda *recording: prepare_bci(np.ones((9, 2)), np.ones(8)), r"got \(9, 2\) and \(8,\)"),
+        (lambda *recording: band_pass(np.ones((50, 1)), 60, 600), "rate / 2 = 500, got 60 to 600"),
+        (lambda *recording: make_bci(0), "n_segments must be a whole number >= 1"),
+        (lambda *recording: make_bci(2, noise=-1), "noise must be"),
     ],
 )
-def test_bad_calls(files, call, error, message):
-    with pytest.raises(error, match=message):
-        call(files[0])
+def test_bad_calls(recording, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*recording)
 
 
 def test_the_generator_has_the_lag_that_it_says():

@@ -8,11 +8,11 @@ from sklearn.base import clone
 import reference
 from online.streams import KERNELS, in_chunks, stream
 from ovk import KAWV, PKAWV, OVKRidge, PKAWVClassifier, progressive
-from ovk.datasets import DatasetNotFound, load_parkinsons
 from ovk.features import ALD, KORS, Fourier, Given, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import MixedEffect
 from ovk.solvers.triangular import solve_lower, whitened_rows
+from reproduce.data import DatasetNotFound, load_parkinsons
 
 # Regret --------------------------------------------------------------------------------------------------------------
 

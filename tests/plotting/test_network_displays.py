@@ -5,8 +5,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 from ovk import OKVAR
-from ovk.datasets import make_gene_network
 from ovk.plotting import JacobianDisplay, NetworkDisplay, SeriesDisplay
+from reproduce.data import make_gene_network
 
 
 @pytest.fixture(autouse=True)

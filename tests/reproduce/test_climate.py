@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from reproduce.climate import VARIABLES, networks, scatter, square, weekly, without_season
 
-from ovk.datasets import available
 from reproduce import entry
+from reproduce.data import available
 
 pytestmark = pytest.mark.long
 

@@ -6,11 +6,11 @@ from reproduce.multitask_gp import multitask_gp
 
 import reproduce
 from ovk import OVKRidge, tune
-from ovk.datasets import load_jura, load_mtr, load_parkinsons
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import MixedEffect
 from ovk.ovkernels import Separable
 from reproduce import hospitals, jura, mtr
+from reproduce.data import load_jura, load_mtr, load_parkinsons
 
 pytestmark = pytest.mark.long
 

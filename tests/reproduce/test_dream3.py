@@ -8,8 +8,8 @@ from reproduce.dream3 import areas, least_aupr, masked_by_the_truth, permutation
 from reproduce.dream3_rivals import RIVALS, random_forest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ovk.datasets import available, load_dream3
 from reproduce import dream3_recipe
+from reproduce.data import available, load_dream3
 
 pytestmark = pytest.mark.long
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import reproduce
-from ovk.datasets import load_california_gps, load_glad, load_pharma, make_vector_field
+from ovk.datasets import make_vector_field
 from reproduce import california_gps, drug_activity, field_kernels, glad
+from reproduce.data import load_california_gps, load_glad, load_pharma
 
 pytestmark = pytest.mark.long
 

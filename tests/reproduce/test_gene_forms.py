@@ -5,7 +5,7 @@ import pytest
 from reproduce.gene_forms import TARGETS, areas
 
 import reproduce
-from ovk.datasets import make_gene_network
+from reproduce.data import make_gene_network
 
 pytestmark = pytest.mark.long
 

@@ -25,10 +25,10 @@ from reproduce.link_methods import (
 from reproduce.links import KINDS, InputsAndGraph, borrowed, cross_validated, gaussian, kegg, rare, standing
 from reproduce.links import published_rows as links_published
 
-from ovk.datasets import load_pharma, load_yeast_kegg
 from ovk.kernels import Precomputed
 from ovk.structured import LinkPredictor
 from reproduce import entry
+from reproduce.data import load_pharma, load_yeast_kegg
 
 pytestmark = pytest.mark.long
 

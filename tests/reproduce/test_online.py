@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ovk import NoveltyDetector, OnlineMovKL
-from ovk.datasets import load_codrna, load_wine
 from ovk.kernels import Gaussian
 from reproduce import norma, online_kernels
+from reproduce.data import load_codrna, load_wine
 
 pytestmark = pytest.mark.long
 

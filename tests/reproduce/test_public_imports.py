@@ -8,7 +8,7 @@ from pathlib import Path
 
 import reproduce
 
-SCRIPTS = sorted(Path(reproduce.__file__).parent.glob("*.py"))
+SCRIPTS = sorted(Path(reproduce.__file__).parent.rglob("*.py"))
 
 
 def imports_of_the_library(path):

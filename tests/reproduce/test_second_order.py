@@ -7,9 +7,9 @@ from reproduce.regret_rates import CASES, best_in_ball
 from scipy.optimize import minimize
 
 import reproduce
-from ovk.datasets import DatasetNotFound, available
 from ovk.kernels import Matern
 from ovk.online import suggest_from_capacity
+from reproduce.data import DatasetNotFound, available
 
 pytestmark = pytest.mark.long
 

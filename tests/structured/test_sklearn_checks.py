@@ -5,7 +5,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ovk import IOKR
 from ovk.kernels import Gaussian
-from ovk.structured import OutputKernelTrees
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -16,7 +15,6 @@ from ovk.structured import OutputKernelTrees
         IOKR(alpha=[0.1, 1.0], fit_intercept=True),
         IOKR(output_kernel=Gaussian(0.5), alpha=0.01),
         IOKR(alpha_graph=0.01),
-        OutputKernelTrees(n_estimators=5, random_state=0),
     ]
 )
 def test_sklearn_checks(estimator, check):

@@ -23,7 +23,6 @@ COMMANDS = {
     "merge": "Merge models learned from parts of the data.",
     "serve": "Serve models over HTTP.",
     "inspect": "Show what is in a model file.",
-    "datasets": "List the public data sets that ovk can load.",
 }
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}

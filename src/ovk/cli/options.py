@@ -63,9 +63,6 @@ Level = Annotated[float, typer.Option(help="Probability with which an interval s
 LevelOfModel = Annotated[
     float | None, typer.Option(help=f"{Level.__metadata__[0].help} [default: that of the model, mostly 0.9]")
 ]
-Data = Annotated[Path | None, typer.Option("--data", help="Folder of the data sets. [default: the variable OVK_DATA]")]
-
-
 Lags = Annotated[str, typer.Option(help="Use the outputs from this many rows earlier as inputs, such as 1,2,60.")]
 #: What `--coupling` is; commands add their default.
 COUPLING = "How much the outputs have in common: at least 0, below 1."

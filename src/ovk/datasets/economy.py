@@ -7,7 +7,6 @@ from importlib.resources import files
 import numpy as np
 
 from ovk._types import Array, Loaded
-from ovk.datasets._reading import columns, read_table
 from ovk.datasets._shared import bundle
 
 #: Growth over four quarters in percent, by name in the file; unemployment is a rate as it stands.
@@ -64,17 +63,18 @@ def load_us_economy(*, gaps: float = 0.5, stretch: int = 1, random_state: int = 
         raise ValueError(f"gaps must be a share in [0, 1), got {gaps!r}")
     if stretch < 1:
         raise ValueError(f"stretch must be at least 1 quarter, got {stretch!r}")
-    names, table = read_table(files("ovk.datasets").joinpath("us_economy.csv").read_bytes())
-    levels = np.log(columns(names, table, list(_GROWTH.values())))
+    with files("ovk.datasets").joinpath("us_economy.csv").open(encoding="ascii") as lines:
+        table = np.genfromtxt(lines, delimiter=",", names=True)
+    levels = np.log(np.column_stack([table[name] for name in _GROWTH.values()]))
     growth: Array = 100.0 * (levels[4:] - levels[:-4])
-    complete = np.hstack([growth, columns(names, table, ["unemp"])[4:]])
+    complete = np.column_stack([growth, table["unemp"][4:]])
     n, d = complete.shape
     chosen = np.random.default_rng(random_state).uniform(size=(-(-n // stretch), d)) < gaps
     away = np.repeat(chosen, stretch, axis=0)[:n]
-    year = columns(names, table, ["year"]) + (columns(names, table, ["quarter"]) - 1.0) / 4.0
+    year = table["year"] + (table["quarter"] - 1.0) / 4.0
     return bundle(
         _DESCRIPTION,
-        year[4:],
+        year[4:, None],
         np.where(away, np.nan, complete),
         ["year"],
         [*_GROWTH, "unemployment"],

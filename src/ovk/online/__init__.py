@@ -4,34 +4,31 @@ from ovk._diverged import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
 from ovk.online.experts.auto import AutoStream
 from ovk.online.experts.auto_classifier import AutoStreamClassifier
-from ovk.online.first_order.bound import ErrorBound, error_bound
 from ovk.online.first_order.classifier import OLOKClassifier
 from ovk.online.first_order.movkl import OnlineMovKL
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK
 from ovk.online.first_order.truncation import PaperWindow, Tolerance, Truncation, TruncationWarning, Window
 from ovk.online.online_operator import OnlineOperator
-from ovk.online.second_order.capacity import (
-    Bracket,
-    effective_dimension,
-    log_determinant,
-    online_dimension,
-    sketched_effective_dimension,
-)
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV
 from ovk.online.second_order.pkawv_classifier import PKAWVClassifier
-from ovk.online.second_order.regret_bounds import (
+from ovk.online.theory import (
+    Bracket,
+    ErrorBound,
+    Suggestion,
+    capacity_exponent,
+    effective_dimension,
+    error_bound,
     kors_beta,
     kors_gap,
     kors_size_bound,
+    log_determinant,
+    online_dimension,
     projected_regret_bound,
     regret_bound,
+    sketched_effective_dimension,
     spilled_regret_bound,
-)
-from ovk.online.second_order.suggest import (
-    Suggestion,
-    capacity_exponent,
     suggest,
     suggest_analytic,
     suggest_from_capacity,

@@ -13,7 +13,6 @@ from ovk.structured.outputs import ObjectKernel
 from ovk.structured.pairs import link_aucs
 from ovk.structured.regressor import FeatureRegressor
 from ovk.structured.strings import KSpectrum, Mismatch
-from ovk.structured.trees import KernelTree, OutputKernelTrees
 
 __all__ = [
     "IOKR",
@@ -29,14 +28,12 @@ __all__ = [
     "Jaccard",
     "KSpectrum",
     "Kendall",
-    "KernelTree",
     "LabelThresholds",
     "LinkPredictor",
     "MeanMap",
     "Mismatch",
     "NodeKernel",
     "ObjectKernel",
-    "OutputKernelTrees",
     "PerExample",
     "RandomWalk",
     "RegularisedLaplacian",

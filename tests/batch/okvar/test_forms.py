@@ -13,16 +13,15 @@ from ovk.batch import (
     best_okvar,
     consensus,
     leave_one_series_out,
-    parent_probabilities,
     penalty_path,
     rank_average,
     stability_selection,
 )
-from ovk.datasets import make_gene_network
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
 from ovk.ovkernels import Transformable
 from ovk.penalties import L1, L1L2
+from reproduce.data import make_gene_network
 
 
 @pytest.fixture(scope="module")
@@ -325,19 +324,6 @@ def test_a_warm_path_ends_where_cold_fits_end(made):
     assert path[-1].n_iter_ < cold.n_iter_
     with pytest.raises(ValueError, match="needs a model with a penalty"):
         penalty_path(OKVAR(), made.series, [1.0])
-
-
-def test_parents_say_what_they_need(made):
-    with pytest.raises(ValueError, match="scalar kernel"):
-        parent_probabilities(OKVAR(Transformable(Gaussian(1.0))), made.series)
-    with pytest.raises(ValueError, match="lag=1"):
-        parent_probabilities(OKVAR(lag=2), made.series)
-    holes = [one.copy() for one in made.series]
-    holes[0][3, 1] = np.nan
-    with pytest.raises(ValueError, match="without holes"):
-        parent_probabilities(OKVAR(), holes)
-    few = parent_probabilities(OKVAR("linear"), made.series, max_candidates=1, max_parents=1)
-    assert ((few > 0).sum(axis=0) <= 1).all()
 
 
 @pytest.mark.parametrize("target", ["next", "integral"])

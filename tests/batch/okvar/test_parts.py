@@ -1,23 +1,19 @@
-"""The parts that OKVAR is made of: smoothing, low pass, integrals, evidence, ranks."""
-
-from itertools import combinations
+"""The parts that OKVAR is made of: smoothing, low pass, integrals, ranks."""
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import reference
-from memory import peak_memory
 from ovk import OKVAR
-from ovk.batch import parent_probabilities, rank_average
+from ovk.batch import rank_average
 from ovk.batch.okvar.closed_form import ClosedFormCoefficients
 from ovk.batch.okvar.coupling import Decomposable, Entrywise
 from ovk.batch.okvar.networks import choose, pooled_p_values
-from ovk.batch.okvar.parents import KEPT
 from ovk.batch.okvar.regression import UnpenalisedTerms, trapezoidal, windows
 from ovk.batch.okvar.series import TimeSeries, low_passed, smoothed
-from ovk.datasets import make_gene_network
-from ovk.kernels import Gaussian, Linear
+from ovk.kernels import Gaussian
+from reproduce.data import make_gene_network
 
 
 def test_smoothing_keeps_lines_and_fills_holes():
@@ -74,45 +70,6 @@ def test_predictions_with_memory_do_not_depend_on_the_unit_of_time():
     np.testing.assert_allclose(timed.predict(made.series), timed.predict(made.series, times=made.times))
     np.testing.assert_allclose(timed.score(made.series), plain.score(made.series))
     np.testing.assert_allclose(timed.forecast(3, made.series[0]), plain.forecast(3, made.series[0]))
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear()])
-def test_evidence_is_that_of_all_sets_one_by_one(kernel):
-    made = make_gene_network(4, 2, 6, random_state=0)
-    model = OKVAR(kernel, 0.5, target="integral", memory=1.0)
-    found = parent_probabilities(model, made.series, max_parents=2, temperature=3.0, prior_odds=0.5)
-    regression = model.regression(made.series)
-    W = regression.W.toarray()
-    for target in range(4):
-        columns = np.column_stack([regression.E, regression.decaying[:, target]])
-        others = [j for j in range(4) if j != target]
-        sets = [S for k in range(3) for S in combinations(others, k)]
-        logs = []
-        for S in sets:
-            Z = regression.Z[:, list(S)]
-            K = W @ reference.scalar_gram(kernel, Z) @ W.T / 0.5 if S else np.zeros((12, 12))
-            logs.append((reference.log_evidence(K, regression.Y[:, target], columns) + len(S) * np.log(0.5)) / 3.0)
-        weights = np.exp(np.array(logs) - max(logs))
-        weights /= weights.sum()
-        expected = [sum(w for w, S in zip(weights, sets, strict=True) if j in S) for j in range(4)]
-        np.testing.assert_allclose(found[:, target], expected, atol=1e-8)
-
-
-def test_the_evidence_of_many_sets_needs_no_more_memory_than_that_of_a_few():
-    x = np.random.default_rng(0).standard_normal((80, 24)).cumsum(axis=0)
-    limit = 1.5 * KEPT
-    peak = peak_memory(lambda: parent_probabilities(OKVAR(Gaussian(5.0)), x, max_candidates=8), limit)
-    assert peak < limit
-
-
-def test_a_linear_kernel_weighs_the_parents_of_a_hundred_variables():
-    rng = np.random.default_rng(0)
-    x = np.zeros((150, 100))
-    for t in range(149):
-        x[t + 1] = 0.5 * x[t] + rng.standard_normal(100)
-        x[t + 1, 1::2] += 0.8 * x[t, ::2]
-    found = parent_probabilities(OKVAR("linear", target="increment"), x, max_candidates=6)
-    assert found[np.arange(0, 100, 2), np.arange(1, 100, 2)].min() > 0.9
 
 
 def test_rank_averages_know_nothing_of_scales():

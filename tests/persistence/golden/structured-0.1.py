@@ -14,7 +14,6 @@ from ovk.structured import (
     LabelThresholds,
     MeanMap,
     Mismatch,
-    OutputKernelTrees,
     RandomWalk,
     RegularisedLaplacian,
 )
@@ -57,7 +56,6 @@ def make():
         "stream": IOKR(k, KSpectrum(2), 0.1, landmarks=X[:5])
         .partial_fit(X[:9], words[:9])
         .partial_fit(X[9:], words[9:]),
-        "trees": OutputKernelTrees(KSpectrum(2), 3, random_state=0).fit(X, words),
         "links": LinkPredictor(k, alpha=0.1).fit(X, path),
     }
 

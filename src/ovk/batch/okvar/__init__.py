@@ -3,7 +3,6 @@
 from ovk.batch.okvar.consensus import consensus, stability_selection
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, rank_average
-from ovk.batch.okvar.parents import parent_probabilities
 from ovk.batch.okvar.selection import best_okvar, leave_one_series_out, penalty_path
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "best_okvar",
     "consensus",
     "leave_one_series_out",
-    "parent_probabilities",
     "penalty_path",
     "rank_average",
     "stability_selection",

@@ -53,12 +53,13 @@ def consensus(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.batch import consensus
-    >>> from ovk.datasets import make_gene_network
-    >>> made = make_gene_network(4, random_state=0)
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
     >>> models = [OKVAR("linear", alpha, target="integral") for alpha in (1.0, 10.0)]
-    >>> consensus(models, made.series, top_k=3).chosen.sum()
+    >>> consensus(models, walks, top_k=3).chosen.sum()
     np.int64(3)
     """
     listed = listed_models(models)
@@ -107,11 +108,12 @@ def stability_selection(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.batch import stability_selection
-    >>> from ovk.datasets import make_gene_network
-    >>> made = make_gene_network(4, random_state=0)
-    >>> network = stability_selection(OKVAR("linear"), made.series, n_subsamples=10, random_state=0)
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
+    >>> network = stability_selection(OKVAR("linear"), walks, n_subsamples=10, random_state=0)
     >>> bool(network.scores.max() <= 1.0)
     True
     """

@@ -23,11 +23,12 @@ def leave_one_series_out(model: OKVAR, X: Any, *, series: Any = None, times: Any
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.batch import leave_one_series_out
-    >>> from ovk.datasets import make_gene_network
-    >>> made = make_gene_network(4, random_state=0)
-    >>> leave_one_series_out(OKVAR("linear"), made.series).shape
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
+    >>> leave_one_series_out(OKVAR("linear"), walks).shape
     (4,)
     """
     every = read_series(clone(model), X, series, times)
@@ -96,11 +97,12 @@ def best_okvar(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.batch import best_okvar
-    >>> from ovk.datasets import make_gene_network
-    >>> made = make_gene_network(4, random_state=0)
-    >>> model, values = best_okvar([OKVAR("linear", alpha) for alpha in (0.1, 1.0, 1e6)], made.series)
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
+    >>> model, values = best_okvar([OKVAR("linear", alpha) for alpha in (0.1, 1.0, 1e6)], walks)
     >>> bool(values.argmin() < 2)
     True
     """
@@ -131,12 +133,13 @@ def penalty_path(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.batch import penalty_path
-    >>> from ovk.datasets import make_gene_network
     >>> from ovk.penalties import L1
-    >>> made = make_gene_network(4, random_state=0)
-    >>> path = penalty_path(OKVAR(penalty=L1()), made.series, [1.0, 10.0])
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
+    >>> path = penalty_path(OKVAR(penalty=L1()), walks, [1.0, 10.0])
     >>> [fitted.penalty.weight for fitted in path]
     [10.0, 1.0]
     """

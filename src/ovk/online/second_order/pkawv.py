@@ -16,9 +16,9 @@ from ovk.features.dictionary import Dictionary
 from ovk.kernels import Gaussian
 from ovk.online.second_order.block_ridge import ProgressiveRidge
 from ovk.online.second_order.projected import ProjectedLearner
-from ovk.online.second_order.suggest import capacity_exponent, suggest
 from ovk.online.shared.residual_limits import ResidualLimits
 from ovk.online.shared.row_buffer import LearnedRows
+from ovk.online.theory import capacity_exponent, suggest
 
 
 class PKAWV(ProjectedLearner):

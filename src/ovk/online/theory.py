@@ -1,0 +1,769 @@
+"""Theory of the learners as functions: capacity of a kernel, bounds on regret and error, parameters that balance them.
+
+Capacity
+--------
+How large a kernel's space is, seen from given inputs.
+
+With K the (n d, n d) matrix of an operator-valued kernel on n inputs (d = 1 for a scalar one) and lambda_k its
+eigenvalues,
+
+    effective dimension   d_eff(alpha) = Tr K (K + alpha I)^-1 = sum_k lambda_k / (lambda_k + alpha)
+    log determinant       log det(I + K / alpha) = sum_k log(1 + lambda_k / alpha)
+
+The first counts the directions that a ridge of alpha leaves to the data, the second is what learning them one row at a
+time costs; it lies between d_eff(alpha) and d_eff(alpha) (1 + log(1 + lambda_1 / alpha)).
+
+Regret
+------
+What the kernel Azoury-Vovk-Warmuth forecaster may lose against any function, with explicit constants.
+
+For outputs |y_t| <= B, features phi_t, A_t = alpha I + sum_{s<=t} phi_s phi_s', b_t = sum_{s<=t} phi_s y_s' and
+H_t = phi_t' A_{t-1}^-1 phi_t, the least regularised loss of the rows up to t is sum |y_s|^2 - b_t' A_t^-1 b_t, and with
+yhat_t = phi_t' A_t^-1 b_{t-1} one row costs
+
+    |y_t - yhat_t|^2 - (its growth at t) = y_t' H_t (I + H_t)^-1 y_t - yhat_t' H_t yhat_t <= B^2 log det(I + H_t)
+
+which sums to the exact forecaster's bound
+
+    sum |y_t - yhat_t|^2 - sum |y_t - f(x_t)|^2 <= alpha |f|^2 + B^2 log det(I + K / alpha)          for every f.
+
+*Projected on a growing dictionary, the past projected anew at each growth* (``past="exact"``). Let K~ be the kernel
+matrix seen from the dictionary, 0 <= K - K~ <= gap I. The least regularised loss alpha y'(K~ + alpha I)^-1 y then is at
+most |y|^2 gap / (alpha + gap) above that of the whole space. This is paid once at the end, and once more for each
+growth, which lowers the loss of the past without a prediction having gained from it:
+
+    + (1 + growths) sum |y_t|^2 gap / (alpha + gap)
+
+A dictionary known beforehand pays it once. For a kernel k T, gap becomes t gap with t the largest eigenvalue of T.
+
+*The past left as it was projected* (``past="projected"``). The forecaster is the exact one on the features P_t phi_t,
+P_t the projection of row t's own time, so only the comparator suffers: with spill = sum_t |phi_t - P_t phi_t|^2 and
+loss(f) the sum of squared errors of f,
+
+    + 2 sqrt(loss(f) |f|^2 spill) + |f|^2 spill
+
+*KORS* keeps row t with probability p_t = min(beta tau~_t, 1). Matrix Freedman, applied at each t <= n to the rows so
+far (both sides, dimension t), shows that with beta = (2 + 2 eps / 3) / eps^2 log(n (n + 1) / delta) the weighted
+dictionary is within eps of C + mu I, C = sum phi phi', at all times, but for a chance of delta. Then
+
+    gap <= eps / (1 - eps) mu,     tau_t <= tau~_t <= (1 + eps) / (1 - eps) tau_t        (tau_t: online leverage)
+
+and, since sum (kept_t) - (e - 1) sum p_t has an exponential moment of at most 1, but for another chance of delta
+
+    size <= (e - 1) beta (1 + eps) / (1 - eps) sum_t tau_t + log(1 / delta).
+
+Settings of the projected forecaster
+------------------------------------
+Its ridge, dictionary and regret, from n and the kernel.
+
+Up to constants and logarithms its regret against f is at most
+
+    alpha |f|^2 + d_eff(alpha) + growths n mu / alpha,     with a dictionary of m = d_eff(mu) points
+
+where growths is m, or 1 for a dictionary known beforehand.
+
+*Kernels with d_eff(alpha) <= (n / alpha)^gamma.* mu = n m^(-1/gamma) makes the dictionary about m points. The first two
+terms balance at alpha = n^(gamma / (1 + gamma)), which no algorithm improves; the third is no larger than that if
+
+    m >= n^(2 gamma / (1 - gamma^2)),     known beforehand:  m >= n^(2 gamma / (1 + gamma))
+
+and otherwise it balances the first at alpha = n m^(1/2 - 1/(2 gamma)), beforehand n m^(-1/(2 gamma)): in both cases the
+regret is of the order of alpha. A growing dictionary smaller than n reaches the best rate for gamma < sqrt(2) - 1 only
+(where 2 gamma / (1 - gamma^2) = 1), one known beforehand for every gamma < 1.
+
+*Kernels of analytic functions*, such as the Gaussian one: d_eff(alpha) is of the order (log(n / alpha))^p; alpha = 1
+and mu = n^-2 give a regret of (log n)^(p + 1) with (log n)^p points.
+
+Cumulative error
+----------------
+The cumulative error bound of the OLOK paper (theorem 1), with its constants and its assumptions.
+
+For eta_t = eta / sqrt(t), eta alpha < 1, |K(x, x)| <= kappa^2 and a convex C-Lipschitz loss,
+
+    1/t sum_i R_inst(f_i) <= inf_g R_reg(g) + a / sqrt(t) + b / t,
+    a = 2 alpha U^2 (c eta alpha + 1 / (eta alpha)),   b = U^2 / (2 eta),   U = C kappa / alpha,
+
+with c = 2, or c = 10 for the truncated learner with the paper's window. The squared loss is not Lipschitz; with bounded
+outputs, |y| <= C_y, and alpha > 2 kappa^2 (assumption 3) the bound holds with U = max(C_y / kappa, 2 C_y / alpha).
+
+The proof needs |f_t| <= U at every step. A step maps the ball of any radius V >= U into itself, so a learner that
+starts from f_0 instead of zero stays within V = max(U, |f_0|), with gradients of the regularised risk within 2 alpha V,
+and the bound holds with V in place of U. With the paper's window it does not: what the window drops of f_0 is not
+bounded by the steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, comb, e, exp, factorial, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammainc
+
+from ovk._params import check_int, in_interval, positive
+from ovk._types import Array
+from ovk.kernels import (
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Product,
+    RationalQuadratic,
+    ScalarKernel,
+    Scaled,
+    Sum,
+    as_kernel,
+)
+from ovk.losses import Squared, as_loss
+from ovk.losses.thresholds import ThresholdLoss
+from ovk.online.first_order.olok import OLOK
+from ovk.online.first_order.truncation import PaperWindow
+from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable
+from ovk.schedules import InverseSqrt, as_schedule
+from ovk.solvers import SingularSystem
+
+
+def effective_dimension(kernel: Any, X: Any, alpha: Any) -> Any:
+    """Tr K (K + alpha I)^-1, exactly, from the eigenvalues of the kernel matrix.
+
+    An operator-valued kernel k T costs no more than k; `sketched_effective_dimension` is for rows by the hundred
+    thousand.
+
+    Parameters
+    ----------
+    kernel : scalar or operator-valued kernel
+    X : (n, p) inputs
+    alpha : float > 0, or an array of them, which costs no more than one
+
+    Returns
+    -------
+    float, or an array of the shape of `alpha`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import effective_dimension
+    >>> from ovk.operators import MixedEffect
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> effective_dimension(Gaussian(0.2), X, [0.01, 1.0, 100.0]).round(2)
+    array([8.29, 5.08, 0.77])
+    >>> round(effective_dimension(Gaussian(0.2) * MixedEffect(0.9, 3), X, 1.0), 2)
+    11.65
+    """
+    return _over(alpha, kernel_eigenvalues(kernel, X), lambda ratio: ratio / (1.0 + ratio))
+
+
+def log_determinant(kernel: Any, X: Any, alpha: Any) -> Any:
+    """log det(I + K / alpha), exactly; arguments and result as for `effective_dimension`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import log_determinant
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> round(log_determinant(Gaussian(0.2), X, 1.0), 2)
+    14.12
+    """
+    return _over(alpha, kernel_eigenvalues(kernel, X), np.log1p)
+
+
+def online_dimension(kernel: Any, X: Any, mu: float) -> float:
+    """Sum over the rows of the ridge leverage of each among the rows up to it, for a scalar kernel.
+
+    It depends on the order of the rows, and lies between d_eff(mu) and log det(I + K / mu). With C C' = K + mu I,
+    row t has the leverage 1 - mu / C_tt^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import online_dimension
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> round(online_dimension(Gaussian(0.2), X, 1.0), 2)
+    13.01
+    """
+    mu = positive(mu, "mu")
+    K = as_kernel(kernel).resolve(X)(X)
+    K[np.diag_indices_from(K)] += mu
+    try:
+        C = np.linalg.cholesky(K)
+    except np.linalg.LinAlgError as error:
+        raise SingularSystem(f"K + mu I is singular to rounding at mu={mu:g}: raise mu") from error
+    return float(np.sum(1.0 - mu / np.diagonal(C) ** 2))
+
+
+class Bracket(NamedTuple):
+    """What a number is known to lie between.
+
+    Examples
+    --------
+    >>> from ovk.online import Bracket
+    >>> Bracket(3.0, 3.2).middle
+    3.1
+    """
+
+    lower: Any
+    upper: Any
+
+    @property
+    def middle(self) -> Any:
+        """Halfway between."""
+        return 0.5 * (self.lower + self.upper)
+
+
+def sketched_effective_dimension(kernel: Any, X: Any, alpha: Any, rank: int = 500) -> Bracket:
+    """Bounds on the effective dimension from `rank` columns of the kernel matrix, in time n rank^2 and memory n rank.
+
+    Pivoted Cholesky gives F F' <= K, and Tr (K - F F') is known. Since t -> t / (t + alpha) is operator monotone and
+    its trace subadditive,
+
+        d_eff(F F') <= d_eff(K) <= d_eff(F F') + Tr(K - F F') / alpha
+
+    holds for certain; if the bounds are too far apart, raise `rank`.
+
+    Parameters
+    ----------
+    kernel, X, alpha : as for `effective_dimension`
+    rank : int
+        Columns of k for a kernel k T, columns of K for any other; fewer are used if these suffice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import effective_dimension, sketched_effective_dimension
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> found = sketched_effective_dimension(Gaussian(0.2), X, 1.0, rank=8)
+    >>> bool(found.lower <= effective_dimension(Gaussian(0.2), X, 1.0) <= found.upper), round(found.middle, 2)
+    (True, 5.09)
+    """
+    rank = check_int(rank, "rank")
+    K = _resolved(kernel, X)
+    if isinstance(K, Separable):
+        F, left = _pivoted(_ScalarColumns(K.scalar, X), rank)
+        outputs = K.operator.eigh().values
+    else:
+        F, left = _pivoted(_PairColumns(K, X) if isinstance(K, OperatorKernel) else _ScalarColumns(K, X), rank)
+        outputs = np.ones(1)
+    values = np.multiply.outer(np.maximum(np.linalg.eigvalsh(F.T @ F), 0.0), outputs).reshape(-1)
+    lower = _over(alpha, values, lambda ratio: ratio / (1.0 + ratio))
+    beyond = left * float(outputs.sum()) / np.asarray(alpha, dtype=np.float64)
+    return Bracket(lower, lower + (float(beyond) if beyond.ndim == 0 else beyond))
+
+
+def kernel_eigenvalues(kernel: Any, X: Any) -> Array:
+    """Eigenvalues of the kernel matrix, (n d,), ascending; rounding below zero is taken as zero.
+
+    >>> import numpy as np
+    >>> from ovk.kernels import Linear
+    >>> kernel_eigenvalues(Linear(), np.array([[1.0], [2.0]]))
+    array([0., 5.])
+    """
+    K = _resolved(kernel, X)
+    if isinstance(K, ScalarKernel):
+        return _checked(_eigenvalues(K(X)))
+    gram = K.gram(X)
+    parts = gram.rotation()
+    if parts is None:
+        return _checked(_eigenvalues(gram.dense()))
+    copies = [group.stop - group.start for group in parts.groups]
+    if len(parts.grams) == 1:
+        base = _eigenvalues(parts.grams[0])
+        found = [weight * base for weight in parts.weights[:, 0]]
+    else:
+        found = [_eigenvalues(parts.matrix(q)) for q in range(len(parts))]
+    return _checked(np.sort(np.concatenate([np.tile(v, k) for v, k in zip(found, copies, strict=True)])))
+
+
+def _resolved(kernel: Any, X: Any) -> ScalarKernel | OperatorKernel:
+    if isinstance(kernel, OperatorKernel):
+        return kernel if kernel.output_dim is None else kernel.resolve(X, kernel.output_dim)
+    return as_kernel(kernel).resolve(X)
+
+
+def _eigenvalues(G: Array) -> Array:
+    return np.asarray(np.linalg.eigvalsh(G), dtype=np.float64)
+
+
+def _checked(values: Array) -> Array:
+    if len(values) and values[0] < -1e-7 * max(float(values[-1]), 1e-300):
+        raise SingularSystem(
+            f"the kernel matrix must be positive semi-definite, but it has the eigenvalue {values[0]:.6g} "
+            f"(the largest is {values[-1]:.6g}): check the kernel"
+        )
+    return np.maximum(values, 0.0)
+
+
+def _over(alpha: Any, values: Array, f: Any) -> Any:
+    """sum_k f(lambda_k / alpha) for each alpha."""
+    alphas = np.asarray(alpha, dtype=np.float64)
+    if not (np.isfinite(alphas).all() and (alphas > 0).all()):
+        raise ValueError(f"alpha must hold finite numbers > 0, got {alpha!r}")
+    sums = np.array([np.sum(f(values / a)) for a in alphas.reshape(-1)]).reshape(alphas.shape)
+    return float(sums) if alphas.ndim == 0 else sums
+
+
+class _ScalarColumns:
+    """Diagonal and single columns of a scalar kernel's matrix."""
+
+    def __init__(self, kernel: ScalarKernel, X: Any) -> None:
+        self.kernel, self.X = kernel, X
+
+    def diagonal(self) -> Array:
+        return np.array(self.kernel.diag(self.X), dtype=np.float64)
+
+    def column(self, i: int) -> Array:
+        result: Array = self.kernel(self.X, self.X[[i]])[:, 0]
+        return result
+
+
+class _PairColumns:
+    """The same for pairs (input, output), numbered i d + q."""
+
+    def __init__(self, K: OperatorKernel, X: Any) -> None:
+        blocks = K.diagonal_blocks(X)
+        n, d = blocks.shape[:2]
+        self.K, self.X = K, X
+        self.left: Array = np.einsum("iqq->iq", blocks).reshape(-1).copy()
+        self.points, self.outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+
+    def diagonal(self) -> Array:
+        return self.left
+
+    def column(self, i: int) -> Array:
+        X, s = self.X[self.points], self.outputs
+        result: Array = self.K.pairs(X, s, X[[i]], s[[i]])[:, 0]
+        return result
+
+
+def _pivoted(columns: _ScalarColumns | _PairColumns, rank: int) -> tuple[Array, float]:
+    """F, (N, r), with F F' <= K, and the trace of what is left, by greedy pivots."""
+    left = columns.diagonal()
+    total = float(left.sum())
+    F = np.zeros((len(left), min(rank, len(left))), order="F")
+    used = 0
+    for k in range(F.shape[1]):
+        pivot = int(left.argmax())
+        if left[pivot] <= 1e-14 * total:
+            break
+        F[:, k] = (columns.column(pivot) - F[:, :k] @ F[pivot, :k]) / np.sqrt(left[pivot])
+        left -= F[:, k] ** 2
+        left[pivot] = 0.0
+        np.maximum(left, 0.0, out=left)
+        used = k + 1
+    return F[:, :used], float(left.sum())
+
+
+def regret_bound(kernel: Any, X: Any, alpha: float, *, norm: float, largest: float) -> float:
+    """alpha |f|^2 + B^2 log det(I + K / alpha): the regret of `KAWV` against a function of that norm is at most this.
+
+    Parameters
+    ----------
+    kernel : scalar or operator-valued kernel
+    X : (n, p) inputs, all of them
+    alpha : the forecaster's ridge
+    norm : |f|, the comparator's norm in the kernel's space
+    largest : B, a bound on |y_t|
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import regret_bound
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> round(regret_bound(Gaussian(0.2), X, 1.0, norm=2.0, largest=1.0), 2)
+    18.12
+    """
+    B, size = positive(largest, "largest", zero=True), positive(norm, "norm", zero=True)
+    return float(positive(alpha, "alpha") * size**2 + B**2 * log_determinant(kernel, X, alpha))
+
+
+def projected_regret_bound(
+    kernel: Any, X: Any, alpha: float, *, norm: float, largest: float, gap: float, growths: int
+) -> float:
+    """The bound of `PKAWV` with ``past="exact"`` and Nystrom features, or with any features chosen beforehand.
+
+    Parameters
+    ----------
+    kernel, X, alpha, norm, largest : as for `regret_bound`; the kernel scalar or k T
+    gap : the largest eigenvalue of k(X, X) less its projection, at worst over time; for features known beforehand that
+        of all rows
+    growths : how often the dictionary grew; 0 for features known beforehand
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import projected_regret_bound
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> k = Gaussian(0.2)
+    >>> round(projected_regret_bound(k, X, 1.0, norm=2.0, largest=1.0, gap=1e-3, growths=9), 2)
+    19.12
+    """
+    if isinstance(kernel, OperatorKernel) and not isinstance(kernel, Separable):
+        raise ValueError(
+            f"the bound of the projected forecaster is for a scalar kernel or k T, got {type(kernel).__name__}"
+        )
+    largest_eigenvalue = float(kernel.operator.eigh().values[-1]) if isinstance(kernel, Separable) else 1.0
+    seen = largest_eigenvalue * positive(gap, "gap", zero=True)
+    events = 1 + check_int(growths, "growths", least=0)
+    extra = events * len(X) * largest**2 * seen / (alpha + seen)
+    return regret_bound(kernel, X, alpha, norm=norm, largest=largest) + float(extra)
+
+
+def spilled_regret_bound(
+    features: Any, alpha: float, *, norm: float, largest: float, spill: float, loss: float
+) -> float:
+    """The bound of `PKAWV` with ``past="projected"``, or of any feature map, from what the features leave out.
+
+    Parameters
+    ----------
+    features : (n, m) or (n d, m) features of each row at its own time; later ones may be longer: fill up with zeros
+    alpha, norm, largest : as for `regret_bound`
+    spill : sum over the rows of k(x, x) - |phi(x)|^2 (the largest eigenvalue of K(x, x) - Phi Phi' for several outputs)
+    loss : the comparator's sum of squared errors
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.features import TaylorMap
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import spilled_regret_bound
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> map = TaylorMap.from_kernel(Gaussian(0.2), 20, np.array([0.5]))
+    >>> spill = map.residual(X).sum()
+    >>> round(spilled_regret_bound(map.transform(X), 1.0, norm=2.0, largest=1.0, spill=spill, loss=5.0), 2)
+    18.15
+    """
+    norm, spill, loss = (
+        positive(value, name, zero=True) for value, name in ((norm, "norm"), (spill, "spill"), (loss, "loss"))
+    )
+    base = regret_bound(Linear(), _small(features), alpha, norm=norm, largest=largest)
+    return base + 2.0 * norm * float(np.sqrt(loss * spill)) + norm**2 * spill
+
+
+def _small(features: Any) -> Any:
+    """Rows with the same log determinant, as few as may be: log det(I + F F' / alpha) = log det(I + F'F / alpha)."""
+    F = np.asarray(features, dtype=np.float64)
+    return np.linalg.qr(F, mode="r") if F.shape[0] > F.shape[1] else F
+
+
+def kors_beta(n: int, *, delta: float = 0.05, eps: float = 0.5) -> float:
+    """The oversampling beta with which KORS keeps its promise at all of n rows, but for a chance of delta.
+
+    It is what the proof needs; in practice 1 to 5 does.
+
+    Examples
+    --------
+    >>> from ovk.online import kors_beta
+    >>> round(kors_beta(1000), 1)
+    156.9
+    """
+    n, delta, eps = check_int(n, "n"), in_interval(delta, "delta", 1e-300, 1.0), in_interval(eps, "eps", 1e-6, 1 - 1e-6)
+    return float((2.0 + 2.0 * eps / 3.0) / eps**2 * np.log(n * (n + 1.0) / delta))
+
+
+def kors_gap(mu: float, eps: float = 0.5) -> float:
+    """The largest eigenvalue of K - K~ that KORS leaves, when it keeps its promise: eps / (1 - eps) mu.
+
+    Examples
+    --------
+    >>> from ovk.online import kors_gap
+    >>> kors_gap(0.01, eps=0.5)
+    0.01
+    """
+    eps = in_interval(eps, "eps", 0.0, 1 - 1e-6)
+    return eps / (1.0 - eps) * positive(mu, "mu")
+
+
+def kors_size_bound(
+    kernel: Any, X: Any, mu: float, *, beta: float | None = None, delta: float = 0.05, eps: float = 0.5
+) -> float:
+    """How many of these rows, in this order, KORS keeps at most, but for a chance of 2 delta.
+
+    Parameters
+    ----------
+    kernel : scalar kernel
+    X : (n, p) inputs in the order of the stream
+    mu, beta, eps : of KORS; default beta the one of the proof, `kors_beta`
+    delta : chance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import kors_size_bound
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> round(kors_size_bound(Gaussian(0.2), X, 1.0, beta=1.0))
+    90
+    """
+    if beta is None:
+        beta = kors_beta(len(X), delta=delta, eps=eps)
+    delta, eps = in_interval(delta, "delta", 1e-300, 1.0), in_interval(eps, "eps", 1e-6, 1 - 1e-6)
+    kept = (e - 1.0) * positive(beta, "beta") * (1.0 + eps) / (1.0 - eps) * online_dimension(kernel, X, mu)
+    return float(min(len(X), kept + np.log(1.0 / delta)))
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Parameters for a stream of n rows, in units in which outputs and comparator are of order one.
+
+    Attributes
+    ----------
+    alpha : ridge of the forecaster
+    mu : regularisation of KORS
+    m : size of the dictionary that goes with them, up to constants and logarithms
+    regret : the order of the regret, up to constants and logarithms
+    optimal : whether no algorithm has a smaller order
+
+    Examples
+    --------
+    >>> from ovk.online import suggest_from_capacity
+    >>> suggest_from_capacity(10_000, gamma=0.25).alpha
+    6.309...
+    """
+
+    alpha: float
+    mu: float
+    m: int
+    regret: float
+    optimal: bool
+
+
+def suggest(kernel: Any, n: int, p: int, *, m: int | None = None, known_beforehand: bool = False) -> Suggestion:
+    """Parameters of the projected forecaster for n rows of p inputs, from what is known of the kernel's capacity.
+
+    Parameters
+    ----------
+    kernel : scalar or operator-valued kernel
+    n, p : rows and inputs
+    m : points that the dictionary may have; default as many as the best rate needs, but at most n
+    known_beforehand : whether the dictionary is chosen from all inputs before the first output
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Matern
+    >>> from ovk.online import suggest
+    >>> suggest(Gaussian(1.0), n=1000, p=1)
+    Suggestion(alpha=1.0, mu=1e-06, m=21, regret=47.7..., optimal=True)
+    >>> suggest(Matern(1.5), n=10_000, p=1, m=50).optimal
+    False
+    """
+    gamma = capacity_exponent(kernel, p)
+    if gamma == 0.0:
+        return suggest_analytic(n, p, m=m)
+    return suggest_from_capacity(n, gamma, m=m, known_beforehand=known_beforehand)
+
+
+def suggest_from_capacity(n: int, gamma: float, *, m: int | None = None, known_beforehand: bool = False) -> Suggestion:
+    """Parameters for a kernel with d_eff(alpha) <= (n / alpha)^gamma, 0 < gamma < 1.
+
+    Examples
+    --------
+    >>> from ovk.online import suggest_from_capacity
+    >>> found = suggest_from_capacity(10_000, gamma=0.25, m=20)
+    >>> round(found.mu, 4), round(found.regret, 1), found.optimal
+    (0.0625, 111.8, False)
+    """
+    n, gamma = check_int(n, "n"), in_interval(gamma, "gamma", 1e-3, 1 - 1e-9)
+    needed = 2 * gamma / (1 + gamma if known_beforehand else 1 - gamma**2)
+    if m is None:
+        m = ceil(n ** min(needed, 1.0) - 1e-9)
+    m = min(check_int(m, "m"), n)
+    best = n ** (gamma / (1 + gamma))
+    tight = n * m ** ((0.0 if known_beforehand else 0.5) - 1 / (2 * gamma))
+    optimal = m >= n**needed - 1e-9
+    rate = best if optimal else tight
+    # At m = 1 the dictionary teaches nothing: alpha = n, and the regret is that of predicting zero.
+    return Suggestion(alpha=rate, mu=n * exp(-log(m) / gamma), m=m, regret=rate, optimal=optimal)
+
+
+def suggest_analytic(n: int, p: int, *, m: int | None = None) -> Suggestion:
+    """alpha = 1 and mu = n^-2, for the Gaussian kernel and others of analytic functions.
+
+    The number of points is that of the monomials of degree at most log(n / mu), its order up to a constant.
+
+    Examples
+    --------
+    >>> from ovk.online import suggest_analytic
+    >>> suggest_analytic(100, p=2).mu
+    0.0001
+    """
+    n, p = check_int(n, "n"), check_int(p, "p")
+    # Monomials of degree r in p variables: r^p / p! of them.
+    points = max(1, round((3 * log(n)) ** p / factorial(p)))
+    points = min(n, points) if m is None else min(n, check_int(m, "m"))
+    return Suggestion(alpha=1.0, mu=float(n) ** -2, m=points, regret=max(1.0, log(n)) ** (p + 1), optimal=m is None)
+
+
+def taylor_degree(n: int, p: int, radius: float, mu: float | None = None) -> int:
+    """The least degree of Taylor features with K - K~ <= mu I for n rows within a radius, in units of the length scale.
+
+    Each diagonal entry of K - K~ is at most the chance that a Poisson variable of mean radius^2 exceeds the degree.
+
+    Parameters
+    ----------
+    n, p : rows and inputs
+    radius : the largest |x - centre| / l
+    mu : default n^-2, as for KORS
+
+    Examples
+    --------
+    >>> from ovk.online import taylor_degree
+    >>> taylor_degree(1000, p=2, radius=1.0)
+    11
+    """
+    n, p, radius = check_int(n, "n"), check_int(p, "p"), positive(radius, "radius")
+    mu = float(n) ** -2 if mu is None else positive(mu, "mu")
+    degree = 0
+    while n * gammainc(degree + 1.0, radius**2) > mu:
+        degree += 1
+        if comb(p + degree, degree) > 10**7:
+            raise ValueError(
+                f"radius={radius:g} needs a Taylor degree above {degree} in {p} inputs, too many features: use "
+                "Nystrom features"
+            )
+    return degree
+
+
+def capacity_exponent(kernel: Any, p: int) -> float:
+    """gamma with d_eff(alpha) of the order (n / alpha)^gamma, up to logarithms; 0 for analytic and finite kernels.
+
+    A Matern kernel's space is the Sobolev space of smoothness s = nu + p / 2, with gamma = p / (2 s).
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Matern
+    >>> from ovk.online import capacity_exponent
+    >>> capacity_exponent(Matern(1.5), p=1), capacity_exponent(Gaussian(), p=8)
+    (0.25, 0.0)
+    """
+    p = check_int(p, "p")
+    if isinstance(kernel, OperatorKernel):
+        return _operator_exponent(kernel, p)
+    return _scalar_exponent(as_kernel(kernel), p)
+
+
+def _scalar_exponent(kernel: Any, p: int) -> float:
+    if isinstance(kernel, Matern):
+        return p / (2 * positive(kernel.nu, "nu") + p)
+    if isinstance(kernel, Laplacian):
+        # A product of Matern kernels of one input each: gamma of one, times powers of log.
+        return 0.5
+    if isinstance(kernel, Gaussian | RationalQuadratic | Linear | Polynomial):
+        return 0.0
+    if isinstance(kernel, Sum | Scaled):
+        # The roughest decides: eigenvalues add.
+        return max(_scalar_exponent(part, p) for _, part in kernel.summands())
+    if isinstance(kernel, Product):
+        # Spectral densities convolve.
+        return max(_scalar_exponent(kernel.left, p), _scalar_exponent(kernel.right, p))
+    raise _unknown(kernel)
+
+
+def _operator_exponent(K: OperatorKernel, p: int) -> float:
+    terms = K.terms()
+    if terms is not None:
+        return max(_scalar_exponent(term.kernel, p) for term in terms)
+    parts = [part for _, part in K.summands()]
+    if len(parts) > 1:
+        return max(_operator_exponent(part, p) for part in parts)
+    (K,) = parts
+    if isinstance(K, CurlFree | DivFree):
+        # Two derivatives of the kernel: one order of smoothness less.
+        if isinstance(K.kernel, Matern):
+            return p / (2 * (positive(K.kernel.nu, "nu") - 1) + p)
+        return _scalar_exponent(K.kernel, p)
+    raise _unknown(K)
+
+
+def _unknown(kernel: Any) -> ValueError:
+    return ValueError(
+        f"the capacity of {type(kernel).__name__} is not known: measure effective_dimension(kernel, X, alpha) at a few "
+        "alpha, and give its exponent to suggest_from_capacity(n, gamma)"
+    )
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """What the theorem says after t steps.
+
+    Attributes
+    ----------
+    excess : a / sqrt(t) + b / t, what the mean instantaneous risk may exceed the best regularised risk by; None when
+        the theorem does not apply
+    U : bound on |f_t| in the kernel's norm, at least |f_0|; None when there is none
+    failed : which assumption fails, empty when all hold
+    """
+
+    excess: float | None
+    U: float | None
+    failed: str = ""
+
+
+def error_bound(model: OLOK, largest_output: float | None = None) -> ErrorBound:
+    """The right-hand side of theorem 1 for a learner that has begun.
+
+    Parameters
+    ----------
+    model : OLOK
+    largest_output : bound C_y on |y|, needed for the squared loss
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.online import error_bound
+    >>> model = OLOK(Gaussian(1.0), alpha=0.5, loss="hinge", schedule=1.0).fit(np.eye(2), [1.0, -1.0])
+    >>> error_bound(model).U
+    2.0
+    >>> error_bound(OLOK(Gaussian(1.0), alpha=0.5, schedule=1.0).fit(np.eye(2), [1.0, -1.0]), 1.0).failed
+    'assumption 3: the squared loss needs alpha > 2 kappa^2 = 2, alpha is 0.5'
+    """
+    schedule, loss, alpha = as_schedule(model.schedule), as_loss(model.loss), float(model.alpha)
+    kappa2 = model.kernel_.norm_bound()
+    if model.fit_intercept:
+        return ErrorBound(None, None, "the theorem is about a penalised f: it does not cover fit_intercept")
+    if isinstance(loss, ThresholdLoss):
+        return ErrorBound(None, None, f"the theorem does not cover the threshold that {type(loss).__name__} learns")
+    if alpha == 0:
+        return ErrorBound(None, None, "the theorem needs a penalty: alpha is 0")
+    if kappa2 is None:
+        return ErrorBound(None, None, "assumption 1: the kernel has no known bound on |K(x, x)|")
+    kappa = float(np.sqrt(kappa2))
+    if isinstance(loss, Squared):
+        if largest_output is None:
+            return ErrorBound(
+                None, None, "assumption 3: the squared loss needs a bound on the outputs (largest_output)"
+            )
+        if alpha <= 2 * kappa2:
+            return ErrorBound(
+                None,
+                None,
+                f"assumption 3: the squared loss needs alpha > 2 kappa^2 = {2 * kappa2:g}, alpha is {alpha:g}",
+            )
+        U = max(largest_output / kappa, 2 * largest_output / alpha)
+    else:
+        steepest = loss.lipschitz(model.support_.A.shape[2])
+        if steepest is None:
+            return ErrorBound(None, None, f"assumption 2: {type(loss).__name__} is not Lipschitz")
+        U = steepest * kappa / alpha
+    U = max(U, float(model.initial_norm_))
+    if not isinstance(schedule, InverseSqrt) or schedule.start != 1 or model.average or model.discount != 1:
+        return ErrorBound(None, U, "the theorem is about eta_t = eta / sqrt(t) from t = 1, without average or discount")
+    truncation = model._truncation()
+    if truncation is not None and not isinstance(truncation, PaperWindow):
+        return ErrorBound(None, U, "the theorem is about no truncation, or the paper's window (PaperWindow)")
+    if truncation is not None and model.initial_norm_ > 0:
+        return ErrorBound(None, U, "the theorem for the paper's window starts from zero, not from init")
+    eta, c = float(schedule.eta), 2.0 if truncation is None else 10.0
+    if schedule.scaled:
+        eta /= max(kappa2, 1.0)
+    a = 2 * alpha * U**2 * (c * eta * alpha + 1 / (eta * alpha))
+    t = max(model.t_, 1)
+    return ErrorBound(float(a / np.sqrt(t) + U**2 / (2 * eta) / t), U)
