@@ -49,9 +49,6 @@ class Parameters(Registered, BaseEstimator, saved=False):
     _saved_state: ClassVar[tuple[str, ...]] = ()
     #: Classes of the saved attributes that hold private objects, one or a list of them or None.
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
-    #: Values, for files written before they were added, of parameters and fitted attributes: what gives the behaviour
-    #: that the object had then, which need not be the default.
-    _defaults_for_old_files: ClassVar[Mapping[str, Any]] = {}
 
     #: What stands behind a parameter that is None, made when one of its own parameters is set (``kernel__...``).
     _behind_none: ClassVar[Mapping[str, Callable[[], Any] | None]] = {}
@@ -125,10 +122,8 @@ class Parameters(Registered, BaseEstimator, saved=False):
         """
         for unknown in [name for name in state if not self._is_state(name)]:
             raise StateMismatch(f"no fitted attribute {unknown!r} here, the file gives one")
-        old = merged(type(self), "_defaults_for_old_files")
-        defaults = {name: value for name, value in old.items() if state and self._is_state(name)}
         # Not setattr: a property or a descriptor of that name would run.
-        self.__dict__.update(restored(type(self), {**defaults, **state}))
+        self.__dict__.update(restored(type(self), state))
 
     def _is_state(self, name: str) -> bool:
         if name in parameter_names(type(self)):

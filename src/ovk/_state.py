@@ -83,8 +83,6 @@ class State(Forkable):
     _saved_state: ClassVar[tuple[str, ...]] = ()
     #: Classes of the attributes that hold private objects.
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
-    #: Values of attributes that files written before a certain release do not have.
-    _defaults_for_old_files: ClassVar[Mapping[str, Any]] = {}
     _kind: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, kind: str | None = None, **kwargs: Any) -> None:
@@ -111,7 +109,7 @@ class State(Forkable):
     def _build(cls, state: Mapping[str, Any]) -> Self:
         arguments = _fields(cls)
         names = {*arguments, *listed_names(cls)}
-        values = {**merged(cls, "_defaults_for_old_files"), **state}
+        values = dict(state)
         if cls._kind is not None:
             values.pop("kind", None)
         for unknown in values.keys() - names:

@@ -46,8 +46,6 @@ class InverseSqrt(Schedule):
     array([0.5 , 0.25])
     """
 
-    _defaults_for_old_files = {"scaled": False}
-
     def __init__(self, eta: float = 1.0, start: int = 1, scaled: bool = False) -> None:
         self.eta = eta
         self.start = start

@@ -60,12 +60,10 @@ def test_progress_of_landmarks(capsys):
 
 
 @pytest.mark.parametrize("Model", [OVKRidge, OVKRidgeCV, OVKClassifier, OVKClassifierCV])
-def test_they_are_saved_and_absent_from_old_files(Model, tmp_path):
+def test_they_are_saved(Model, tmp_path):
     given = {"dtype": "float32", "verbose": False}
     if Model in (OVKRidgeCV, OVKClassifierCV):
         given["n_jobs"] = 2
     ovk.save(Model(**given), tmp_path / "model.ovk")
     again = ovk.load(tmp_path / "model.ovk")
     assert {name: again.get_params()[name] for name in given} == given
-    before = {"dtype": "float64", "verbose": None, "n_jobs": None}
-    assert all(Model._defaults_for_old_files[name] == before[name] for name in given)

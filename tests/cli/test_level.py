@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ import pytest
 from household import series
 from ovk import load
 from ovk.evaluation import Recent
-from ovk.sessions import Session, Settings
+from ovk.sessions import Settings
 
 ASK = ["--targets", "a,b", "--features", "", "--lags", "1,2", "--model", "olok", "--warm-up", "200", "--block", "100"]
-GOLDEN = Path(__file__).parents[1] / "persistence" / "golden"
 
 
 def parts(folder):
@@ -85,16 +83,6 @@ def test_a_level_that_is_no_probability(ovk, tmp_path):
     assert "--level must lie between 0 and 1, such as 0.9, got 90" in err
     with pytest.raises(ValueError, match="level must be a number in"):
         Settings(["y"], level=1.5).check()
-
-
-def test_files_of_before_have_intervals_of_90_percent():
-    found = []
-    for path in sorted(GOLDEN.glob("*session*.ovk")):
-        loaded = load(path)
-        some = loaded.values() if isinstance(loaded, dict) else [loaded]
-        found += [one for one in some if isinstance(one, Session)]
-    assert found
-    assert all(one.settings.level == one.recent.level == 0.9 for one in found)
 
 
 def test_another_level_beside_the_usual_ones():

@@ -102,9 +102,6 @@ def test_saved_and_loaded(tmp_path):
     ovk.save(method, tmp_path / "method.ovk")
     again = ovk.load(tmp_path / "method.ovk")
     assert_array_equal(again.regions(F).lower, method.regions(F).lower)
-    # Files of before have none.
-    state = method.get_params(deep=False)
-    assert ACI(**{name: value for name, value in state.items() if name != "bounds"}).bounds is None
 
 
 def test_around_a_learner_and_with_late_labels():

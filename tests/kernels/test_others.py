@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel
 
 import instances
@@ -166,11 +166,6 @@ def test_scikit_learn_s_algebra_with_our_kernels_and_operators(tmp_path):
     assert_allclose(ovk.load(tmp_path / "model.ovk").predict(X), model.predict(X))
     with pytest.raises(ValueError, match=r"kernel must be a kernel of ovk\.kernels"):
         as_kernel(operator)
-
-
-def test_products_of_earlier_releases_hold_an_operator_as_a_constant():
-    old = RBF(1.0) * ConstantKernel(MixedEffect(0.5))
-    assert as_operator_kernel(old).operator.omega == 0.5
 
 
 @pytest.mark.parametrize(

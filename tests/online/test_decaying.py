@@ -71,18 +71,6 @@ def test_rows_equal_chunks_and_states_resume(stream, g, weighted, robust):
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("rows", [128, 200])
-def test_states_of_old_files_hold_whole_matrices(stream, rows):
-    Phi, Y = stream
-    learner = DecayingRidge(7, 2, 0.1)
-    learner.predict_and_update(Phi[:rows], Y[:rows])
-    old = learner.state() | {name: getattr(learner, name) for name in ("S", "rows", "whitened", "errors", "factor")}
-    again = DecayingRidge.from_state(old)
-    assert len(learner.state()["rows"]) == rows - 128
-    expected = learner.predict_and_update(Phi[rows:], Y[rows:])
-    np.testing.assert_array_equal(again.predict_and_update(Phi[rows:], Y[rows:]), expected)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_replayed_rows_leave_the_same_sums(stream, weighted):
     Phi, Y = stream

@@ -149,7 +149,7 @@ def test_a_dataclass_has_no_state(path):
     assert "model.ovk" in caught.value.__notes__[0]
 
 
-def test_a_parameter_that_is_new_takes_its_default(path):
+def test_a_parameter_that_the_file_lacks_takes_its_default(path):
     save(Kernel(3.0), path)
     forge(path, lambda manifest, header: manifest["value"]["object"]["parameters"].pop("transforms"))
     assert same(load(path), Kernel(3.0))

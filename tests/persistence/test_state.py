@@ -202,38 +202,3 @@ def test_a_parameter_called_state(path):
     machine.count_ = 3
     loaded = trip(machine, path)
     assert (loaded.state, loaded.count_) == ("on", 3)
-
-
-def test_what_a_later_release_adds_loads_as_what_it_was_before(path):
-    class Grown(Learner):
-        """A later release of `Learner`: steps used to have no momentum, and nothing used to be centred."""
-
-        _defaults_for_old_files: ClassVar = {"momentum": 0.0, "centre_": None}
-
-        def __init__(self, kernel=None, rate=0.5, momentum=0.9):
-            super().__init__(kernel, rate)
-            self.momentum = momentum
-
-    def rename(manifest, header):
-        manifest["value"]["object"]["class"] = public_name(Grown)
-
-    save(Learner(rate=0.1).fit(Everything(3)), path)
-    forge(path, rename)
-    loaded = load(path)
-    assert (loaded.rate, loaded.momentum, loaded.centre_) == (0.1, 0.0, None)
-    save(Learner(rate=0.1), path)
-    forge(path, rename)
-    assert load(path).momentum == 0.0
-    assert load(path).state() == {}
-    assert trip(Grown(momentum=0.8), path).momentum == 0.8
-    assert trip(Grown(), path).momentum == 0.9
-
-
-def test_private_state_that_a_later_release_adds(path):
-    @dataclass
-    class Centred(Factor):
-        centre: float = 0.5
-        _defaults_for_old_files: ClassVar = {"centre": 0.0}
-
-    assert Centred.from_state(Factor(1).state()) == Centred(1, 0.0)
-    assert Centred.from_state(Centred(1, 3.0).state()) == Centred(1, 3.0)

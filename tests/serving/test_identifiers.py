@@ -16,8 +16,3 @@ def test_the_last_ones_are_known_and_older_states_stay_as_they_are():
     assert REMEMBERED <= len(kept) <= REMEMBERED + BLOCK
     assert kept == everything[-len(kept) :]
     assert list(RequestIdentifiers.from_state(known.state())) == kept
-
-
-def test_blocks_of_earlier_checkpoints_know_no_labels():
-    known = RequestIdentifiers([(["a"], [1], [5], ["e3b0"])]).added("b", 2, 7, "98f1", "monday")
-    assert list(known) == [("a", 1, 5, "e3b0", ""), ("b", 2, 7, "98f1", "monday")]

@@ -140,7 +140,6 @@ class Evaluator(State, Registered):
         "intervals": IntervalRecord,
         "drift": DriftRecord,
     }
-    _defaults_for_old_files = {"drift": DriftRecord().state()}
 
     @classmethod
     def start(

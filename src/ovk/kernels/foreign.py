@@ -128,9 +128,6 @@ def as_kernel(kernel: Any) -> ScalarKernel:
 
 def as_ours(kernel: Any) -> Any:
     """A sum or product of scikit-learn's that holds one of our kernels or operators, as ours; others as they are."""
-    if isinstance(kernel, sklearn_kernels.ConstantKernel) and isinstance(kernel.constant_value, Algebra):
-        # Files of earlier releases hold operators so.
-        return kernel.constant_value
     if not isinstance(kernel, (sklearn_kernels.Sum, sklearn_kernels.Product)):
         return kernel
     parts = [as_ours(kernel.k1), as_ours(kernel.k2)]

@@ -13,14 +13,11 @@ of scikit-learn's transformers, and those passed to `register`) and nothing else
 never imports what a file names. A file with one changed bit, or cut short, or of another kind, raises `CorruptFile`;
 digests find accidents, they do not prove who wrote a file. `save` replaces the file as a whole, or leaves the old one.
 
-How the format evolves. Every release reads the files of all earlier ones (golden files in
-``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
-number by one; the reader of the new release then brings an older manifest up to date, one step a number,
-before it walks it. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's
-``format`` and ``ovk`` stay as they are for good: they are how an old release recognises a newer file and
-says so. A file stores every parameter. One that a constructor gains later is missing from older files: the
-class says in `_defaults_for_old_files` which value gives the behaviour of before. A public class or an argument
-that is renamed is a change of format; private classes have no names in files.
+How the format evolves. It is frozen at 0.1.0: from then on every release reads the files of all earlier ones (golden
+files in ``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
+number by one. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's ``format`` and ``ovk``
+stay as they are for good: they are how an old release recognises a newer file and says so. A file stores every
+parameter, so a default may change. Private classes have no names in files.
 """
 
 from __future__ import annotations

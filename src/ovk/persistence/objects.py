@@ -20,7 +20,7 @@ from scipy import sparse
 
 from ovk._params import Parameters
 from ovk._registry import lookup, public_name
-from ovk._state import State, StateMismatch, is_fitted_name, merged
+from ovk._state import State, StateMismatch, is_fitted_name
 from ovk.persistence.codec import Codec, Json, Reader, Writer
 from ovk.persistence.errors import ChangedClass, UnknownClass
 from ovk.persistence.scikit_learn import ESTIMATORS, build_estimator, encode_estimator, listed_name
@@ -134,15 +134,13 @@ def _build(name: str, parameters: Mapping[str, Any], state: Mapping[str, Any]) -
 
 
 def _checked(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments for the constructor: those of the file, and of an old file those that came later."""
+    """The arguments for the constructor."""
     arguments = constructor_arguments(cls)
-    old = {name: value for name, value in merged(cls, "_defaults_for_old_files").items() if name in arguments}
-    given = {**old, **parameters}
-    for unknown in given.keys() - arguments.keys():
+    for unknown in parameters.keys() - arguments.keys():
         raise StateMismatch(f"no parameter {unknown!r} here, the file gives one")
-    for missing in {name for name, required in arguments.items() if required} - given.keys():
+    for missing in {name for name, required in arguments.items() if required} - parameters.keys():
         raise StateMismatch(f"needs a parameter {missing!r} here, the file has none")
-    return given
+    return dict(parameters)
 
 
 def _refuse(value: Any, writer: Writer) -> None:

@@ -39,8 +39,7 @@ class RequestIdentifiers(State):
     ) -> RequestIdentifiers:
         """With one more, the oldest block gone if there are enough without it."""
         one = identifier, number, rows, digest, label_of or ""
-        # Blocks of checkpoints that were written before labels were told apart have four lists.
-        if self.blocks and len(self.blocks[-1][0]) < BLOCK and len(self.blocks[-1]) == len(one):
+        if self.blocks and len(self.blocks[-1][0]) < BLOCK:
             ids, numbers, counts, digests, labels = self.blocks[-1]
             last = [*ids, one[0]], [*numbers, one[1]], [*counts, one[2]], [*digests, one[3]], [*labels, one[4]]
             return RequestIdentifiers([*self.blocks[:-1], last])
@@ -50,5 +49,5 @@ class RequestIdentifiers(State):
     def __iter__(self) -> Iterator[tuple[str, int, int, str, str]]:
         """Identifier, number of the record and of its rows, digest of the contents, and the prediction that was
         labelled, the oldest first."""
-        for ids, numbers, counts, digests, *labels in self.blocks:
-            yield from zip(ids, numbers, counts, digests, *(labels or [[""] * len(ids)]), strict=True)
+        for block in self.blocks:
+            yield from zip(*block, strict=True)

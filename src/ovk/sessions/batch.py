@@ -86,10 +86,6 @@ class Fitted(TableModel, State, Registered):
     n_known: int | None = None
 
     _state_classes = {"scaling": Standardised, "moments": RunningMoments}
-    _defaults_for_old_files = {
-        "n_rows": 0, "faults": [], "ahead": None, "inputs": None, "moments": None, "tested": "a fifth of the rows",
-        "n_known": None,
-    }  # fmt: skip
 
     def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:
         """Forecast the rows that follow the table, as `Session.forecast` does."""

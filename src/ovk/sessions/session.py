@@ -102,7 +102,6 @@ class Session(TableModel, State, Registered):
     inputs: Array | None = None
     partitions: dict[str, Session] = field(default_factory=dict)
 
-    _defaults_for_old_files = {"position": None, "horizons": None, "inputs": None, "partitions": {}}
     _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
 
     @classmethod

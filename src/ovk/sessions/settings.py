@@ -44,9 +44,6 @@ class Settings(Parameters):
     ['lags']
     """
 
-    _defaults_for_old_files = {"max_bad": 1.0, "horizon": 0, "classify": False, "level": 0.9}
-    _defaults_for_old_files |= {"ignore": (), "groups": None}
-
     def __init__(
         self,
         targets: Sequence[str],

@@ -62,8 +62,6 @@ class Number(Column, kind="number"):
     decimal: str = "."
     grouped: bool = False
 
-    _defaults_for_old_files = {"grouped": False}
-
     def sources(self) -> list[str]:
         return [self.name]
 
@@ -97,8 +95,6 @@ class Category(Column, kind="category"):
     name: str
     levels: Sequence[str]
     pooled: int = 0
-
-    _defaults_for_old_files = {"pooled": 0}
 
     def sources(self) -> list[str]:
         return [self.name]
@@ -139,8 +135,6 @@ class Instant(Column, kind="instant"):
     columns: Sequence[str]
     day_first: bool = True
     ambiguous: bool = False
-
-    _defaults_for_old_files = {"ambiguous": False}
 
     def __post_init__(self) -> None:
         self._clock = Clock(bool(self.day_first))

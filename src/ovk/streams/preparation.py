@@ -88,8 +88,6 @@ class Preparation(Parameters):
     """
 
     _state_classes = {"columns_": Column, "outputs_": Column}
-    _defaults_for_old_files = {"instants_": np.empty(0), "classify": False, "class_like_": {}}
-    _defaults_for_old_files |= {"ignore": (), "doubts_": {}, "id_like_": {}}
 
     outputs_: list[Column]
 

@@ -135,7 +135,6 @@ class IOKR(FeatureRegressor):
     stream_: PKAWV | None
 
     _state_classes: ClassVar = {"coordinates_": Coordinates, "landmarks_": LandmarkRidge}
-    _defaults_for_old_files: ClassVar = {"landmarks_": None, "kernel_weights_": None}
 
     def __init__(
         self,

@@ -134,8 +134,6 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     (8, 0.44)
     """
 
-    _defaults_for_old_files = {"input_grid": None}
-
     omegas = None
     leave_out = "row"
     scored_outputs = None

@@ -16,7 +16,6 @@ from ovk.batch.fields.outliers import OutlierEstimate, estimate_outliers, smooth
 from ovk.batch.ridge.landmark_points import as_generator, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.expansion import Expansion
-from ovk.kernels import Gaussian
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, WeightedSum, as_operator_kernel
 from ovk.targets import Targets, check_groups, drop_unobserved_rows
 
@@ -95,7 +94,6 @@ class VectorField(OVKRidge):
     """
 
     _behind_none = {"kernel": None}
-    _defaults_for_old_files = {"profile": Gaussian("median"), "compared_": None}
 
     alpha: Any
 

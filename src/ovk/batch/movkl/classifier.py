@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -55,8 +55,6 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
     >>> sorted(MovKLClassifier(alpha=0.01).fit(X, sets).predict([[0.9]])[0])
     ['cold', 'wet']
     """
-
-    _defaults_for_old_files: ClassVar = {"label_sets_": False}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

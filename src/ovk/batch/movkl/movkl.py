@@ -235,8 +235,6 @@ class MovKLCV(MovKL):
     0.1
     """
 
-    _defaults_for_old_files = {"n_eigen": None, "n_eigen_": None}
-
     def __init__(
         self,
         kernels: Any = None,

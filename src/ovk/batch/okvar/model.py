@@ -110,8 +110,6 @@ class OKVAR(NamedOutputs, Parameters):
 
     _state_classes = {"series_": TimeSeries}
 
-    _defaults_for_old_files = {"periods": None}
-
     def __init__(
         self,
         kernel: Any = None,

@@ -108,8 +108,6 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     (20, 200)
     """
 
-    _defaults_for_old_files = {"dtype": "float64"}
-
     inputs_: PrincipalComponents
     outputs_: PrincipalComponents
     groups_: list[tuple[int, int]]

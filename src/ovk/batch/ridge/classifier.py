@@ -25,7 +25,6 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
     """What the classifiers by ridge regression share: codes of labels, scores, probabilities."""
 
     _state_classes = {"labels_": LabelColumns}
-    _defaults_for_old_files = {"calibrations_": None}
 
     #: Slopes and offsets of the columns, where the rows are not kept.
     calibrations_: list[tuple[float, float]] | None
@@ -199,7 +198,6 @@ class OVKClassifier(RidgeClassifierBase):
     """
 
     _regressor = OVKRidge
-    _defaults_for_old_files = {"landmarks": None, "random_state": None, "dtype": "float64", "verbose": None}
 
     def __init__(
         self,
@@ -252,7 +250,6 @@ class OVKClassifierCV(RidgeClassifierBase):
     """
 
     _regressor = OVKRidgeCV
-    _defaults_for_old_files = {"dtype": "float64", "n_jobs": None, "verbose": None}
 
     def __init__(
         self,

@@ -41,8 +41,6 @@ class InputScaling(State):
     factor: Array
     gaps: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
-    _defaults_for_old_files = {"gaps": np.empty(0, dtype=np.intp)}
-
     @classmethod
     def learn(cls, X: Array, weight: Array | None = None, *, scale: bool = True, indicators: int = 0) -> InputScaling:
         """The scales of inputs (n, p), rows counted by their weights (n,).

@@ -66,7 +66,6 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
     """
 
     _state_classes = {"landmarks_": LandmarkRidge, "inputs_": InputScaling}
-    _defaults_for_old_files = {"inputs_": None, "learned_rows_": None}
 
     kernel_: OperatorKernel
     alpha_: Any

@@ -239,15 +239,6 @@ class OVKRidge(OVKRegressor):
     (0.77, 1.0)
     """
 
-    _defaults_for_old_files = {
-        "loss": "squared",
-        "alpha_graph": 0.0,
-        "n_neighbors": 10,
-        "graph_": None,
-        "dtype": "float64",
-        "verbose": None,
-    }
-
     alpha: Any
     graph_: sparse.csr_array | None
 

@@ -120,20 +120,6 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
     (0.9, (1, 3, 25))
     """
 
-    _defaults_for_old_files = {
-        "loss": "squared",
-        "standardize": True,
-        "missing_inputs": "error",
-        "metric": False,
-        "time_order": False,
-        "landmarks": None,
-        "dtype": "float64",
-        "n_jobs": None,
-        "verbose": None,
-        "random_state": 0,
-        "choice_": None,
-    }
-
     def __init__(
         self,
         kernel: Any = None,

@@ -121,7 +121,6 @@ class TableInputs(KernelEstimator, saved=False):
     """Mixin: without a kernel inputs are read as tables; a kernel that is given sees them as they are."""
 
     _state_classes = {"columns_": FrameColumns}
-    _defaults_for_old_files = {"columns_": None}
 
     standardize: bool
     missing_inputs: str

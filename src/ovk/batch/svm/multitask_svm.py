@@ -7,7 +7,7 @@ observation of the task that `task` names.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin
@@ -96,8 +96,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     """
 
     classes_: Labels
-    calibration_: Array | None
-    _defaults_for_old_files: ClassVar = {"classes_in_tasks_": False, "calibration_": None}
+    calibration_: Array
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -161,10 +160,6 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         2000), say how often a value is right: see `ovk.calibration`.
         """
         values = self.decision_function(X, task)
-        if self.calibration_ is None:
-            raise ValueError(
-                "the model was saved by a version that kept nothing to make probabilities from: fit it again"
-            )
         calibration = Calibration(*map(float, self.calibration_))
         if self.classes_in_tasks_ or (self.one_against_the_rest_ and values.ndim == 2):
             return calibration.probabilities(values.reshape(-1, values.shape[-1])).reshape(values.shape)

@@ -70,7 +70,6 @@ class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Paramete
 
     components_: Array
     outer_product_: Array
-    _defaults_for_old_files = {"diagonal": False}
 
     def __init__(
         self,

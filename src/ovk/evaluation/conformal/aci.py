@@ -39,7 +39,6 @@ class ACITracker(Tracker, kind="adaptive"):
     level: float = field(init=False)
     scores: ScoreWindow = field(init=False)
     _saved_state = ("level", "scores")
-    _defaults_for_old_files = {"widest": None}
     _state_classes = {"scores": ScoreWindow}
 
     def __post_init__(self) -> None:
@@ -101,7 +100,6 @@ class ACI(Conformal):
     rate: float = 0.02
     window: int = 500
     widest: float | None = 2.0
-    _defaults_for_old_files = {"widest": None}
 
     def _tracker(self, miss: float) -> Tracker:
         widest = None if self.widest is None else in_interval(self.widest, "widest", 1.0, inf)

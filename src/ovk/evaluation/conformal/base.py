@@ -126,7 +126,6 @@ class Conformal(Transactional, Parameters, ABC):
     bounds: Any = field(default=None, kw_only=True)
 
     _state_classes = {"score_": JointScore, "trackers_": Tracker}
-    _defaults_for_old_files = {"bounds": None}
 
     @abstractmethod
     def _tracker(self, miss: float) -> Tracker:

@@ -64,8 +64,6 @@ class RollingTracker(Tracker, kind="rolling"):
     tested: int = 0
     missed: int = 0
 
-    _defaults_for_old_files = {"rate": 0.0, "shift": 0.0, "tested": 0, "missed": 0}
-
     def radius(self) -> float:
         return self.current
 
@@ -178,8 +176,6 @@ class RollingConformal(Conformal):
     step: int = 256
     rate: float = RATE
 
-    _defaults_for_old_files = {"rate": 0.0}
-
     def _tracker(self, miss: float) -> Tracker:
         rate = in_interval(self.rate, "rate", 0.0, 1.0)
         return RollingTracker(miss, check_int(self.window, "window"), check_int(self.step, "step"), rate=rate)
@@ -269,8 +265,6 @@ class Recent(State, Registered):
     inside: Array
     instants: Array | None = None
     level: float = LEVEL
-
-    _defaults_for_old_files = {"instants": None, "level": LEVEL}
 
     @classmethod
     def empty(cls, d: int, size: int = 2000, level: float = LEVEL, rate: float = RATE) -> Recent:

@@ -48,7 +48,6 @@ class StageMixture(State):
         *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach"),
         *("recent", "stage", "previous", "regrets", "stacking"),
     )
-    _defaults_for_old_files = {"since": 0}
     _state_classes = {
         "recent": RecentRows,
         "stage": StageExperts,

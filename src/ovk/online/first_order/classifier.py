@@ -45,8 +45,6 @@ class OLOKClassifier(CodedClassifier):
     True
     """
 
-    _defaults_for_old_files = {"fit_intercept": False, "warm_up": 0}
-
     def __init__(
         self,
         kernel: Any = None,

@@ -86,8 +86,6 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
     np.int64(1)
     """
 
-    _defaults_for_old_files = {"against": "learners", "slopes_": 0.0}
-
     def __init__(
         self,
         kernels: Any = None,
@@ -209,7 +207,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
 
     def _follow_slopes(self, each: Array, Y: Array, radius: Array) -> Array:
         """Exponentiated gradient, row by row: each prediction decides where the next weights go."""
-        result, slopes = np.empty(Y.shape), np.zeros(len(each)) + self.slopes_
+        result, slopes = np.empty(Y.shape), self.slopes_.copy()
         for j, (y, B) in enumerate(zip(Y, radius, strict=True)):
             result[j] = slope_weights(slopes, self.t_ + j + 1, float(B)) @ each[:, j]
             slopes += 2.0 * each[:, j] @ np.where(np.isnan(y), 0.0, result[j] - y)

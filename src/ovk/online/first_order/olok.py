@@ -106,7 +106,6 @@ class OLOK(FirstOrder):
 
     _saved_state = ("_rows",)
     _state_classes = {"support_": SupportPoints, "progress_": Progress}
-    _defaults_for_old_files = {"fit_intercept": False, "warm_up": 0}
 
     def __init__(
         self,

@@ -35,8 +35,6 @@ class Progress(State):
     reach : what |f|^2 stays below with steps that do not overshoot, see `refuse_runaway`
     """
 
-    _defaults_for_old_files = {"bias": None, "reach": np.inf}
-
     norm2: float = 0.0
     distance: float = 0.0
     gradients: float = 0.0

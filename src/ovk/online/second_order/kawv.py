@@ -79,8 +79,6 @@ class KAWV(SecondOrder):
 
     _state_classes = {"rows_": LearnedRows, "triangles_": GrowingCholesky}
 
-    _defaults_for_old_files = {"warm_up": 0, "roots_": None}
-
     def __init__(
         self,
         kernel: Any = None,

@@ -101,8 +101,6 @@ class PKAWV(ProjectedLearner):
     _saved_state = ("_left",)
     _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
 
-    _defaults_for_old_files = {"warm_up": 0, "loss": "squared"}
-
     def __init__(
         self,
         kernel: Any = None,

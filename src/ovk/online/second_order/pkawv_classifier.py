@@ -45,7 +45,6 @@ class PKAWVClassifier(CodedClassifier):
     """
 
     learner_: PKAWV
-    _defaults_for_old_files = {"warm_up": 0}
 
     def __init__(
         self,

@@ -35,11 +35,10 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     _behind_none = {"kernel": Gaussian}
     _state_classes = {"counts_": ScoreCounts}
-    _defaults_for_old_files = {"counts_": None, "calibration_": (1.0, 0.0)}
 
     classes_: Labels
     learner_: Any
-    counts_: ScoreCounts | None
+    counts_: ScoreCounts
     calibration_: tuple[float, float]
 
     @abstractmethod
@@ -144,8 +143,8 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         """
         assert self._gate is not None
         learner, counts, code = self.learner_, self.counts_, self._gate.plan[1][number]
-        seen = 0 if counts is None else int(np.add.reduce(counts.right))
-        if counts is None or (seen + 1) & seen == 0 or learner._gate is None:
+        seen = int(np.add.reduce(counts.right))
+        if (seen + 1) & seen == 0 or learner._gate is None:
             return None
         with thread_for_row():
             learned, z = learner._after_row(X, code)
@@ -155,7 +154,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     def _start(self, classes: Labels) -> None:
         self.classes_, self.learner_ = classes, self._learner(len(classes))
-        self.counts_, self.calibration_ = None, (1.0, 0.0)
+        self.counts_, self.calibration_ = ScoreCounts.empty(), (1.0, 0.0)
 
     def _learn(self, X: Array, labels: Labels, known: Mask, sample_weight: Any = None) -> tuple[Array, Array]:
         """Scores and probabilities of all rows, each made before its row was learned."""
@@ -170,7 +169,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
 
     def _calibrated(self, scores: Array, numbers: Indices, known: Mask) -> Array:
         """(n, K) probabilities of rows by the calibration before them, which is renewed at powers of two."""
-        counts = ScoreCounts.empty() if self.counts_ is None else replace(self.counts_)
+        counts = replace(self.counts_)
         P, start, seen = np.empty(scores.shape), 0, int(counts.right.sum())
         counted = known & np.isfinite(scores).all(axis=1)
         while start < len(scores):
@@ -201,8 +200,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             )
         with self._transaction() as work:
             work.learner_.merge(other.learner_)
-            if work.counts_ is not None:
-                work.counts_ = None if other.counts_ is None else work.counts_ + other.counts_
+            work.counts_ = work.counts_ + other.counts_
         return self
 
     def _known(self, classes: Any, *, first: bool) -> Labels:
@@ -236,11 +234,6 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         `ovk.calibration`.
         """
         scores = self.decision_function(X)
-        if self.counts_ is None:
-            raise ValueError(
-                "the model was saved by a version that kept nothing to make probabilities from: learn further rows, or "
-                "fit it again"
-            )
         return self.counts_.calibration().probabilities(two_sided(scores) if scores.ndim == 1 else scores)
 
     @reads

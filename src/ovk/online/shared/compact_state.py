@@ -23,9 +23,9 @@ class CompactState(State):
 
     @classmethod
     def _build(cls, state: Mapping[str, Any]) -> Self:
-        # Files of old hold the matrices.
-        triangles = [name for name in cls._triangles if np.ndim(state.get(name, 0.0)) == 1]
-        return super()._build({**state, **{name: unpacked(state[name]) for name in triangles}})
+        built = super()._build(state)
+        vars(built).update({name: unpacked(getattr(built, name)) for name in cls._triangles})
+        return built
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, (self.state(),)

@@ -36,7 +36,6 @@ class HeldRows(State):
     """
 
     _state_classes = {"rows": LearnedRows}
-    _defaults_for_old_files = {"weights": None}
 
     size: int
     rows: LearnedRows
