@@ -288,10 +288,6 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Any]]]] = {
         lambda model: [model.transform(MOLECULES).toarray()],
     ),
     "IOKR": (lambda: ovk.IOKR(Gaussian(0.5), structured.KSpectrum(2), 0.1).fit(X[:12], WORDS), scores),
-    "OutputKernelTrees": (
-        lambda: structured.OutputKernelTrees(structured.KSpectrum(2), 3, random_state=0).fit(X[:12], WORDS),
-        scores,
-    ),
     "LinkPredictor": (
         lambda: ovk.LinkPredictor(Gaussian(0.5), alpha=0.1).fit(X[:12], PATH),
         lambda model: [model.score_pairs(NEW)],
