@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import sys
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,20 +11,23 @@ from ovk._state import State
 from ovk._threads import one_blas_thread, threads_for
 from ovk._types import Array, Mask
 from ovk.online.experts.aggregation import MLPoly
+from ovk.online.experts.other_outputs import OtherOutputs
 from ovk.online.experts.stacking import LogisticStacking
 from ovk.online.experts.stage_experts import (
+    KERNEL,
     RESIDUALS,
     TRANSITIONS,
     StageExperts,
     experts_and_windows,
     number_of_experts,
+    observed_together,
 )
 from ovk.online.experts.stages import KEPT, STAGES, RecentRows
 from ovk.online.shared.residual_limits import next_limit
 from ovk.online.shared.units import DEVIATIONS, within_fences
 
-#: Rows that are worked on at once.
-CHUNK = 128
+#: Rows that are learned at once, and rows with and without labels that are worked on at once.
+CHUNK, AT_ONCE = 128, 4096
 #: Losses of the experts count by this factor less with every row.
 DISCOUNT = 0.999
 #: Predictions stay within what was seen, and this share of it to either side.
@@ -33,9 +37,9 @@ MARGIN = 0.1
 class StageMixture(State):
     """Predicts every row from the rows before it: the mixture of all experts.
 
-    The slots of the aggregation: running mean (until the first stage), last label, the experts of the stage, and the
-    kernel expert of the stage before. Of classes the last label and the transitions from it abstain as long as the
-    stage has found the last label to be of no use as an input.
+    The slots of the aggregation: running mean (until the first stage) or the correction by other outputs, last label,
+    the experts of the stage, and the kernel expert of the stage before. Of classes the last label and the transitions
+    from it abstain as long as the stage has found the last label to be of no use as an input.
 
     Parameters
     ----------
@@ -46,15 +50,21 @@ class StageMixture(State):
 
     _saved_state = (
         *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach"),
-        *("recent", "stage", "previous", "regrets", "stacking"),
+        *("recent", "stage", "previous", "regrets", "stacking", "apart", "previous_apart", "others"),
     )
-    _defaults_for_old_files = {"since": 0}
+    _defaults_for_old_files = {"since": 0, "apart": [], "previous_apart": [], "others": None}
     _state_classes = {
         "recent": RecentRows,
         "stage": StageExperts,
         "previous": StageExperts,
         "stacking": LogisticStacking,
+        "apart": StageExperts,
+        "previous_apart": StageExperts,
+        "others": OtherOutputs,
     }
+
+    #: Numbers of rows after which choices are made anew.
+    _stage_rows = STAGES
 
     def __init__(self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True) -> None:
         self.classes, self.lag, self.count = classes, lag, 0
@@ -65,6 +75,10 @@ class StageMixture(State):
         self.recent = RecentRows(KEPT, inputs, outputs)
         self.stage: StageExperts | None = None
         self.previous: StageExperts | None = None
+        #: The same of further groups of outputs, where not all are observed in the same rows.
+        self.apart: list[StageExperts] = []
+        self.previous_apart: list[StageExperts] = []
+        self.others: OtherOutputs | None = None
         self.reach = np.full(outputs, np.inf)
         slots = number_of_experts(classes=classes) + 3
         self.regrets = MLPoly(DISCOUNT)
@@ -74,8 +88,9 @@ class StageMixture(State):
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
 
-        `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0 is predicted
-        and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one before it.
+        `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0, or without any
+        label, is predicted and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one
+        before it.
 
         `last` are the (n, d) last labels as they were when each row was predicted, for labels that came late; nan where
         there was none, and by default those of the row before. What is learned of them as inputs, and of how much they
@@ -86,30 +101,36 @@ class StageMixture(State):
             return self._predict_and_update(X, Y, weights, last)
 
     def _predict_and_update(self, X: Array, Y: Array, weights: Array | None, last: Array | None) -> Array:
-        if weights is None or (weights > 0.0).all():
-            return self._learn(X, Y, weights, last)
-        learned = weights > 0.0
-        Z, edges = np.empty(Y.shape), [0, *(np.flatnonzero(learned[1:] != learned[:-1]) + 1).tolist(), len(Y)]
-        for start, stop in pairwise(edges):
-            rows = slice(start, stop)
-            if learned[start]:
-                Z[rows] = self._learn(X[rows], Y[rows], weights[rows], None if last is None else last[rows])
-            else:
-                Z[rows] = self.predict(X[rows])
-        return Z
-
-    def _learn(self, X: Array, Y: Array, weights: Array | None, last: Array | None) -> Array:
-        Z, start = np.empty(Y.shape), 0
+        if weights is not None and not (weights > 0.0).all():
+            Y, weights = np.where(weights[:, None] > 0.0, Y, np.nan), np.where(weights > 0.0, weights, 1.0)
+        Z, start, known = np.empty(Y.shape), 0, np.isfinite(Y)
+        learned: Mask = np.asarray(known.any(axis=1))
         while start < len(X):
             counted = self.count - self.since
-            until = next((stage for stage in STAGES if stage > counted), np.inf) - counted
-            rows = slice(start, int(min(start + CHUNK, start + until, len(X))))
+            until = min(CHUNK, self._until_stage(counted))
+            stop = min(start + AT_ONCE, len(X), start + _row_of(learned[start:], until))
+            groups = [(experts, experts.count) for experts in self._now() if self.apart]
+            for experts, had in groups:
+                own: Mask = np.asarray(known[start:stop, experts.columns].any(axis=1))
+                stop = min(stop, start + _row_of(own, self._until_stage(had)))
+            rows = slice(start, stop)
             some, before = (None if part is None else part[rows] for part in (weights, last))
-            Z[rows] = self._append(X[rows], Y[rows], some, before)
-            start = rows.stop
-            if self.count - self.since in STAGES:
-                self._start_stage()
+            if learned[rows].any():
+                Z[rows] = self._append(X[rows], Y[rows], some, before)
+                if self.count - self.since in self._stage_rows:
+                    self._start_stage()
+                else:
+                    for experts, had in groups:
+                        if experts.count > had and experts.count in self._stage_rows:
+                            self._renew(experts)
+            else:
+                Z[rows] = self._predict(X[rows])
+            start = stop
         return Z
+
+    def _until_stage(self, counted: int) -> int:
+        """Rows up to the next stage after so many; more than there will ever be after the last."""
+        return next((stage for stage in self._stage_rows if stage > counted), sys.maxsize) - counted
 
     def predict(self, X: Array) -> Array:
         """(n, d) predictions if each row were the next; nothing changes."""
@@ -120,10 +141,10 @@ class StageMixture(State):
         n = len(X)
         F = self._slots(np.tile(_mean(self.total, self.seen), (n, 1)), np.tile(self.last, (n, 1)))
         last = self._shown(F[:, 1])
-        if self.stage is not None:
-            F[:, 2:-1] = self.stage.predict(X, last)
-        if self.previous is not None:
-            F[:, -1:] = self.previous.predict(X, last)
+        for slots, experts in self._slots_of_experts():
+            F[:, slots, experts.columns] = experts.predict(X, last)
+        if self.others is not None:
+            F[:, 0] = self.others.predict(F[:, 2 + KERNEL])
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, self.low, self.high)
         mixed = self.regrets.predict(F)
@@ -153,7 +174,7 @@ class StageMixture(State):
         """(k,) which experts do not abstain."""
         staged = self.stage is not None
         awake = np.full(number_of_experts(classes=self.classes) + 3, staged)
-        awake[0], awake[-1] = not staged, self.previous is not None
+        awake[0], awake[-1] = self.stage is None or self.others is not None, self.previous is not None
         awake[1] = self.lag
         if self.lag and self.classes and self.stage is not None and not self.stage.choice.lag:
             awake[1] = awake[2 + TRANSITIONS] = False
@@ -161,7 +182,8 @@ class StageMixture(State):
 
     def _experts(self) -> list[tuple[str, int | None]]:
         within = experts_and_windows(classes=self.classes)
-        return [("first mean", None), ("last label", 1), *within, ("kernel of the stage before", None)]
+        first, last = ("first mean, then other outputs", None), ("last label", 1)
+        return [first, last, *within, ("kernel of the stage before", None)]
 
     def recode(self, M: Array, constant: Array) -> StageMixture:
         """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
@@ -190,7 +212,7 @@ class StageMixture(State):
             with one_blas_thread():
                 new._start_stage()
             # Its inputs were others.
-            new.previous = None
+            new.previous, new.previous_apart = None, []
         return new
 
     def _append(self, X: Array, Y: Array, weights: Array | None, known_last: Array | None) -> Array:
@@ -213,10 +235,10 @@ class StageMixture(State):
         before = filled[:-1] if known_last is None else np.where(np.isnan(known_last), filled[:-1], known_last)
         F = self._slots(_mean(totals[:-1], counts[:-1]), before)
         last = self._shown(before)
-        if self.stage is not None:
-            F[:, 2:-1] = self.stage.predict_and_update(X, last, Y, weights)
-        if self.previous is not None:
-            F[:, -1:] = self.previous.predict_and_update(X, last, Y, weights)
+        for slots, experts in self._slots_of_experts():
+            F[:, slots, experts.columns] = experts.predict_and_update(X, last, Y, weights)
+        if self.others is not None:
+            F[:, 0] = self.others.predict_and_update(F[:, 2 + KERNEL], Y, weights)
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, low[:-1, None], high[:-1, None])
         if self.stage is not None and not self.classes:
@@ -226,7 +248,11 @@ class StageMixture(State):
         if self.stacking is not None:
             Z = self.stacking.predict_and_update(F, Z, Y, weights)
         self.total, self.seen, self.last, self.low, self.high = totals[-1], counts[-1], filled[-1], low[-1], high[-1]
-        self.count += len(X)
+        learned = known.any(axis=1)
+        self.count += int(learned.sum())
+        if not learned.all():
+            X, last, kept = X[learned], last[learned], kept[learned]
+            weights = None if weights is None else weights[learned]
         self.recent.append(X, last, kept, weights)
         return Z
 
@@ -236,34 +262,78 @@ class StageMixture(State):
         The experts are weighed by these labels, and the next stage is chosen and begun with them.
         """
         Z, kept = np.empty(Y.shape), np.empty(Y.shape)
-        rows = self.regrets.rows(F, Y)
+        rows, missing = self.regrets.rows(F, Y), np.asarray(np.isnan(Y).all(axis=1))
         for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
             Z[i] = z = rows.mix(f)
+            if missing[i]:
+                continue
             residual = (y - z) / scale
             moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
             kept[i] = z + scale * moved
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
             rows.update((factor * moved / scale) * (z - f))
-            self.reach = next_limit(self.reach, np.where(np.isnan(residual), 0.0, residual), RESIDUALS)
+            self.reach = next_limit(self.reach, residual, RESIDUALS)
         rows.end()
         return Z, kept
 
     def _start_stage(self) -> None:
         X, last, Y, weights = self.recent.collect()
-        choice = None
+        before = self._now()
         if self.stage is not None:
             # An output without labels until then had no units of its own.
             self.regrets.restart(self.stage.labels.unknown())
-            self.previous, choice = self.stage.only_kernel(), self.stage.choice
+            self.previous, *self.previous_apart = [one.only_kernel() for one in before]
         elif not self.classes:
             Y = within_fences(Y)
             self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
             self.recent.replace_labels(Y)
             # The regrets so far are in other units, and a wild label may be among them.
             self.regrets.start(*self.regrets.weights_.shape)
-        self.stage = StageExperts(X, last, Y, weights, classes=self.classes, previous=choice)
-        self.reach = np.minimum(self.reach, np.min([ridge.reach for ridge in self.stage.ridges], axis=0))
+        groups, found = observed_together(Y), list[StageExperts]()
+        for outputs in groups:
+            choices = [one.choice for one in before]
+            some = None if len(groups) == 1 else outputs
+            found.append(StageExperts(X, last, Y, weights, classes=self.classes, previous=choices, outputs=some))
+        self.stage, *self.apart = found
+        self._begin(found)
+
+    def _renew(self, experts: StageExperts) -> None:
+        """Choose anew for outputs that have had the labels of a stage by themselves."""
+        X, last, Y, weights = self.recent.collect()
+        new = StageExperts(
+            X, last, Y, weights, classes=self.classes, previous=[experts.choice], outputs=experts.outputs
+        )
+        new.count = experts.count
+        own = set(experts.outputs or ())
+        # Predictions of those behind replace those of the same outputs before.
+        older = [one for one in self._before() if one.outputs is None or not own.issuperset(one.outputs)]
+        self.previous, *self.previous_apart = [*older, experts.only_kernel()]
+        self.stage, *self.apart = [new if one is experts else one for one in self._now()]
+        self._begin([new])
+
+    def _begin(self, new: list[StageExperts]) -> None:
+        """Limits of the outputs of new experts, and the corrections by other outputs, which begin anew."""
+        for experts in new:
+            least = np.min([ridge.reach for ridge in experts.ridges], axis=0)
+            self.reach = self.reach.copy()
+            self.reach[experts.columns] = np.minimum(self.reach[experts.columns], least)
+        self.others = None
+        if self.stage is not None and self.apart:
+            X, last, Y, weights = self.recent.collect()
+            F = np.empty(Y.shape)
+            for experts in self._now():
+                F[:, experts.columns] = experts.left_out(X, last, Y, weights)
+            groups = [experts.outputs or [] for experts in self._now()]
+            self.others = OtherOutputs(F, Y, weights, self.stage.labels, groups, RESIDUALS)
+
+    def _now(self) -> list[StageExperts]:
+        """The experts of each group of outputs."""
+        return [] if self.stage is None else [self.stage, *self.apart]
+
+    def _before(self) -> list[StageExperts]:
+        """The kernel experts of stages before."""
+        return [] if self.previous is None else [self.previous, *self.previous_apart]
 
     def _tame(self, Y: Array) -> Array:
         """Labels that widen the range of those seen by no more than its width, or `DEVIATIONS`, a row.
@@ -288,6 +358,11 @@ class StageMixture(State):
         F[:, 0], F[:, 1] = means, last
         return F
 
+    def _slots_of_experts(self) -> Iterator[tuple[slice, StageExperts]]:
+        """Where the predictions of all experts go."""
+        yield from ((slice(2, -1), experts) for experts in self._now())
+        yield from ((slice(-1, None), experts) for experts in self._before())
+
     def _shown(self, last: Array) -> Array:
         """Last labels as inputs; missing where they may not be used."""
         return last if self.lag else np.full_like(last, np.nan)
@@ -306,6 +381,11 @@ def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
     seen = low <= high
     reach = np.maximum(least, np.where(seen, high, 0.0) - np.where(seen, low, 0.0))
     return np.where(seen, low - reach, -np.inf), np.where(seen, high + reach, np.inf)
+
+
+def _row_of(mask: Mask, number: int) -> int:
+    """How many rows there are up to that one of those in the mask; one more than all if it is not among them."""
+    return int(np.searchsorted(np.cumsum(mask), number)) + 1
 
 
 def _with_first(first: Array, rows: Array) -> Array:
