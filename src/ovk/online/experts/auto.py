@@ -67,6 +67,9 @@ class AutoStream(StageLearner, StreamRegressor):
     regrets. Values of X that are nan or infinite are missing, and so are such labels. A wild label teaches no more than
     an ordinary one.
 
+    When errors grow, as after an abrupt change, a learner of the rows since then starts beside this one. It has the
+    weight that its errors earn it, and takes the place of this one when it has won.
+
     A row without any label is predicted and is then gone, as if it had never come. Outputs that are not observed in the
     same rows have experts of their own, which count, age by and choose from the rows that have their labels (at most
     eight groups of outputs; further ones join the group that is observed most like them, where a missing label counts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ovk._state import State
 from ovk._threads import one_blas_thread, threads_for
 from ovk._types import Array, Mask
 from ovk.online.experts.aggregation import MLPoly
+from ovk.online.experts.changes import Contest, ErrorAlarm
 from ovk.online.experts.other_outputs import OtherOutputs
 from ovk.online.experts.stacking import LogisticStacking
 from ovk.online.experts.stage_experts import (
@@ -30,6 +32,13 @@ from ovk.online.shared.units import DEVIATIONS, within_fences
 CHUNK, AT_ONCE = 128, 4096
 #: Losses of the experts count by this factor less with every row.
 DISCOUNT = 0.999
+#: Rows after which a mixture that has started beside another is compared with it.
+VERDICTS = (200, 600, 2_000)
+#: Ratios of squared errors with which it takes the place of the other, before the last comparison and there, and the
+#: weight below which it is given up before.
+CLEAR, BETTER, HOPELESS = 0.5, 0.9, 0.01
+#: Squared errors below this, in deviations of the outputs, are as good as none.
+FLOOR = 1e-10
 #: Predictions stay within what was seen, and this share of it to either side.
 MARGIN = 0.1
 
@@ -46,13 +55,18 @@ class StageMixture(State):
     inputs, outputs : numbers of columns
     classes : the outputs are indicators of classes, 0 or 1
     lag : whether the last label may be an input
+    watched : whether another mixture starts beside this one when errors grow. It has the weight that it earns, and
+        takes the place of this one when it has won
     """
 
     _saved_state = (
         *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach"),
         *("recent", "stage", "previous", "regrets", "stacking", "apart", "previous_apart", "others"),
+        *("alarm", "candidate", "contest"),
     )
-    _defaults_for_old_files = {"since": 0, "apart": [], "previous_apart": [], "others": None}
+    _defaults_for_old_files = {"since": 0, "apart": [], "previous_apart": []} | dict.fromkeys(
+        ("others", "alarm", "candidate", "contest")
+    )
     _state_classes = {
         "recent": RecentRows,
         "stage": StageExperts,
@@ -61,12 +75,16 @@ class StageMixture(State):
         "apart": StageExperts,
         "previous_apart": StageExperts,
         "others": OtherOutputs,
+        "alarm": ErrorAlarm,
+        "contest": Contest,
     }
 
-    #: Numbers of rows after which choices are made anew.
-    _stage_rows = STAGES
+    #: Numbers of rows after which choices are made anew, and after which one mixture is compared with another.
+    _stage_rows, _verdict_rows = STAGES, VERDICTS
 
-    def __init__(self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True, watched: bool = True
+    ) -> None:
         self.classes, self.lag, self.count = classes, lag, 0
         #: Rows before the first one that stages count.
         self.since = 0
@@ -84,6 +102,20 @@ class StageMixture(State):
         self.regrets = MLPoly(DISCOUNT)
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
+        self.alarm = self._new_alarm(inputs, outputs) if watched else None
+        self.candidate: StageMixture | None = None
+        self.contest: Contest | None = None
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        if "alarm" not in state:
+            X, _, Y, _ = built.recent.collect()
+            built.alarm = built._new_alarm(X.shape[1], Y.shape[1])
+        return built
+
+    def _new_alarm(self, inputs: int, outputs: int) -> ErrorAlarm:
+        return ErrorAlarm(inputs, outputs, 1 if self.classes else outputs)
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
@@ -116,17 +148,106 @@ class StageMixture(State):
             rows = slice(start, stop)
             some, before = (None if part is None else part[rows] for part in (weights, last))
             if learned[rows].any():
-                Z[rows] = self._append(X[rows], Y[rows], some, before)
+                Z[rows], kept, shown = self._append(X[rows], Y[rows], some, before)
+                beside = None
+                if self.candidate is not None:
+                    beside = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
                 if self.count - self.since in self._stage_rows:
                     self._start_stage()
                 else:
                     for experts, had in groups:
                         if experts.count > had and experts.count in self._stage_rows:
                             self._renew(experts)
+                if self.alarm is not None:
+                    Z[rows] = self._watch(X[rows], Y[rows], some, shown, kept, Z[rows], beside)
             else:
                 Z[rows] = self._predict(X[rows])
             start = stop
         return Z
+
+    def _watch(
+        self, X: Array, Y: Array, weights: Array | None, last: Array, kept: Array, alone: Array, beside: Array | None
+    ) -> Array:
+        """Predictions together with those of the mixture that has started beside this one.
+
+        Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
+        they have gone through all rows already. `kept` are the labels as they were learned: wild ones are moved.
+        """
+        assert self.alarm is not None
+        Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
+        while start < len(X):
+            labels, numbers, until = kept[start:], np.flatnonzero(learned[start:]), sys.maxsize
+            Z[start:] = alone[start:]
+            if self.candidate is not None and self.contest is not None and beside is not None:
+                old, new = self._losses(labels, alone[start:]), self._losses(labels, beside[start:])
+                Z[start:] += self.contest.weights(old, new) * (beside[start:] - alone[start:])
+                age = self.candidate.count - len(numbers)
+                until = next(rows for rows in self._verdict_rows if rows > age) - age
+            losses = self._losses(labels, Z[start:])
+            looked, since = self.alarm.look(losses[numbers[:until]], self._floor())
+            stop = int(numbers[looked - 1]) + 1 if since or looked == until else len(losses)
+            if self.contest is not None:
+                self.contest.learn(old[:stop], new[:stop])
+            some = start + numbers[:looked]
+            own = np.ones(looked) if weights is None else weights[some]
+            self.alarm.keep(X[some], last[some], Y[some], kept[some], Z[some], own)
+            start += stop
+            won = self.contest is not None and self._beaten(0 if since else age + looked)
+            if won:
+                assert beside is not None
+                self._give_way()
+                alone = beside
+            if since:
+                beside = np.empty(Y.shape)
+                beside[start:] = self._start_beside(since)._predict_and_update(
+                    X[start:], Y[start:], None if weights is None else weights[start:], last[start:]
+                )
+        return Z
+
+    def _losses(self, labels: Array, Z: Array) -> Array:
+        """(n, d) squared errors, summed over classes."""
+        with np.errstate(over="ignore"):
+            squares: Array = (labels - Z) ** 2
+        return squares.sum(axis=1, keepdims=True) if self.classes else squares
+
+    def _floor(self) -> Array:
+        """(d,) squared errors that are as good as none."""
+        return np.array([FLOOR]) if self.classes or self.stage is None else FLOOR * self.stage.labels.scale**2
+
+    def _start_beside(self, since: int) -> StageMixture:
+        """A mixture that has seen the last rows only."""
+        assert self.alarm is not None
+        rows = self.alarm.rows.arrays
+        since = self.alarm.date(self._losses(rows[2], rows[4]), min(since, len(self.alarm.rows)))
+        X, last, Y, kept, old, weights = (array[-since:] for array in rows)
+        new = type(self)(X.shape[1], Y.shape[1], classes=self.classes, lag=self.lag, watched=False)
+        Z = new._predict_and_update(X, Y, None if (weights == 1.0).all() else weights, last)
+        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z))
+        self.alarm.restart(len(self.alarm.sums))
+        return new
+
+    def _beaten(self, age: int) -> bool:
+        """Whether the mixture beside this one takes its place now; it is given up if it has had its time.
+
+        At an alarm, whose age is 0, the one that leads stays.
+        """
+        assert self.contest is not None
+        weight, ratio = self.contest.weight(), self.contest.ratio()
+        if age == 0:
+            return bool((weight > 0.5).all())
+        if age not in self._verdict_rows:
+            return False
+        clear = bool((ratio <= CLEAR).all())
+        better = bool(np.log(ratio).mean() <= np.log(BETTER)) if np.isfinite(ratio).all() else False
+        won = clear or (age == self._verdict_rows[-1] and better)
+        if not won and (age == self._verdict_rows[-1] or (age == self._verdict_rows[-2] and (weight < HOPELESS).all())):
+            self.candidate = self.contest = None
+        return won
+
+    def _give_way(self) -> None:
+        """Go on as the mixture beside this one."""
+        assert self.candidate is not None
+        vars(self).update({**vars(self.candidate), "alarm": self.alarm})
 
     def _until_stage(self, counted: int) -> int:
         """Rows up to the next stage after so many; more than there will ever be after the last."""
@@ -138,6 +259,12 @@ class StageMixture(State):
             return self._predict(X)
 
     def _predict(self, X: Array) -> Array:
+        Z = self._predict_alone(X)
+        if self.candidate is not None and self.contest is not None:
+            Z += self.contest.weight() * (self.candidate._predict_alone(X) - Z)
+        return Z
+
+    def _predict_alone(self, X: Array) -> Array:
         n = len(X)
         F = self._slots(np.tile(_mean(self.total, self.seen), (n, 1)), np.tile(self.last, (n, 1)))
         last = self._shown(F[:, 1])
@@ -153,12 +280,15 @@ class StageMixture(State):
     def weights(self) -> dict[str, Array]:
         """(d,) weights of the experts for the next row, by their names."""
         own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
-        return dict(zip(own, self._shares(), strict=True))
+        beside = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
+        return {**dict(zip(own, (1.0 - beside) * self._shares(), strict=True)), "learner since the last alarm": beside}
 
     def effective_window(self) -> Array:
         """(d,) mean of the experts' windows with their weights; one that never forgets has the rows seen."""
         rows = np.array([max(self.count, 1) if window is None else window for _, window in self._experts()])
         found: Array = np.minimum(rows, max(self.count, 1)) @ self._shares()
+        if self.candidate is not None and self.contest is not None:
+            found = found + self.contest.weight() * (self.candidate.effective_window() - found)
         return found
 
     def _shares(self) -> Array:
@@ -207,6 +337,7 @@ class StageMixture(State):
         X, last, Y, weights = self.recent.collect()
         new.recent = RecentRows(KEPT, X.shape[1] + count, Y.shape[1])
         new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
+        new.alarm, new.candidate, new.contest = self._new_alarm(X.shape[1] + count, Y.shape[1]), None, None
         if self.stage is not None:
             new.since = self.count
             with one_blas_thread():
@@ -215,8 +346,10 @@ class StageMixture(State):
             new.previous, new.previous_apart = None, []
         return new
 
-    def _append(self, X: Array, Y: Array, weights: Array | None, known_last: Array | None) -> Array:
-        """Rows up to the next stage at most."""
+    def _append(
+        self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Rows up to the next stage at most: their predictions, labels as they are learned, and last labels."""
         Y = self._tame(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
@@ -250,18 +383,19 @@ class StageMixture(State):
         self.total, self.seen, self.last, self.low, self.high = totals[-1], counts[-1], filled[-1], low[-1], high[-1]
         learned = known.any(axis=1)
         self.count += int(learned.sum())
-        if not learned.all():
-            X, last, kept = X[learned], last[learned], kept[learned]
-            weights = None if weights is None else weights[learned]
-        self.recent.append(X, last, kept, weights)
-        return Z
+        if learned.all():
+            self.recent.append(X, last, kept, weights)
+        else:
+            own = None if weights is None else weights[learned]
+            self.recent.append(X[learned], last[learned], kept[learned], own)
+        return Z, kept, before
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
         """Mixtures of the experts, and labels whose residuals stay within their limits.
 
         The experts are weighed by these labels, and the next stage is chosen and begun with them.
         """
-        Z, kept = np.empty(Y.shape), np.empty(Y.shape)
+        Z, kept = np.empty(Y.shape), np.full(Y.shape, np.nan)
         rows, missing = self.regrets.rows(F, Y), np.asarray(np.isnan(Y).all(axis=1))
         for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
             Z[i] = z = rows.mix(f)
@@ -374,6 +508,10 @@ class StageMixture(State):
         margin = MARGIN * np.where(seen, high, 0.0) - MARGIN * np.where(seen, low, 0.0)
         F = np.maximum(F, np.where(seen, low - margin, -np.inf))
         return np.minimum(F, np.where(seen, high + margin, np.inf))
+
+
+# A mixture may hold another, which its own definition cannot name.
+StageMixture._state_classes = {**StageMixture._state_classes, "candidate": StageMixture}
 
 
 def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
