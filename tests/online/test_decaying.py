@@ -187,3 +187,20 @@ def test_a_quiet_output_that_wakes_up_is_learned_after_a_few_rows():
     # Labels 3 deviations away are beyond the limit that was given, which no longer counts.
     assert np.mean((Z - Y)[2560:] ** 2) < 1e-3
     assert np.mean((Z - Y)[2515:] ** 2) < 0.1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("g", [1.0, 0.97])
+def test_rows_without_labels_are_predicted_in_their_place_and_leave_no_trace(stream, g, weighted):
+    Phi, Y = stream
+    known = np.random.default_rng(5).random(len(Y)) < 0.5
+    gaps = np.where(known[:, None], Y, np.nan)
+    weights = np.random.default_rng(2).uniform(0.1, 3.0, len(Y)) if weighted else None
+    one, other, rows = (DecayingRidge(7, 2, 0.1, discount=g, robust=3.0) for _ in range(3))
+    Z = one.predict_and_update(Phi, gaps, weights)
+    some = None if weights is None else weights[known]
+    np.testing.assert_array_equal(Z[known], other.predict_and_update(Phi[known], Y[known], some))
+    np.testing.assert_array_equal(one.predict(Phi), other.predict(Phi))
+    for i in range(len(Y)):
+        np.testing.assert_allclose(rows.predict(Phi[i : i + 1])[0], Z[i], rtol=1e-9, atol=1e-9)
+        rows.predict_and_update(Phi[i : i + 1], gaps[i : i + 1], None if weights is None else weights[i : i + 1])

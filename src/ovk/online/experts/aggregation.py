@@ -135,7 +135,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         if weights is not None and (weights.shape != Y.shape[:1] or not (weights >= 0.0).all()):
             raise ValueError(f"sample_weight must hold {len(Y)} numbers >= 0, one for each row: found others")
-        Z = np.empty(Y.shape)
+        Z, known = np.empty(Y.shape), ~np.isnan(Y).all(axis=1)
         with self._transaction() as work, np.errstate(over="ignore", invalid="ignore"):
             if "weights_" not in vars(work):
                 work.start(*F.shape[1:])
@@ -143,7 +143,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
             for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
                 Z[i] = z = rows.mix(f)
                 weight = 1.0 if weights is None else float(weights[i])
-                if weight > 0.0:
+                if weight > 0.0 and known[i]:
                     rows.update((2.0 * weight * (z - y)) * (z - f))
             rows.end()
         return Z
@@ -251,7 +251,9 @@ class MLPoly(Aggregation):
         self.weights_ = shares(self.sum_, self.size_**2 + self.squares_)
 
     def rows(self, F: Array, Y: Array) -> RegretRows:
-        if len(F) > 1 and np.isfinite(Y).all():
+        known = np.isfinite(Y)
+        labelled = known.any(axis=1)
+        if labelled.sum() > 1 and known[labelled].all():
             awake: Mask = np.logical_and.reduce(np.isfinite(F), axis=(0, 2))
             if awake.any() and np.isnan(F[:, ~awake]).all():
                 return MLPolyRows(self, F, awake)

@@ -67,6 +67,15 @@ class AutoStream(StageLearner, StreamRegressor):
     regrets. Values of X that are nan or infinite are missing, and so are such labels. A wild label teaches no more than
     an ordinary one.
 
+    When errors grow, as after an abrupt change, a learner of the rows since then starts beside this one. It has the
+    weight that its errors earn it, and takes the place of this one when it has won.
+
+    A row without any label is predicted and is then gone, as if it had never come. Outputs that are not observed in the
+    same rows have experts of their own, which count, age by and choose from the rows that have their labels (at most
+    eight groups of outputs; further ones join the group that is observed most like them, where a missing label counts
+    as predicted exactly). A further expert corrects each output by the predictions of the others, so that outputs that
+    have something in common learn from the labels of each other.
+
     The weight of a row multiplies its loss in every expert, in the comparison of candidates and in the regrets. In
     experts that never forget a whole number w counts like w repetitions; those that forget age by one row, whatever
     its weight. Units, points of the dictionary and limits on residuals count rows alike. A row of weight 0 is predicted

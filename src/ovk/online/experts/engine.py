@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,22 +12,33 @@ from ovk._state import State
 from ovk._threads import one_blas_thread, threads_for
 from ovk._types import Array, Mask
 from ovk.online.experts.aggregation import MLPoly
+from ovk.online.experts.changes import Contest, ErrorAlarm
+from ovk.online.experts.other_outputs import OtherOutputs
 from ovk.online.experts.stacking import LogisticStacking
 from ovk.online.experts.stage_experts import (
+    KERNEL,
     RESIDUALS,
     TRANSITIONS,
     StageExperts,
     experts_and_windows,
     number_of_experts,
+    observed_together,
 )
 from ovk.online.experts.stages import KEPT, STAGES, RecentRows
 from ovk.online.shared.residual_limits import next_limit
 from ovk.online.shared.units import DEVIATIONS, within_fences
 
-#: Rows that are worked on at once.
-CHUNK = 128
+#: Rows that are learned at once, and rows with and without labels that are worked on at once.
+CHUNK, AT_ONCE = 128, 4096
 #: Losses of the experts count by this factor less with every row.
 DISCOUNT = 0.999
+#: Rows after which a mixture that has started beside another is compared with it.
+VERDICTS = (200, 600, 2_000)
+#: Ratios of squared errors with which it takes the place of the other, before the last comparison and there, and the
+#: weight below which it is given up before.
+CLEAR, BETTER, HOPELESS = 0.5, 0.9, 0.01
+#: Squared errors below this, in deviations of the outputs, are as good as none.
+FLOOR = 1e-10
 #: Predictions stay within what was seen, and this share of it to either side.
 MARGIN = 0.1
 
@@ -33,29 +46,45 @@ MARGIN = 0.1
 class StageMixture(State):
     """Predicts every row from the rows before it: the mixture of all experts.
 
-    The slots of the aggregation: running mean (until the first stage), last label, the experts of the stage, and the
-    kernel expert of the stage before. Of classes the last label and the transitions from it abstain as long as the
-    stage has found the last label to be of no use as an input.
+    The slots of the aggregation: running mean (until the first stage) or the correction by other outputs, last label,
+    the experts of the stage, and the kernel expert of the stage before. Of classes the last label and the transitions
+    from it abstain as long as the stage has found the last label to be of no use as an input.
 
     Parameters
     ----------
     inputs, outputs : numbers of columns
     classes : the outputs are indicators of classes, 0 or 1
     lag : whether the last label may be an input
+    watched : whether another mixture starts beside this one when errors grow. It has the weight that it earns, and
+        takes the place of this one when it has won
     """
 
     _saved_state = (
         *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach"),
-        *("recent", "stage", "previous", "regrets", "stacking"),
+        *("recent", "stage", "previous", "regrets", "stacking", "apart", "previous_apart", "others"),
+        *("alarm", "candidate", "contest"),
+    )
+    _defaults_for_old_files = {"since": 0, "apart": [], "previous_apart": []} | dict.fromkeys(
+        ("others", "alarm", "candidate", "contest")
     )
     _state_classes = {
         "recent": RecentRows,
         "stage": StageExperts,
         "previous": StageExperts,
         "stacking": LogisticStacking,
+        "apart": StageExperts,
+        "previous_apart": StageExperts,
+        "others": OtherOutputs,
+        "alarm": ErrorAlarm,
+        "contest": Contest,
     }
 
-    def __init__(self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True) -> None:
+    #: Numbers of rows after which choices are made anew, and after which one mixture is compared with another.
+    _stage_rows, _verdict_rows = STAGES, VERDICTS
+
+    def __init__(
+        self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True, watched: bool = True
+    ) -> None:
         self.classes, self.lag, self.count = classes, lag, 0
         #: Rows before the first one that stages count.
         self.since = 0
@@ -64,17 +93,36 @@ class StageMixture(State):
         self.recent = RecentRows(KEPT, inputs, outputs)
         self.stage: StageExperts | None = None
         self.previous: StageExperts | None = None
+        #: The same of further groups of outputs, where not all are observed in the same rows.
+        self.apart: list[StageExperts] = []
+        self.previous_apart: list[StageExperts] = []
+        self.others: OtherOutputs | None = None
         self.reach = np.full(outputs, np.inf)
         slots = number_of_experts(classes=classes) + 3
         self.regrets = MLPoly(DISCOUNT)
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
+        self.alarm = self._new_alarm(inputs, outputs) if watched else None
+        self.candidate: StageMixture | None = None
+        self.contest: Contest | None = None
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        if "alarm" not in state:
+            X, _, Y, _ = built.recent.collect()
+            built.alarm = built._new_alarm(X.shape[1], Y.shape[1])
+        return built
+
+    def _new_alarm(self, inputs: int, outputs: int) -> ErrorAlarm:
+        return ErrorAlarm(inputs, outputs, 1 if self.classes else outputs)
 
     def predict_and_update(self, X: Array, Y: Array, weights: Array | None = None, last: Array | None = None) -> Array:
         """(n, d) predictions of (n, p) rows, each made before its own (d,) labels, nan where missing, are learned.
 
-        `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0 is predicted
-        and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one before it.
+        `weights` are (n,) numbers >= 0 that the losses of the rows are multiplied by. A row of weight 0, or without any
+        label, is predicted and is gone: it is neither counted nor kept, nothing ages, and the last label stays the one
+        before it.
 
         `last` are the (n, d) last labels as they were when each row was predicted, for labels that came late; nan where
         there was none, and by default those of the row before. What is learned of them as inputs, and of how much they
@@ -85,30 +133,125 @@ class StageMixture(State):
             return self._predict_and_update(X, Y, weights, last)
 
     def _predict_and_update(self, X: Array, Y: Array, weights: Array | None, last: Array | None) -> Array:
-        if weights is None or (weights > 0.0).all():
-            return self._learn(X, Y, weights, last)
-        learned = weights > 0.0
-        Z, edges = np.empty(Y.shape), [0, *(np.flatnonzero(learned[1:] != learned[:-1]) + 1).tolist(), len(Y)]
-        for start, stop in pairwise(edges):
-            rows = slice(start, stop)
-            if learned[start]:
-                Z[rows] = self._learn(X[rows], Y[rows], weights[rows], None if last is None else last[rows])
-            else:
-                Z[rows] = self.predict(X[rows])
-        return Z
-
-    def _learn(self, X: Array, Y: Array, weights: Array | None, last: Array | None) -> Array:
-        Z, start = np.empty(Y.shape), 0
+        if weights is not None and not (weights > 0.0).all():
+            Y, weights = np.where(weights[:, None] > 0.0, Y, np.nan), np.where(weights > 0.0, weights, 1.0)
+        Z, start, known = np.empty(Y.shape), 0, np.isfinite(Y)
+        learned: Mask = np.asarray(known.any(axis=1))
         while start < len(X):
             counted = self.count - self.since
-            until = next((stage for stage in STAGES if stage > counted), np.inf) - counted
-            rows = slice(start, int(min(start + CHUNK, start + until, len(X))))
+            until = min(CHUNK, self._until_stage(counted))
+            stop = min(start + AT_ONCE, len(X), start + _row_of(learned[start:], until))
+            groups = [(experts, experts.count) for experts in self._now() if self.apart]
+            for experts, had in groups:
+                own: Mask = np.asarray(known[start:stop, experts.columns].any(axis=1))
+                stop = min(stop, start + _row_of(own, self._until_stage(had)))
+            rows = slice(start, stop)
             some, before = (None if part is None else part[rows] for part in (weights, last))
-            Z[rows] = self._append(X[rows], Y[rows], some, before)
-            start = rows.stop
-            if self.count - self.since in STAGES:
-                self._start_stage()
+            if learned[rows].any():
+                Z[rows], kept, shown = self._append(X[rows], Y[rows], some, before)
+                beside = None
+                if self.candidate is not None:
+                    beside = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
+                if self.count - self.since in self._stage_rows:
+                    self._start_stage()
+                else:
+                    for experts, had in groups:
+                        if experts.count > had and experts.count in self._stage_rows:
+                            self._renew(experts)
+                if self.alarm is not None:
+                    Z[rows] = self._watch(X[rows], Y[rows], some, shown, kept, Z[rows], beside)
+            else:
+                Z[rows] = self._predict(X[rows])
+            start = stop
         return Z
+
+    def _watch(
+        self, X: Array, Y: Array, weights: Array | None, last: Array, kept: Array, alone: Array, beside: Array | None
+    ) -> Array:
+        """Predictions together with those of the mixture that has started beside this one.
+
+        Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
+        they have gone through all rows already. `kept` are the labels as they were learned: wild ones are moved.
+        """
+        assert self.alarm is not None
+        Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
+        while start < len(X):
+            labels, numbers, until = kept[start:], np.flatnonzero(learned[start:]), sys.maxsize
+            Z[start:] = alone[start:]
+            if self.candidate is not None and self.contest is not None and beside is not None:
+                old, new = self._losses(labels, alone[start:]), self._losses(labels, beside[start:])
+                Z[start:] += self.contest.weights(old, new) * (beside[start:] - alone[start:])
+                age = self.candidate.count - len(numbers)
+                until = next(rows for rows in self._verdict_rows if rows > age) - age
+            losses = self._losses(labels, Z[start:])
+            looked, since = self.alarm.look(losses[numbers[:until]], self._floor())
+            stop = int(numbers[looked - 1]) + 1 if since or looked == until else len(losses)
+            if self.contest is not None:
+                self.contest.learn(old[:stop], new[:stop])
+            some = start + numbers[:looked]
+            own = np.ones(looked) if weights is None else weights[some]
+            self.alarm.keep(X[some], last[some], Y[some], kept[some], Z[some], own)
+            start += stop
+            won = self.contest is not None and self._beaten(0 if since else age + looked)
+            if won:
+                assert beside is not None
+                self._give_way()
+                alone = beside
+            if since:
+                beside = np.empty(Y.shape)
+                beside[start:] = self._start_beside(since)._predict_and_update(
+                    X[start:], Y[start:], None if weights is None else weights[start:], last[start:]
+                )
+        return Z
+
+    def _losses(self, labels: Array, Z: Array) -> Array:
+        """(n, d) squared errors, summed over classes."""
+        with np.errstate(over="ignore"):
+            squares: Array = (labels - Z) ** 2
+        return squares.sum(axis=1, keepdims=True) if self.classes else squares
+
+    def _floor(self) -> Array:
+        """(d,) squared errors that are as good as none."""
+        return np.array([FLOOR]) if self.classes or self.stage is None else FLOOR * self.stage.labels.scale**2
+
+    def _start_beside(self, since: int) -> StageMixture:
+        """A mixture that has seen the last rows only."""
+        assert self.alarm is not None
+        rows = self.alarm.rows.arrays
+        since = self.alarm.date(self._losses(rows[2], rows[4]), min(since, len(self.alarm.rows)))
+        X, last, Y, kept, old, weights = (array[-since:] for array in rows)
+        new = type(self)(X.shape[1], Y.shape[1], classes=self.classes, lag=self.lag, watched=False)
+        Z = new._predict_and_update(X, Y, None if (weights == 1.0).all() else weights, last)
+        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z))
+        self.alarm.restart(len(self.alarm.sums))
+        return new
+
+    def _beaten(self, age: int) -> bool:
+        """Whether the mixture beside this one takes its place now; it is given up if it has had its time.
+
+        At an alarm, whose age is 0, the one that leads stays.
+        """
+        assert self.contest is not None
+        weight, ratio = self.contest.weight(), self.contest.ratio()
+        if age == 0:
+            return bool((weight > 0.5).all())
+        if age not in self._verdict_rows:
+            return False
+        clear = bool((ratio <= CLEAR).all())
+        better = bool(np.log(ratio).mean() <= np.log(BETTER)) if np.isfinite(ratio).all() else False
+        won = clear or (age == self._verdict_rows[-1] and better)
+        if not won and (age == self._verdict_rows[-1] or (age == self._verdict_rows[-2] and (weight < HOPELESS).all())):
+            self.candidate = self.contest = None
+        return won
+
+    def _give_way(self) -> None:
+        """Go on as the mixture beside this one."""
+        assert self.candidate is not None
+        vars(self).update({**vars(self.candidate), "alarm": self.alarm})
+
+    def _until_stage(self, counted: int) -> int:
+        """Rows up to the next stage after so many; more than there will ever be after the last."""
+        return next((stage for stage in self._stage_rows if stage > counted), sys.maxsize) - counted
 
     def predict(self, X: Array) -> Array:
         """(n, d) predictions if each row were the next; nothing changes."""
@@ -116,13 +259,19 @@ class StageMixture(State):
             return self._predict(X)
 
     def _predict(self, X: Array) -> Array:
+        Z = self._predict_alone(X)
+        if self.candidate is not None and self.contest is not None:
+            Z += self.contest.weight() * (self.candidate._predict_alone(X) - Z)
+        return Z
+
+    def _predict_alone(self, X: Array) -> Array:
         n = len(X)
         F = self._slots(np.tile(_mean(self.total, self.seen), (n, 1)), np.tile(self.last, (n, 1)))
         last = self._shown(F[:, 1])
-        if self.stage is not None:
-            F[:, 2:-1] = self.stage.predict(X, last)
-        if self.previous is not None:
-            F[:, -1:] = self.previous.predict(X, last)
+        for slots, experts in self._slots_of_experts():
+            F[:, slots, experts.columns] = experts.predict(X, last)
+        if self.others is not None:
+            F[:, 0] = self.others.predict(F[:, 2 + KERNEL])
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, self.low, self.high)
         mixed = self.regrets.predict(F)
@@ -131,12 +280,15 @@ class StageMixture(State):
     def weights(self) -> dict[str, Array]:
         """(d,) weights of the experts for the next row, by their names."""
         own = [name if window is None else f"{name}, window {window}" for name, window in self._experts()]
-        return dict(zip(own, self._shares(), strict=True))
+        beside = np.zeros(len(self.last)) if self.contest is None else self.contest.weight() + np.zeros(len(self.last))
+        return {**dict(zip(own, (1.0 - beside) * self._shares(), strict=True)), "learner since the last alarm": beside}
 
     def effective_window(self) -> Array:
         """(d,) mean of the experts' windows with their weights; one that never forgets has the rows seen."""
         rows = np.array([max(self.count, 1) if window is None else window for _, window in self._experts()])
         found: Array = np.minimum(rows, max(self.count, 1)) @ self._shares()
+        if self.candidate is not None and self.contest is not None:
+            found = found + self.contest.weight() * (self.candidate.effective_window() - found)
         return found
 
     def _shares(self) -> Array:
@@ -152,7 +304,7 @@ class StageMixture(State):
         """(k,) which experts do not abstain."""
         staged = self.stage is not None
         awake = np.full(number_of_experts(classes=self.classes) + 3, staged)
-        awake[0], awake[-1] = not staged, self.previous is not None
+        awake[0], awake[-1] = self.stage is None or self.others is not None, self.previous is not None
         awake[1] = self.lag
         if self.lag and self.classes and self.stage is not None and not self.stage.choice.lag:
             awake[1] = awake[2 + TRANSITIONS] = False
@@ -160,7 +312,8 @@ class StageMixture(State):
 
     def _experts(self) -> list[tuple[str, int | None]]:
         within = experts_and_windows(classes=self.classes)
-        return [("first mean", None), ("last label", 1), *within, ("kernel of the stage before", None)]
+        first, last = ("first mean, then other outputs", None), ("last label", 1)
+        return [first, last, *within, ("kernel of the stage before", None)]
 
     def recode(self, M: Array, constant: Array) -> StageMixture:
         """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
@@ -184,16 +337,19 @@ class StageMixture(State):
         X, last, Y, weights = self.recent.collect()
         new.recent = RecentRows(KEPT, X.shape[1] + count, Y.shape[1])
         new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
+        new.alarm, new.candidate, new.contest = self._new_alarm(X.shape[1] + count, Y.shape[1]), None, None
         if self.stage is not None:
             new.since = self.count
             with one_blas_thread():
                 new._start_stage()
             # Its inputs were others.
-            new.previous = None
+            new.previous, new.previous_apart = None, []
         return new
 
-    def _append(self, X: Array, Y: Array, weights: Array | None, known_last: Array | None) -> Array:
-        """Rows up to the next stage at most."""
+    def _append(
+        self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Rows up to the next stage at most: their predictions, labels as they are learned, and last labels."""
         Y = self._tame(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
@@ -212,10 +368,10 @@ class StageMixture(State):
         before = filled[:-1] if known_last is None else np.where(np.isnan(known_last), filled[:-1], known_last)
         F = self._slots(_mean(totals[:-1], counts[:-1]), before)
         last = self._shown(before)
-        if self.stage is not None:
-            F[:, 2:-1] = self.stage.predict_and_update(X, last, Y, weights)
-        if self.previous is not None:
-            F[:, -1:] = self.previous.predict_and_update(X, last, Y, weights)
+        for slots, experts in self._slots_of_experts():
+            F[:, slots, experts.columns] = experts.predict_and_update(X, last, Y, weights)
+        if self.others is not None:
+            F[:, 0] = self.others.predict_and_update(F[:, 2 + KERNEL], Y, weights)
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, low[:-1, None], high[:-1, None])
         if self.stage is not None and not self.classes:
@@ -225,44 +381,93 @@ class StageMixture(State):
         if self.stacking is not None:
             Z = self.stacking.predict_and_update(F, Z, Y, weights)
         self.total, self.seen, self.last, self.low, self.high = totals[-1], counts[-1], filled[-1], low[-1], high[-1]
-        self.count += len(X)
-        self.recent.append(X, last, kept, weights)
-        return Z
+        learned = known.any(axis=1)
+        self.count += int(learned.sum())
+        if learned.all():
+            self.recent.append(X, last, kept, weights)
+        else:
+            own = None if weights is None else weights[learned]
+            self.recent.append(X[learned], last[learned], kept[learned], own)
+        return Z, kept, before
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
         """Mixtures of the experts, and labels whose residuals stay within their limits.
 
         The experts are weighed by these labels, and the next stage is chosen and begun with them.
         """
-        Z, kept = np.empty(Y.shape), np.empty(Y.shape)
-        rows = self.regrets.rows(F, Y)
+        Z, kept = np.empty(Y.shape), np.full(Y.shape, np.nan)
+        rows, missing = self.regrets.rows(F, Y), np.asarray(np.isnan(Y).all(axis=1))
         for i, (f, y) in enumerate(zip(rows.F, Y, strict=True)):
             Z[i] = z = rows.mix(f)
+            if missing[i]:
+                continue
             residual = (y - z) / scale
             moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
             kept[i] = z + scale * moved
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
             rows.update((factor * moved / scale) * (z - f))
-            self.reach = next_limit(self.reach, np.where(np.isnan(residual), 0.0, residual), RESIDUALS)
+            self.reach = next_limit(self.reach, residual, RESIDUALS)
         rows.end()
         return Z, kept
 
     def _start_stage(self) -> None:
         X, last, Y, weights = self.recent.collect()
-        choice = None
+        before = self._now()
         if self.stage is not None:
             # An output without labels until then had no units of its own.
             self.regrets.restart(self.stage.labels.unknown())
-            self.previous, choice = self.stage.only_kernel(), self.stage.choice
+            self.previous, *self.previous_apart = [one.only_kernel() for one in before]
         elif not self.classes:
             Y = within_fences(Y)
             self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
             self.recent.replace_labels(Y)
             # The regrets so far are in other units, and a wild label may be among them.
             self.regrets.start(*self.regrets.weights_.shape)
-        self.stage = StageExperts(X, last, Y, weights, classes=self.classes, previous=choice)
-        self.reach = np.minimum(self.reach, np.min([ridge.reach for ridge in self.stage.ridges], axis=0))
+        groups, found = observed_together(Y), list[StageExperts]()
+        for outputs in groups:
+            choices = [one.choice for one in before]
+            some = None if len(groups) == 1 else outputs
+            found.append(StageExperts(X, last, Y, weights, classes=self.classes, previous=choices, outputs=some))
+        self.stage, *self.apart = found
+        self._begin(found)
+
+    def _renew(self, experts: StageExperts) -> None:
+        """Choose anew for outputs that have had the labels of a stage by themselves."""
+        X, last, Y, weights = self.recent.collect()
+        new = StageExperts(
+            X, last, Y, weights, classes=self.classes, previous=[experts.choice], outputs=experts.outputs
+        )
+        new.count = experts.count
+        own = set(experts.outputs or ())
+        # Predictions of those behind replace those of the same outputs before.
+        older = [one for one in self._before() if one.outputs is None or not own.issuperset(one.outputs)]
+        self.previous, *self.previous_apart = [*older, experts.only_kernel()]
+        self.stage, *self.apart = [new if one is experts else one for one in self._now()]
+        self._begin([new])
+
+    def _begin(self, new: list[StageExperts]) -> None:
+        """Limits of the outputs of new experts, and the corrections by other outputs, which begin anew."""
+        for experts in new:
+            least = np.min([ridge.reach for ridge in experts.ridges], axis=0)
+            self.reach = self.reach.copy()
+            self.reach[experts.columns] = np.minimum(self.reach[experts.columns], least)
+        self.others = None
+        if self.stage is not None and self.apart:
+            X, last, Y, weights = self.recent.collect()
+            F = np.empty(Y.shape)
+            for experts in self._now():
+                F[:, experts.columns] = experts.left_out(X, last, Y, weights)
+            groups = [experts.outputs or [] for experts in self._now()]
+            self.others = OtherOutputs(F, Y, weights, self.stage.labels, groups, RESIDUALS)
+
+    def _now(self) -> list[StageExperts]:
+        """The experts of each group of outputs."""
+        return [] if self.stage is None else [self.stage, *self.apart]
+
+    def _before(self) -> list[StageExperts]:
+        """The kernel experts of stages before."""
+        return [] if self.previous is None else [self.previous, *self.previous_apart]
 
     def _tame(self, Y: Array) -> Array:
         """Labels that widen the range of those seen by no more than its width, or `DEVIATIONS`, a row.
@@ -287,6 +492,11 @@ class StageMixture(State):
         F[:, 0], F[:, 1] = means, last
         return F
 
+    def _slots_of_experts(self) -> Iterator[tuple[slice, StageExperts]]:
+        """Where the predictions of all experts go."""
+        yield from ((slice(2, -1), experts) for experts in self._now())
+        yield from ((slice(-1, None), experts) for experts in self._before())
+
     def _shown(self, last: Array) -> Array:
         """Last labels as inputs; missing where they may not be used."""
         return last if self.lag else np.full_like(last, np.nan)
@@ -300,11 +510,20 @@ class StageMixture(State):
         return np.minimum(F, np.where(seen, high + margin, np.inf))
 
 
+# A mixture may hold another, which its own definition cannot name.
+StageMixture._state_classes = {**StageMixture._state_classes, "candidate": StageMixture}
+
+
 def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
     """The range of labels, widened by its width or `least` to either side; infinite for outputs not yet seen."""
     seen = low <= high
     reach = np.maximum(least, np.where(seen, high, 0.0) - np.where(seen, low, 0.0))
     return np.where(seen, low - reach, -np.inf), np.where(seen, high + reach, np.inf)
+
+
+def _row_of(mask: Mask, number: int) -> int:
+    """How many rows there are up to that one of those in the mask; one more than all if it is not among them."""
+    return int(np.searchsorted(np.cumsum(mask), number)) + 1
 
 
 def _with_first(first: Array, rows: Array) -> Array:

@@ -3,11 +3,16 @@
 The columns of a row are [last labels | 1 | inputs | features of the kernel], and every expert works on a contiguous
 part of them. The features of the kernel are psi = L^-1 k_D(u) with K_DD = L L' for the points D of a dictionary. They
 are nested: the first m of them belong to the first m points.
+
+Outputs that are observed in the same rows share all this. Others have experts of their own, so that a row teaches, and
+ages, only what was observed in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dtrmm, dtrmv
@@ -15,7 +20,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from ovk._types import Array
 from ovk.online.experts.logistic import OnlineLogistic
-from ovk.online.experts.stages import Choice, choose, gaussian, linear_weight
+from ovk.online.experts.stages import COMPARED, WIDTHS, Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row
 from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.units import DEVIATIONS, FEW, StreamUnits
@@ -37,6 +42,10 @@ TRANSITIONS = len(MEAN_WINDOWS)
 TRANSITION_WINDOW = 2048
 #: Residuals larger than this many times the largest of late count as that.
 RESIDUALS = 2.0
+#: Outputs learn together if no more than this share of their rows has only one of them; and groups of them at most.
+APART, GROUPS = 0.1, 8
+#: Labels with which other outputs count half in the choice of a stage; if they count less than this they are left out.
+FEW_LABELS, LEAST_SHARE = 60, 0.25
 #: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
 JITTER = 1e-6
 
@@ -60,19 +69,43 @@ def discount_for(window: int | None) -> float:
     return 1.0 if window is None else 1.0 - 2.0 / (window + 1.0)
 
 
+def observed_together(Y: Array) -> list[list[int]]:
+    """Groups of outputs that were observed in the same rows, but for a few.
+
+    >>> observed_together(np.array([[1.0, np.nan, 2.0], [np.nan, 3.0, np.nan]]))
+    [[0, 2], [1]]
+    """
+    known, groups = np.isfinite(Y), list[list[int]]()
+    for j, own in enumerate(known.T):
+        firsts = known[:, [group[0] for group in groups]].T
+        apart = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
+        if apart and (min(apart) <= APART or len(groups) == GROUPS):
+            groups[int(np.argmin(apart))].append(j)
+        else:
+            groups.append([j])
+    return groups
+
+
 class StageExperts(CompactState):
     """Experts that begin with the rows kept so far and go on learning.
 
     Parameters
     ----------
-    X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept
+    X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept, nan where missing
     weights : (n,) what the losses of the rows are multiplied by, above 0. Units and points count rows alike
     classes : whether the labels are indicators of classes, 0 or 1
-    previous : choice of the stage before
+    previous : choices of other stages, which are candidates
+    outputs : those that are learned, of which a row has labels or not; None for all
     """
 
-    _saved_state = ("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic")
+    _saved_state = (
+        *("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic"),
+        *("outputs", "count"),
+    )
+    _defaults_for_old_files = {"outputs": None, "count": 0}
     _triangles = ("whitening",)
+    #: Rows that candidates are compared on, and candidates for the width.
+    _comparison_rows, _widths = COMPARED, WIDTHS
     _state_classes = {
         "inputs": StreamUnits,
         "labels": StreamUnits,
@@ -89,15 +122,33 @@ class StageExperts(CompactState):
         weights: Array | None = None,
         *,
         classes: bool,
-        previous: Choice | None = None,
+        previous: Sequence[Choice] = (),
+        outputs: list[int] | None = None,
     ) -> None:
         p, d = X.shape[1], Y.shape[1]
         self.inputs, self.labels, self.classes = StreamUnits.from_rows(X), StreamUnits.from_rows(Y, FEW), classes
+        self.outputs = outputs
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
-        if previous is not None and len(previous.metric) != p + previous.lag * d:
-            previous = None
-        self.choice = choose(x, lags, y, weights, classes=classes, previous=previous)
-        sample = np.random.default_rng(len(X)).permutation(len(X))[:POINTS]
+        known = ~np.isnan(y).all(axis=1)
+        #: Rows that these outputs were observed in.
+        self.count = int(known.sum())
+        shares = None
+        if outputs is not None:
+            # As long as there are few labels those of other outputs say what matters as well.
+            shares = np.full(d, FEW_LABELS / (FEW_LABELS + self.count))
+            shares[shares < LEAST_SHARE] = 0.0
+            shares[outputs] = 1.0
+        self.choice = choose(
+            *(x, lags, Y if classes else self.labels.outputs(Y), weights),
+            classes=classes,
+            previous=[choice for choice in previous if len(choice.metric) == p + choice.lag * d],
+            rows=self._comparison_rows,
+            widths=self._widths,
+            shares=shares,
+        )
+        if not known.all():
+            x, lags, y, weights = x[known], lags[known], y[known], None if weights is None else weights[known]
+        sample = np.random.default_rng(len(x)).permutation(len(x))[:POINTS]
         self.points = self.choice.select(x[sample], lags[sample])
         gram = np.asfortranarray(self.choice.kernel(self.points, self.points))
         gram.flat[:: len(gram) + 1] += JITTER
@@ -109,13 +160,13 @@ class StageExperts(CompactState):
         first = 0 if self.choice.lag else one
         alpha, linear = self.choice.alpha, self.choice.linear_alpha
         for window in MEAN_WINDOWS:
-            self._add(one, one + 1, 1e-6, window, d)
-        self._add(0, one + 1, 1e-3, TRANSITION_WINDOW, d)
+            self._add(one, one + 1, 1e-6, window, y.shape[1])
+        self._add(0, one + 1, 1e-3, TRANSITION_WINDOW, y.shape[1])
         for start in (0, one):
             for window in LINEAR_WINDOWS:
-                self._add(start, end, linear, window, d)
+                self._add(start, end, linear, window, y.shape[1])
         for window, size in KERNEL_WINDOWS:
-            self._add(first, end + min(size, len(self.points)), alpha, window, d)
+            self._add(first, end + min(size, len(self.points)), alpha, window, y.shape[1])
         if classes:
             for window in LOGISTIC_WINDOWS:
                 self.spans.append([first, end])
@@ -130,6 +181,11 @@ class StageExperts(CompactState):
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    @property
+    def columns(self) -> Any:
+        """Index of the outputs that are learned."""
+        return slice(None) if self.outputs is None else self.outputs
 
     def _experts(self) -> list[DecayingRidge | OnlineLogistic]:
         return [*self.ridges, *self.logistic]
@@ -150,7 +206,16 @@ class StageExperts(CompactState):
 
     def predict_and_update(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> Array:
         """(n, k, d) predictions of the experts, each made before the row is learned."""
-        R, y = self._columns(self.inputs.inputs(X), self.labels.inputs(last)), self._targets(Y)
+        x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
+        known = ~np.isnan(y).all(axis=1)
+        self.count += int(known.sum())
+        if known.all():
+            R = self._columns(x, lags)
+        else:
+            # On their own, so that rows without labels do not change so much as the rounding of the others.
+            R = np.empty((len(x), self._width()))
+            for some in (known, ~known):
+                R[some] = self._columns(x[some], lags[some])
         F, ridges = np.empty((len(R), len(self), y.shape[1])), len(self.ridges)
         if len(R) == 1 and not np.isnan(y).any():
             rows = [R[0, start:stop] for start, stop in self.spans[:ridges]]
@@ -178,15 +243,33 @@ class StageExperts(CompactState):
         self.ridges.append(ridge)
 
     def _targets(self, Y: Array) -> Array:
-        return Y if self.classes else self.labels.outputs(Y)
+        y = Y if self.classes else self.labels.outputs(Y)
+        return y if self.outputs is None else y[:, self.outputs]
 
     def _predictions(self, F: Array) -> Array:
-        return F if self.classes else self.labels.predictions(F)
+        return F if self.classes else self._units().predictions(F)
+
+    def _units(self) -> StreamUnits:
+        """Of the outputs that are learned."""
+        labels, outputs = self.labels, self.outputs
+        return labels if outputs is None else StreamUnits(labels.centre[outputs], labels.scale[outputs])
+
+    def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
+        """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""
+        start, stop = self.spans[KERNEL]
+        R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))[:, start:stop]
+        ridge, y = self.ridges[KERNEL], self._targets(Y)
+        losses = np.ones((len(y), 1)) if weights is None else weights[:, None]
+        found = np.where(np.isnan(y), ridge.predict(R), y - ridge.left_out(R, y, losses))
+        return self._predictions(found)
+
+    def _width(self) -> int:
+        return len(self.labels.scale) + 1 + len(self.inputs.scale) + len(self.points)
 
     def _columns(self, x: Array, lags: Array) -> Array:
         n, (p, d) = len(x), (x.shape[1], lags.shape[1])
         scale = np.sqrt(linear_weight(p + d))
-        R = np.empty((n, d + 1 + p + len(self.points)))
+        R = np.empty((n, self._width()))
         R[:, :d], R[:, d], R[:, d + 1 : d + 1 + p] = scale * lags, 1.0, scale * x
         if self._scaled_points is None:
             self._scaled_points = self.choice.scaled(self.points)

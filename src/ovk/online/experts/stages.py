@@ -6,8 +6,9 @@ predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -122,58 +123,139 @@ def _exponentials(D: Array, factor: float) -> Array:
 
 
 def choose(
-    X: Array, last: Array, Y: Array, weights: Array | None = None, *, classes: bool, previous: Choice | None = None
+    X: Array,
+    last: Array,
+    Y: Array,
+    weights: Array | None = None,
+    *,
+    classes: bool,
+    previous: Sequence[Choice] = (),
+    rows: int = COMPARED,
+    widths: tuple[float, ...] = WIDTHS,
+    shares: Array | None = None,
 ) -> Choice:
     """The best candidate for the last rows.
 
     Parameters
     ----------
-    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units; classes are 0 and 1
+    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units, nan where missing; classes
+        are 0 and 1
     weights : (n,) what the losses of the rows are multiplied by, above 0
-    previous : choice of the last stage, whose metric is a candidate
+    previous : further candidates, such as the choice of the last stage
+    rows : how many candidates are compared on
+    widths : candidates, in median distances of the inputs
+    shares : (d,) what a label of each output counts, by default 1
     """
-    compared = _Compared(X, last, Y, weights, classes=classes)
+    compared = _Compared(X, last, Y, weights, rows, shares, classes=classes)
     linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
     starts = []
     for lag in (False, True):
-        U = compared.inputs[lag]
+        U = compared.inputs(lag)
         median, metric = _median_distance(U), np.ones(U.shape[1])
-        starts += [Choice(lag, width * median, metric, 0.1, linear_alpha) for width in WIDTHS]
-    if previous is not None:
-        starts.append(replace(previous, linear_alpha=linear_alpha))
+        starts += [Choice(lag, width * median, metric, 0.1, linear_alpha) for width in widths]
+    starts += [replace(choice, linear_alpha=linear_alpha) for choice in previous]
     _, best = compared.best(starts)
     _, best = compared.best(replace(best, alpha=alpha) for alpha in ALPHAS)
     least, best = compared.best(replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0))
     if len(X) >= 200:
-        found, other = _with_metric(best, X, last, Y, weights, compared)
+        found, other = compared.best_with_metric(best)
         if found < (1.0 - GAIN) * least:
             best = other
     return best
 
 
 class _Compared:
-    """Scores of candidates on the last rows.
+    """Scores of candidates on the last rows: means over the labels that were observed.
+
+    Outputs that were observed in the same rows share a system. With k systems each has 1 / k^(1/3) of the rows, so they
+    all take as long as one.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        last: Array,
+        Y: Array,
+        weights: Array | None,
+        rows: int,
+        shares: Array | None,
+        *,
+        classes: bool,
+    ) -> None:
+        shares = np.ones(Y.shape[1]) if shares is None else shares
+        # Outputs in one system count alike.
+        patterns, which = np.unique(np.vstack([shares, np.isfinite(Y)]), axis=1, return_inverse=True)
+        some = np.flatnonzero((patterns[0] > 0.0) & patterns[1:].any(axis=0))
+        self._fewer, self._parts, counts = len(some) ** (-1 / 3), list[_Part](), []
+        for number in some:
+            observed, outputs = patterns[1:, number] > 0.0, which.ravel() == number
+            own = None if weights is None else weights[observed]
+            part = X[observed], last[observed], Y[observed][:, outputs], own
+            self._parts.append(_Part(*part, round(rows * self._fewer), classes=classes))
+            counts.append(patterns[0, number] * self._parts[-1].count)
+        self._shares = np.array(counts) / sum(counts)
+
+    def inputs(self, lag: bool) -> Array:
+        """Inputs of the compared rows."""
+        return np.vstack([part.inputs[lag] for part in self._parts])
+
+    def linear_score(self, alpha: float) -> float:
+        """Of the linear term alone, with the last label."""
+        return float(self._shares @ [part.linear_score(alpha) for part in self._parts])
+
+    def score(self, choice: Choice) -> float:
+        """Of the kernel with the linear term."""
+        return float(self._shares @ [part.score(choice) for part in self._parts])
+
+    def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
+        """The least score, and the first candidate that has it."""
+        return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
+
+    def best_with_metric(self, choice: Choice) -> tuple[float, Choice]:
+        """The metric from gradients of fits of rows whose errors do not count, and the best width with it; its score.
+
+        It is learned on few rows, in case that the stream has changed, or on more.
+        """
+        found = []
+        for number in METRIC_ROWS:
+            fits = [part.fit(choice, round(number * self._fewer)) for part in self._parts]
+            tried, size = choice, _median_distance(np.vstack([fit.U for fit in fits]) * choice.metric)
+            for _ in range(METRIC_STEPS):
+                # Root mean squared gradient of the fit along each input; the largest is 1.
+                slopes, before = np.sqrt(self._shares @ [fit.gradients(tried) for fit in fits]), size
+                metric = np.maximum(slopes / slopes.max(), 1e-3) if slopes.max() > 0.0 else tried.metric
+                size = _median_distance(np.vstack([fit.U for fit in fits]) * metric)
+                widths = (width * size / before * tried.width for width in (0.7, 1.0, 1.4))
+                found.append(self.best(replace(tried, metric=metric, width=width) for width in widths))
+                tried = found[-1][1]
+        return min(found, key=lambda pair: pair[0])
+
+
+class _Part:
+    """Scores of candidates for outputs that are observed in all of these rows.
 
     Candidates that come one after the other share distances, if their metric is the same, and kernel values, if their
     width is too.
     """
 
-    def __init__(self, X: Array, last: Array, Y: Array, weights: Array | None, *, classes: bool) -> None:
-        recent = slice(max(0, len(X) - COMPARED), None)
+    def __init__(self, X: Array, last: Array, Y: Array, weights: Array | None, rows: int, *, classes: bool) -> None:
+        recent = slice(max(0, len(X) - rows), None)
+        self._rows, self._columns = (X, last, Y, weights), X.shape[1] + last.shape[1]
+        #: Rows before those whose errors count.
+        self._stop = len(X) - min(len(X), rows) // 2
         x, lags = X[recent], last[recent]
         self.inputs = {False: x, True: np.hstack([x, lags])}
-        self._linear = {lag: _linear(U, X.shape[1] + Y.shape[1]) for lag, U in self.inputs.items()}
-        self._y, self._classes = np.nan_to_num(Y[recent]), classes
+        self._linear = {lag: _linear(U, self._columns) for lag, U in self.inputs.items()}
+        self._y, self._classes = Y[recent], classes
         self._weights = None if weights is None else weights[recent]
+        self.count = self._y[len(x) // 2 :].size
         self._metric: Array | None = None
         self._width = np.nan
 
     def linear_score(self, alpha: float) -> float:
-        """Of the linear term alone, with the last label."""
         return score(self._linear[True], self._y, alpha, self._weights, classes=self._classes)
 
     def score(self, choice: Choice) -> float:
-        """Of the kernel with the linear term."""
         if choice.metric is not self._metric:
             U = self.inputs[choice.lag] * choice.metric
             lengths = np.einsum("ij,ij->i", U, U)
@@ -191,9 +273,12 @@ class _Compared:
             self._width = choice.width
         return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
 
-    def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
-        """The least score, and the first candidate that has it."""
-        return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
+    def fit(self, choice: Choice, number: int) -> _Fit:
+        """The last rows whose errors do not count."""
+        some = slice(max(0, self._stop - number), self._stop)
+        X, last, Y, weights = self._rows
+        U = choice.select(X[some], last[some])
+        return _Fit(U, Y[some], None if weights is None else weights[some], _linear(U, self._columns))
 
 
 def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, classes: bool) -> float:
@@ -214,46 +299,31 @@ def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, cla
     return float(np.average(losses, weights=None if weights is None else weights[half]))
 
 
-def _with_metric(
-    choice: Choice, X: Array, last: Array, Y: Array, weights: Array | None, compared: _Compared
-) -> tuple[float, Choice]:
-    """The metric from gradients of fits of rows whose errors do not count, and the best width with it; its score."""
-    # The metric is learned on rows before the second half of the compared ones, which judges it: on few rows, in case
-    # that the stream has changed, or on more.
-    stop = len(X) - min(len(X), COMPARED) // 2
-    found = []
-    for number in METRIC_ROWS:
-        rows, tried = slice(max(0, stop - number), stop), choice
-        U, y = choice.select(X[rows], last[rows]), np.nan_to_num(Y[rows])
-        some = None if weights is None else weights[rows]
-        L, size = _linear(U, X.shape[1] + Y.shape[1]), _median_distance(U * choice.metric)
-        for _ in range(METRIC_STEPS):
-            metric, before = _gradient_metric(tried, U, y, some, L), size
-            size = _median_distance(U * metric)
-            widths = (width * size / before * tried.width for width in (0.7, 1.0, 1.4))
-            found.append(compared.best(replace(tried, metric=metric, width=width) for width in widths))
-            tried = found[-1][1]
-    return min(found, key=lambda pair: pair[0])
+class _Fit(NamedTuple):
+    """Inputs, labels, weights and linear kernel of rows that a metric is learned on."""
 
+    U: Array
+    Y: Array
+    weights: Array | None
+    linear: Array
 
-def _gradient_metric(choice: Choice, U: Array, Y: Array, weights: Array | None, linear: Array) -> Array:
-    """Root mean squared gradient of the fit along each input; the largest is 1."""
-    K = choice.kernel(U, U)
-    A = (K + linear).T
-    alpha = max(choice.alpha, 1e-3)
-    A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
-    C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
-    if info:
-        return choice.metric
-    coefficients = dtrsm(1.0, C, dtrsm(1.0, C, Y, lower=1), lower=1, trans_a=1)
-    total = np.zeros(U.shape[1])
-    factor = (choice.metric / choice.width) ** 2
-    for c in coefficients.T:
-        # d/du_j sum_i c_i k(u, u_i) = sum_i c_i k(u, u_i) (u_ij - u_j) factor_j, and the linear part.
-        gradient = (K @ (c[:, None] * U) - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
-        total += np.average(gradient**2, axis=0, weights=weights)
-    metric = np.sqrt(total)
-    return np.maximum(metric / metric.max(), 1e-3) if metric.max() > 0.0 else choice.metric
+    def gradients(self, choice: Choice) -> Array:
+        """Sum over the outputs of the mean squared gradient of the fit along each input; 0 where it fails."""
+        U, weights = self.U, self.weights
+        K, total = choice.kernel(U, U), np.zeros(U.shape[1])
+        A = (K + self.linear).T
+        alpha = max(choice.alpha, 1e-3)
+        A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
+        C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
+        if info:
+            return total
+        coefficients = dtrsm(1.0, C, dtrsm(1.0, C, self.Y, lower=1), lower=1, trans_a=1)
+        factor = (choice.metric / choice.width) ** 2
+        for c in coefficients.T:
+            # d/du_j sum_i c_i k(u, u_i) = sum_i c_i k(u, u_i) (u_ij - u_j) factor_j, and the linear part.
+            gradient = (K @ (c[:, None] * U) - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
+            total += np.average(gradient**2, axis=0, weights=weights)
+        return total
 
 
 def linear_weight(inputs: int) -> float:

@@ -30,7 +30,7 @@ from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
 from ovk._singular import SingularSystem
-from ovk._types import Array
+from ovk._types import Array, Mask, Times
 from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.residual_limits import first_limit, limits_along, next_limit
 
@@ -49,7 +49,8 @@ def block_length(discount: float, most: int = 128) -> int:
 class DecayingRidge(CompactState):
     """Ridge regression on features, which predicts each row before it learns from it and forgets old rows.
 
-    A label that is nan is treated as if it had been predicted exactly.
+    A row without any label is predicted and leaves no trace: nothing ages. A label that is nan beside others is treated
+    as if it had been predicted exactly.
 
     Parameters
     ----------
@@ -110,12 +111,18 @@ class DecayingRidge(CompactState):
         built.factor = np.asfortranarray(np.pad(built.factor, (0, spare)))
         return built
 
-    def predict(self, Phi: Array) -> Array:
-        """(n, d) predictions of (n, m) rows, each as if it came next; the state does not change."""
+    def predict(self, Phi: Array, before: Times | None = None) -> Array:
+        """(n, d) predictions of (n, m) rows, each as if it came next; the state does not change.
+
+        `before` are the (n,) rows of the present block that each comes after; by default all.
+        """
         w, done = self._solved(), self.count
         Z: Array = Phi @ w
         if done:
             W = dtrsm(1.0, self.factor[:done, :done], self.whitened[:done] @ self._whiten(Phi).T, lower=1)
+            if before is not None:
+                # Substitution goes forward: what belongs to the first rows does not depend on later ones.
+                W[np.arange(done)[:, None] >= before] = 0.0
             Z += W.T @ self.errors[:done]
         return Z
 
@@ -124,6 +131,9 @@ class DecayingRidge(CompactState):
 
         `weights` are (n,) numbers above 0 that the losses of the rows are multiplied by.
         """
+        known: Mask = ~np.asarray(np.isnan(Y).all(axis=1))
+        if not known.all():
+            return self._predict_and_update_known(Phi, Y, weights, known)
         Z = np.empty(Y.shape)
         roots = None if weights is None else np.sqrt(weights)
         start = 0
@@ -131,13 +141,39 @@ class DecayingRidge(CompactState):
             rows = slice(start, start + self.block - self.count)
             Z[rows] = self._append(Phi[rows], Y[rows], None if roots is None else roots[rows])
             start = rows.stop
-            if self.count == self.block:
-                self.end_block()
+            self._end_if_full()
+        return Z
+
+    def _predict_and_update_known(self, Phi: Array, Y: Array, weights: Array | None, known: Mask) -> Array:
+        """The same, where some rows have no label."""
+        Z, learned, start = np.empty(Y.shape), np.flatnonzero(known), 0
+        #: The rows without a label, and how many of those with one come before each.
+        others = np.flatnonzero(~known)
+        before = np.searchsorted(learned, others)
+        while len(others):
+            done = self.count
+            rows = learned[start : start + self.block - done]
+            if len(rows):
+                Z[rows] = self._append(Phi[rows], Y[rows], None if weights is None else np.sqrt(weights[rows]))
+            full = self.count == self.block
+            now = int(np.searchsorted(before, start + len(rows))) if full else len(others)
+            if now:
+                Z[others[:now]] = self.predict(Phi[others[:now]], done + before[:now] - start)
+            others, before, start = others[now:], before[now:], start + len(rows)
+            self._end_if_full()
+        rest = learned[start:]
+        if len(rest):
+            Z[rest] = self.predict_and_update(Phi[rest], Y[rest], None if weights is None else weights[rest])
         return Z
 
     def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
         """Learn rows without predicting them: the sums with each row's discount, if no label is missing."""
         self.end_block()
+        known = ~np.isnan(Y).all(axis=1)
+        if not known.all():
+            Phi, Y, weights = Phi[known], Y[known], None if weights is None else weights[known]
+        if not len(Phi):
+            return
         if np.isnan(Y).any():
             # A missing label takes its prediction, which only the rows before it can give.
             self.predict_and_update(Phi, Y, weights)
@@ -191,11 +227,16 @@ class DecayingRidge(CompactState):
         S: Array = dsyrk(1.0, R.T, self.discount ** len(R), self.S, lower=1)
         return S
 
-    def _limit_by(self, Phi: Array, Y: Array, weights: Array) -> None:
-        """Take the limit of the next rows from the residuals of replayed rows, each left out in turn."""
+    def left_out(self, Phi: Array, Y: Array, weights: Array) -> Array:
+        """(n, d) residuals of replayed rows, each left out in turn; `weights` are (n, 1), as in the sums."""
         residuals = Y - Phi @ self._solved()
         leverages = weights[:, 0] * np.einsum("ij,ij->i", *2 * (self._whiten(Phi),))
-        self.reach = first_limit(residuals / np.maximum(1.0 - leverages, 1e-6)[:, None], self.robust)
+        found: Array = residuals / np.maximum(1.0 - leverages, 1e-6)[:, None]
+        return found
+
+    def _limit_by(self, Phi: Array, Y: Array, weights: Array) -> None:
+        """Take the limit of the next rows from the residuals of replayed rows, each left out in turn."""
+        self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def _start_block(self) -> None:
         m, d = self.B.shape
@@ -231,7 +272,7 @@ class DecayingRidge(CompactState):
     def _append(self, Phi: Array, Y: Array, roots: Array | None) -> Array:
         """Predict and learn rows that belong to the present block."""
         if len(Phi) == 1 and not np.isnan(Y).any():
-            return append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
+            return _append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
         w, done, n = self._solved(), self.count, len(Phi)
         rows, old = slice(done, done + n), slice(0, done)
         s = self.discount ** (-(np.arange(done, done + n) + 1.0) / 2)[:, None]
@@ -289,6 +330,8 @@ class DecayingRidge(CompactState):
         self.rows[done], self.whitened[done], self.factor[done, done] = row.phi, row.u, row.pivot
         self.errors[done] = residual * (row.s / row.pivot)
         self.reach, self.count = reach, done + 1
+
+    def _end_if_full(self) -> None:
         if self.count == self.block:
             self.end_block()
 
@@ -298,7 +341,7 @@ class DecayingRidge(CompactState):
         e: Array = np.zeros(Y.shape)
         if np.isnan(Y).any():
             for i, c in enumerate(C):
-                self._solve_row(e, i, np.nan_to_num((right[i] - c[:i] @ e[:i]) / s[i]), s[i] / c[i])
+                self._solve_row(e, i, (right[i] - c[:i] @ e[:i]) / s[i], s[i] / c[i])
             return e
         weights, start = np.diag(C)[:, None] / s, 0
         while start < n:
@@ -323,9 +366,9 @@ class DecayingRidge(CompactState):
         return np.where(reach < np.inf, reach, self.limit)
 
     def _solve_row(self, e: Array, i: int, residual: Array, factor: Array) -> None:
-        """Row i of e from its (d,) residual, 0 for labels that are missing, and the limits of the next row."""
+        """Row i of e from its (d,) residual, nan for labels that are missing, and the limits of the next row."""
         limit = self._within(self.reach)
-        e[i] = factor * np.clip(residual, -limit, limit)
+        e[i] = factor * np.nan_to_num(np.clip(residual, -limit, limit))
         if self.robust < np.inf:
             self.reach = next_limit(self.reach, residual, self.robust)
 
@@ -350,6 +393,13 @@ def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array,
     y : (d,) labels without gaps
     root : root of the row's weight
     """
+    Z = _append_row(ridges, rows, y, root)
+    for ridge in ridges:
+        ridge._end_if_full()
+    return Z
+
+
+def _append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float) -> Array:
     found = [ridge._next_row(phi, root) for ridge, phi in zip(ridges, rows, strict=True)]
     one = ridges[0]
     Z = np.array([row.z for row in found])

@@ -148,8 +148,14 @@ class ProjectedLearner(SecondOrder, saved=False):
             stop = min(int(np.searchsorted(steps, before + self._left)) + 1, len(X), start + PIECE)
             if self.vectors_ is not None and len(partly):
                 stop = min(stop, int(partly[0]))
+            ready = None
+            if not self.features_.settled:
+                # Rows without a label do not join a dictionary: they are seen on their own.
+                change = np.flatnonzero(learned[start:stop] != learned[start])
+                stop = start + int(change[0]) if len(change) else stop
+                ready = None if learned[start] else self.features_.transform(X[start:stop])
             assert stop > start
-            rows, ready = slice(start, stop), None
+            rows = slice(start, stop)
             if self.features_.settled and self.past_ is None:
                 # Features that stay as they are are made for many rows at once.
                 per = self.features_.per
@@ -169,7 +175,7 @@ class ProjectedLearner(SecondOrder, saved=False):
         """Rows within a block; their features, if they are ready."""
         forecasts, past, known = [], self.past_, self.features_.m
         draws = np.empty(0)
-        if not self.features_.settled:
+        if ready is None and not self.features_.settled:
             # One for each row, whether it is needed or not: chunks must make no difference.
             self.rng_ = copied_generator(self.rng_)
             draws = self.rng_.random(len(X))

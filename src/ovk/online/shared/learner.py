@@ -192,7 +192,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         if size:
             self.held_ = HeldRows.empty(size, rows.X.shape[1], rows.Y.shape[1])
         else:
-            self._start(rows)
+            labelled = np.flatnonzero(rows.valid & np.isfinite(rows.Y).any(axis=1))
+            self._start(rows.chosen(labelled) if len(labelled) else rows)
 
     def _learn_in_units(self, rows: Rows) -> Array:
         """Predictions of all rows in the units of the user, each made before learning from it."""
@@ -201,28 +202,29 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         Z = np.full(rows.Y.shape, np.nan)
         valid, start = np.flatnonzero(rows.valid), 0
         while start < len(valid) and self.held_ is not None:
-            some = valid[start : start + self.held_.until_stage()]
+            # Rows without a label are predicted and not held.
+            labelled = np.asarray(np.isfinite(rows.Y[valid[start:]]).any(axis=1))
+            count = int(np.searchsorted(np.cumsum(labelled), self.held_.until_stage())) + 1
+            some, labelled = valid[start : start + count], labelled[:count]
             lot = rows.chosen(some)
             if self.held_.started():
                 Z[some] = self._outputs_of_user(self._learn(self._rows_in_units(lot)))
             else:
                 Z[some] = self.held_.running_means(lot.Y)
-            self.held_.append(lot.X, lot.Y, lot.weights)
+            self.held_.append(lot.X[labelled], lot.Y[labelled], None if lot.weights is None else lot.weights[labelled])
             start += len(some)
-            if self.held_.at_stage() or start == len(valid):
-                self._start_anew()
+            if (labelled.any() and self.held_.at_stage()) or (start == len(valid) and not self.held_.started()):
+                self._start_anew(lot)
         if start < len(valid):
             Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(rows.chosen(valid[start:]))))
         self.n_skipped_ += len(rows.X) - len(valid)
         return Z
 
-    def _start_anew(self) -> None:
-        """Choose the units and learn the rows held."""
+    def _start_anew(self, lot: Rows) -> None:
+        """Choose the units and learn the rows held; as long as there are none, units are those of the last rows."""
         held = self.held_
         assert held is not None
-        if held.started() and not held.at_stage():
-            return
-        X, Y = held.rows.arrays
+        X, Y = held.rows.arrays if len(held.rows) else (lot.X, lot.Y)
         self._choose_units(X, Y)
         rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_, held.weights))
         self._start(rows)

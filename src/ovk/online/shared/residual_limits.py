@@ -41,11 +41,11 @@ def first_limit(residuals: Array, factor: float) -> Array:
 
 
 def next_limit(limit: Array, residual: Array, factor: float) -> Array:
-    """(d,) limits after the (d,) residuals of a row, which are 0 where a label is missing."""
+    """(d,) limits after the (d,) residuals of a row; that of a missing label, whose residual is nan, stays."""
     size = np.abs(residual)
     fading = np.maximum(np.maximum(FADE * limit, factor * size), FLOOR)
     grown: Array = np.where(size > limit, np.maximum(4.0 * limit, np.sqrt(limit)), fading)
-    return grown
+    return np.where(np.isnan(grown), limit, grown)
 
 
 def limits_along(limit: Array, residuals: Array, factor: float) -> Array:

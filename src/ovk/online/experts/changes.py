@@ -1,0 +1,175 @@
+"""When to start another learner beside the present one, and which of the two to believe.
+
+A row of squared error l, where those of late have the mean m, has the log-likelihood ratio
+
+    r = ((1 - 1 / c) min(l / m, MOST) - ln c) / 2,        c = GROWTH,
+
+of Gaussian errors whose variance has grown c-fold. S <- max(0, S + r) raises an alarm when it exceeds `LIMIT`: with
+Gaussian errors of a constant variance no sooner than after e^LIMIT rows on average (Page 1954, Lorden 1971). What has
+changed has done so after the last row at which S was 0. Among the rows since then it is dated to where two variances,
+v of the n errors before and w of the m after it, fit: to the last row where n ln v + m ln w is within `SLACK` of its
+least value, for rows from before a change harm a learner that starts with them more than rows that it lacks.
+
+Two learners with the discounted sums a and b of squared errors over n rows have likelihoods of a^(-n/2) and b^(-n/2),
+with the variances that are most likely. The second one, which has to prove itself, has the weight
+
+    w = 1 / (1 + ODDS (b / a)^(n/2)).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovk._state import State
+from ovk._types import Array
+from ovk.online.shared.row_buffer import RowBuffer
+
+#: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.
+GROWTH, MOST = 4.0, 9.0
+LIMIT = 10.0
+#: Errors count by this factor less with every row, in their mean and in the comparison of two learners.
+LEVEL_DISCOUNT, DISCOUNT = 0.99, 0.99
+#: Discounted number of rows before errors have a mean.
+ARMED = 30.0
+#: Rows kept for a learner that starts where the change was.
+REPLAYED = 256
+#: Rows before those since the alarm began to rise, which a change is dated with.
+BEFORE = 40
+#: Difference of -2 log-likelihood within which a date is as good as the best.
+SLACK = 4.0
+#: Odds against a new learner.
+ODDS = 10.0
+
+
+class ErrorAlarm(State):
+    """Watches the errors of each output.
+
+    Parameters
+    ----------
+    inputs, outputs : numbers of columns
+    watched : number of errors of a row
+    """
+
+    _saved_state = ("level", "labels", "sums", "since", "rows")
+    _state_classes = {"rows": RowBuffer}
+
+    def __init__(self, inputs: int, outputs: int, watched: int) -> None:
+        #: The last rows: inputs, last labels, labels, labels as they were learned, predictions and weights.
+        columns = (inputs, outputs, outputs, outputs, outputs)
+        self.rows = RowBuffer((*(np.empty((0, count)) for count in columns), np.empty(0)))
+        self.restart(watched)
+
+    def restart(self, watched: int) -> None:
+        """Forget the errors so far."""
+        self.level, self.labels, self.sums = np.zeros(watched), np.zeros(watched), np.zeros(watched)
+        #: Rows since each sum was 0.
+        self.since = np.zeros(watched, dtype=np.int64)
+
+    def look(self, losses: Array, floor: Array) -> tuple[int, int]:
+        """Go through (n, d) squared errors, nan where unknown, up to the first alarm.
+
+        Returns
+        -------
+        rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0 without an alarm
+        """
+        known = np.isfinite(losses)
+        levels = running_sums(self.level, losses, LEVEL_DISCOUNT)
+        labels = running_sums(self.labels, np.where(known, 1.0, np.nan), LEVEL_DISCOUNT)
+        with np.errstate(all="ignore"):
+            ratios = np.minimum(losses / np.maximum(levels[:-1] / labels[:-1], floor), MOST)
+        steps = np.where(known & (labels[:-1] >= ARMED), _log_likelihood_ratio(ratios), 0.0)
+        path = self.sums + np.cumsum(steps, axis=0)
+        lowest = np.minimum(np.minimum.accumulate(path, axis=0), 0.0)
+        sums = path - lowest
+        numbers = np.arange(1, len(sums) + 1)[:, None]
+        zeros = np.maximum.accumulate(np.where(sums <= 0.0, numbers, -self.since), axis=0)
+        alarms = (sums > LIMIT).any(axis=1)
+        stop = int(alarms.argmax()) + 1 if alarms.any() else len(sums)
+        if stop:
+            self.level, self.labels, self.sums = levels[stop], labels[stop], sums[stop - 1]
+            self.since = stop - zeros[stop - 1]
+        return stop, int(self.since[self.sums > LIMIT].max(initial=0))
+
+    def date(self, losses: Array, since: int) -> int:
+        """Rows after the change, of the last so many, by the squared errors of the rows kept."""
+        losses = losses[-since - BEFORE :, self.sums > LIMIT]
+        before = len(losses) - since
+        counts, sums = (np.cumsum(part, axis=0) for part in (np.isfinite(losses), np.nan_to_num(losses)))
+        tiny = np.finfo(float).tiny
+        fits = [n * np.log(np.maximum(v, tiny) / np.maximum(n, 1)) for n, v in _both(counts, sums)]
+        start = max(before - 1, 0)
+        found = (fits[0] + fits[1]).sum(axis=1)[start:-1]
+        return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + SLACK)[-1])
+
+    def keep(self, *rows: Array) -> None:
+        """Keep rows for a learner that may have to start with them."""
+        self.rows.append(*rows)
+        self.rows.drop(max(0, len(self.rows) - REPLAYED))
+
+
+def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
+    """Numbers and sums of the errors up to each row, and after it."""
+    return [(counts, sums), (counts[-1] - counts, sums[-1] - sums)]
+
+
+def _log_likelihood_ratio(ratios: Array) -> Array:
+    found: Array = 0.5 * ((1.0 - 1.0 / GROWTH) * ratios - np.log(GROWTH))
+    return found
+
+
+def running_sums(first: Array, values: Array, discount: float) -> Array:
+    """(n + 1, d) discounted sums before and after each of (n, d) values; where one is nan the sum stays.
+
+    >>> running_sums(np.array([4.0]), np.array([[1.0], [np.nan], [3.0]]), 0.5).T
+    array([[4. , 3. , 3. , 4.5]])
+    """
+    known = np.isfinite(values)
+    fading = discount ** np.cumsum(known, axis=0)
+    found = np.empty((len(values) + 1, len(first)))
+    found[0] = first
+    found[1:] = fading * (first + np.cumsum(np.where(known, values, 0.0) / fading, axis=0))
+    return found
+
+
+class Contest(State):
+    """Weights of a new learner beside an old one.
+
+    Parameters
+    ----------
+    old, new : (n, d) squared errors of the rows that both have predicted so far, nan where unknown
+    """
+
+    _saved_state = ("old", "new", "labels")
+
+    def __init__(self, old: Array, new: Array) -> None:
+        self.old = self.new = self.labels = np.zeros(old.shape[1])
+        self.learn(old, new)
+
+    def weight(self) -> Array:
+        """(d,) weight of the new learner in the next row."""
+        return _weight(self.old, self.new, self.labels)
+
+    def weights(self, old: Array, new: Array) -> Array:
+        """(n, d) weights of the new learner in rows, each before the errors of the row itself."""
+        return _weight(*self._sums(old, new))[:-1]
+
+    def learn(self, old: Array, new: Array) -> None:
+        """Take the errors of further rows into account."""
+        self.old, self.new, self.labels = (sums[-1] for sums in self._sums(old, new))
+
+    def _sums(self, old: Array, new: Array) -> list[Array]:
+        firsts, ones = (self.old, self.new, self.labels), np.where(np.isfinite(old), 1.0, np.nan)
+        return [running_sums(*pair, DISCOUNT) for pair in zip(firsts, (old, new, ones), strict=True)]
+
+    def ratio(self) -> Array:
+        """(d,) errors of the new learner over those of the old one; nan where there are none."""
+        with np.errstate(all="ignore"):
+            found: Array = self.new / self.old
+        return found
+
+
+def _weight(old: Array, new: Array, labels: Array) -> Array:
+    tiny = np.finfo(float).tiny
+    odds = np.log(ODDS) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
+    found: Array = 1.0 / (1.0 + np.exp(np.clip(odds, -50.0, 50.0)))
+    return found
