@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +27,8 @@ from ovk.evaluation.running import Unscaled
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.online import BOA, MLPoly, Window
+from ovk.online.experts.engine import StageMixture
+from ovk.online.experts.stage_experts import StageExperts
 from ovk.operators import Identity, Integral, MixedEffect
 from ovk.penalties import L1, Trace
 from ovk.persistence import save
@@ -116,6 +119,18 @@ def checkpoint() -> Any:
     return Checkpoint.start({"a": learner}).after(1, Entry("request 1", rows, labels))
 
 
+def experts(n: int, d: int, change: int) -> Any:
+    """A learner of experts with few candidates, so that its file is small, after an abrupt change at a row."""
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(-1, 1, (n, 1))
+    f = np.where(np.arange(n) < change, 1, -8) * np.sin(3 * inputs[:, 0])
+    outputs = np.column_stack([f, 2 * f + 1]) + 0.05 * rng.standard_normal((n, 2))
+    outputs[1::3, 1] = np.nan
+    few = {"_stage_rows": (15,)}, {"_comparison_rows": 20, "_widths": (1.0,)}
+    with patch.multiple(StageMixture, **few[0]), patch.multiple(StageExperts, **few[1]):
+        return ovk.AutoStream().fit(inputs, outputs[:, :d])
+
+
 def states() -> list[Any]:
     """Models with the private states that the other files do not have."""
     import pandas as pd
@@ -137,6 +152,7 @@ def states() -> list[Any]:
         ovk.IOKR(Gaussian(0.5), structured.KSpectrum(2), 0.1, output_landmarks=WORDS[:4]).fit(X[:12], WORDS),
         *(evaluator, Checkpoint.start({"a": classifier})),
         *(Checkpoint.start({"a": one}) for one in (table(fit_table), table(fit_classes, classify=True))),
+        *(experts(70, 1, 60), experts(20, 2, 20)),
     ]
 
 
