@@ -182,11 +182,11 @@ class DriftResult:
     >>> import numpy as np
     >>> from ovk import AutoStream, progressive
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((3000, 1))
-    >>> y = np.where(np.arange(3000) < 2000, 1.0, -1.0) * X[:, 0] + 0.1 * rng.standard_normal(3000)
+    >>> X = rng.standard_normal((900, 1))
+    >>> y = np.where(np.arange(900) < 600, 1.0, -1.0) * X[:, 0] + 0.3 * rng.standard_normal(900)
     >>> drift = progressive(AutoStream(), X, y).drift
-    >>> len(drift.alarms) > 0, bool(drift.windows[-1, 0] < drift.windows[30, 0])
-    (True, True)
+    >>> bool(drift.windows[-1, 0] < drift.windows[8, 0])
+    True
     """
 
     rows: Times
