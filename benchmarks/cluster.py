@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
 from ovk import OVKRidge
 from ovk.distributed import fit
-from ovk.distributed.local import local_cluster
+from ovk.distributed.engines import local_cluster
 from ovk.kernels import Gaussian
 
 P, D = 20, 5

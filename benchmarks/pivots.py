@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.data import Array
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import OVKRidge
-from ovk.batch.operator_learning.tiled import TiledRidge
+from ovk.batch.operator_learning.exact import TiledRidge
 from ovk.features import NystromMap, RPCholesky
 from ovk.kernels import Gaussian, ScalarKernel
 from ovk.kernels.stationary import median_distance

@@ -19,7 +19,7 @@ from benchmarks.service_client import ServiceClient
 from benchmarks.service_process import ServerProcess
 from benchmarks.service_trials import make_model, make_rows, readers_trial
 from ovk.serving import Checkpoint
-from ovk.serving.entries import Entry
+from ovk.serving.log import Entry
 from ovk.serving.rows import RequestRows
 
 #: Rows of a request to learn.

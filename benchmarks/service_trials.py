@@ -24,7 +24,7 @@ from ovk import PKAWV
 from ovk._threads import one_blas_thread
 from ovk.kernels import Gaussian
 from ovk.serving import Checkpoint, learn_log
-from ovk.serving.entries import Entry
+from ovk.serving.log import Entry
 from ovk.serving.rows import RequestRows
 
 #: Most seconds of a whole trial.

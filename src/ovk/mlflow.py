@@ -13,9 +13,9 @@ import numpy as np
 from ovk._types import PathLike
 from ovk.persistence import load
 from ovk.serving.checkpoint import Checkpoint
-from ovk.serving.contenders_by_model import as_contender
+from ovk.serving.contenders import as_contender
 from ovk.serving.rows import Cells, RequestRows
-from ovk.serving.scoring import columns
+from ovk.serving.tensors import columns
 
 __all__ = ["save_model"]
 

@@ -13,16 +13,16 @@ from ovk.batch.tuning.automatic import (
     Candidate,
     automatic_choice,
     averaged,
+    correlation,
     few_alphas,
     kernel_candidates,
     pooled,
 )
-from ovk.batch.tuning.automatic_coupling import correlation
-from ovk.batch.tuning.learned_metric import halves, metric_kernels
+from ovk.batch.tuning.gradient_metric import halves, metric_kernels
 from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, mean_loss
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.left_out import SeparableLeftOut
+from ovk.solvers.leave_one_out import SeparableLeftOut
 
 PATH = np.array([0.05, 1.0])
 

@@ -8,7 +8,7 @@ import ovk
 import reference
 from ovk import FunctionalRidge, FunctionalRidgeCV
 from ovk._params import equal
-from ovk.batch.curves.default_operators import CHOICE_VALUES, coarser_curves, default_operators
+from ovk.batch.curves.curve_outputs import CHOICE_VALUES, coarser_curves, default_operators
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic
 from ovk.operators import Dense, Identity, Integral, Multiplication

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from batch.reference import DenseRidge, long_form
 from memory import peak_memory
 from ovk import OVKRidge
-from ovk.batch.ridge import separable_landmarks as module
+from ovk.batch.ridge import landmarks as module
 from ovk.kernels import Gaussian, Laplacian, Matern
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, OperatorKernel

@@ -77,7 +77,7 @@ def test_case_one_equals_case_two_when_the_operators_coincide(monkeypatch):
     one = MovKL([k * Integral() for k in SCALARS], alpha=0.05, grid=T, tol=1e-10, max_iter=900).fit(X, Y)
     matrix = Integral(grid=T).dense()
     faces = [Integral(), Dense(matrix), Dense(matrix + 0.0)]
-    monkeypatch.setattr("ovk.batch.movkl.kernel_terms.common_eigenvectors", lambda matrices: None)
+    monkeypatch.setattr("ovk.batch.movkl.alternation.common_eigenvectors", lambda matrices: None)
     two = MovKL([k * face for k, face in zip(SCALARS, faces, strict=True)], 0.05, grid=T, tol=1e-10, max_iter=900)
     two.fit(X, Y)
     assert two.solver_info_.route == "ConjugateGradient"

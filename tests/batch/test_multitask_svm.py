@@ -10,8 +10,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 import ovk
 from batch.reference import long_form
 from ovk import MultiTaskSVC, MultiTaskSVR
-from ovk.batch.svm.multitask_svm import check_labels
-from ovk.batch.svm.support_vectors import left_out_values
+from ovk.batch.multitask_svm import check_labels, left_out_values
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, TensorProduct, Tree
 

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from ovk import FunctionalRidge, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV, VectorField
-from ovk.batch.ridge.fitted_rows import repeated_spread
+from ovk.batch.ridge.prediction import repeated_spread
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree
 from ovk.plotting import IntervalDisplay
-from ovk.solvers.left_out_pairs import SeparablePairsLeftOut
+from ovk.solvers.leave_one_out import SeparablePairsLeftOut
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(-2, 2, (24, 2)), RNG.uniform(-2, 2, (5, 2))

@@ -5,7 +5,7 @@ import pytest
 
 import ovk
 from ovk import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.batch.tuning.sharing import in_threads
+from ovk.batch.tuning.validation import in_threads
 from ovk.kernels import Gaussian, Laplacian, Matern
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,7 @@ import instances
 import reference
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import OVKRidge, OVKRidgeCV, load, save, tune
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.hyperparameters import bounds, parameters, read, write
+from ovk.batch.tuning.criterion import TuningCriterion, bounds, parameters, read, write
 from ovk.batch.tuning.tune import Search, with_low_rank
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Cluster, Dense, Identity, LowRank, MixedEffect

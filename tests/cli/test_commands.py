@@ -16,8 +16,8 @@ from household import series
 from ovk import OLOK, save
 from ovk.cli import errors
 from ovk.cli.app import COMMANDS
-from ovk.cli.demo_file import COMMANDS as DEMO_COMMANDS
-from ovk.cli.demo_file import write_demo_table
+from ovk.cli.demo import COMMANDS as DEMO_COMMANDS
+from ovk.cli.demo import write_demo_table
 from ovk.persistence import load
 
 

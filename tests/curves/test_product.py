@@ -8,17 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovk import FunctionalRidge, FunctionalRidgeCV, MovKL, load, save
-from ovk.curves import (
-    BadGrid,
-    Components,
-    FourierBasis,
-    Grid,
-    LegendreBasis,
-    ProductBasis,
-    ProductGrid,
-    SineBasis,
-)
-from ovk.curves.kronecker_matrix import KroneckerMatrix
+from ovk.curves import BadGrid, Components, FourierBasis, Grid, LegendreBasis, ProductBasis, ProductGrid, SineBasis
+from ovk.curves.product import KroneckerMatrix
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, OnCurves, Periodic
 from ovk.operators import Dense, Integral, Multiplication, TensorProduct
 

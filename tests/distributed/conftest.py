@@ -1,6 +1,6 @@
 import pytest
 
-from ovk.distributed.local import local_cluster
+from ovk.distributed.engines import local_cluster
 
 
 @pytest.fixture(scope="session")

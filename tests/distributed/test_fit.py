@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.distributed import FilePart, PartError, fit, predict, progressive, score
-from ovk.distributed.local import local_cluster
+from ovk.distributed.engines import local_cluster
 from ovk.features import Fourier, Given, Nystrom
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect

@@ -16,8 +16,7 @@ from numpy.testing import assert_array_equal
 
 from ovk import OVKRidge
 from ovk.distributed import WorkersLost, fit
-from ovk.distributed.engines import WORKER_TIMEOUT, DaskEngine
-from ovk.distributed.local import local_cluster
+from ovk.distributed.engines import WORKER_TIMEOUT, DaskEngine, local_cluster
 from ovk.kernels import Gaussian
 from processes import PATIENCE, wait_until
 

@@ -13,7 +13,7 @@ import ovk
 import reference
 from ovk import OLOK, progressive
 from ovk.evaluation import ACI, ConformalPID, RollingConformal, StronglyAdaptive, WithIntervals
-from ovk.evaluation.conformal.scores import ResidualMoments
+from ovk.evaluation.conformal.base import ResidualMoments
 from ovk.plotting import IntervalDisplay, RecentDisplay
 
 ADAPTIVE = [ACI, ConformalPID, StronglyAdaptive]

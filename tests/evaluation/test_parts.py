@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ovk import OLOK, AutoStream, progressive
 from ovk.evaluation import ACI, ProgressiveResult, RefittedRidge
 from ovk.plotting import IntervalDisplay, RecentDisplay, report
-from ovk.plotting.drift_section import drift_section
+from ovk.plotting.sections import drift_section
 
 DAYS = np.datetime64("2024-01-01") + np.arange(400) * np.timedelta64(1, "h")
 

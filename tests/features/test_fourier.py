@@ -8,7 +8,7 @@ import instances
 import ovk
 import reference
 from ovk.features import FourierMap, LinearFourier, NystromMap, OperatorFourierMap
-from ovk.features.operator_fourier import complement
+from ovk.features.fourier import complement
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, RationalQuadratic
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable

@@ -8,15 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import instances
-from ovk.grams import (
-    ByOutput,
-    DenseBlocks,
-    Gram,
-    Kronecker,
-    Observed,
-    Rotated,
-    Stacked,
-)
+from ovk.grams import ByOutput, DenseBlocks, Gram, Kronecker, Observed, Rotated, Stacked
 from ovk.grams.kronecker import common_eigenvectors
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MixedEffect

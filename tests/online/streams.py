@@ -7,16 +7,7 @@ import pytest
 
 from instances import PATH, B
 from ovk.kernels import Gaussian, Linear, Matern
-from ovk.losses import (
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
-    Pinball,
-    SimplexHinge,
-    Squared,
-    simplex_code,
-)
+from ovk.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Pinball, SimplexHinge, Squared, simplex_code
 from ovk.online.first_order import base
 from ovk.online.second_order import arrow, block_ridge, kawv
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect

@@ -7,7 +7,7 @@ import pytest
 
 from ovk.online.second_order.arrow import ArrowRidge
 from ovk.online.second_order.base import RidgeForecast
-from ovk.online.second_order.stream_sums import AllRowsSums, DecayingSums, SumsOfEachOutput
+from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, SumsOfEachOutput
 from ovk.operators import Dense, LowRank, MixedEffect
 
 

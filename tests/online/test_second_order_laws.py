@@ -11,7 +11,7 @@ from ovk import KAWV, PKAWV, OVKRidge, PKAWVClassifier, progressive
 from ovk.features import ALD, KORS, Fourier, Given, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import MixedEffect
-from ovk.solvers.triangular import solve_lower, whitened_rows
+from ovk.solvers.cholesky import solve_lower, whitened_rows
 from reproduce.data import DatasetNotFound, load_parkinsons
 
 # Regret --------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ import instances
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Laplacian, Matern, Periodic
 from ovk.operators import Identity, Integral, MixedEffect, Multiplication
-from ovk.operators.curves import CurveOperator
-from ovk.operators.eigenfunctions import exponential, gaussian_on_circle
+from ovk.operators.curves import CurveOperator, exponential, gaussian_on_circle
 
 UNEVEN = Grid(np.sort(np.random.default_rng(3).uniform(0, 2, 60)))
 CIRCLE = Grid((np.arange(80) + 0.5) / 80, period=1.0)

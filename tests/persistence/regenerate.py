@@ -33,7 +33,7 @@ from ovk.operators import Identity, Integral, MixedEffect
 from ovk.penalties import L1, Trace
 from ovk.persistence import save
 from ovk.serving import Checkpoint
-from ovk.serving.entries import Entry
+from ovk.serving.log import Entry
 from ovk.serving.rows import RequestRows
 from ovk.sessions import GroupErrors, Settings, fit_classes, fit_table, learn
 from ovk.solvers import PenaltySum, ProximalInfo

@@ -53,7 +53,7 @@ def test_a_failure_leaves_the_old_file(call, error, path, monkeypatch):
 def test_a_failure_between_two_arrays(path, monkeypatch):
     save("old", path)
     calls = []
-    raw = ovk.persistence.storage.Spec.to_bytes
+    raw = ovk.persistence.container.Spec.to_bytes
 
     def fail(self, array):
         calls.append(array)
@@ -61,7 +61,7 @@ def test_a_failure_between_two_arrays(path, monkeypatch):
             raise MemoryError
         return raw(self, array)
 
-    monkeypatch.setattr("ovk.persistence.storage.Spec.to_bytes", fail)
+    monkeypatch.setattr("ovk.persistence.container.Spec.to_bytes", fail)
     with pytest.raises(MemoryError):
         save([np.zeros(10_000), np.ones(10_000)], path)
     assert load(path) == "old"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ovk import load
-from ovk.serving.contenders_by_model import as_contender
+from ovk.serving.contenders import as_contender
 from ovk.serving.rows import RequestRows
 
 

@@ -11,9 +11,8 @@ from benchmarks.service_process import ServerProcess
 
 import ovk
 from ovk.serving import Checkpoint, Limits, learn_log
-from ovk.serving.entries import Entry
-from ovk.serving.errors import RequestRefused
-from ovk.serving.log import Log
+from ovk.serving.access import RequestRefused
+from ovk.serving.log import Entry, Log
 from ovk.serving.rows import RequestRows
 from ovk.serving.service import ModelService
 from processes import PATIENCE, wait_until
@@ -290,7 +289,7 @@ def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, t
 def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch):
     """The receipt of a label and the knowledge that its prediction was labelled go together."""
     from ovk.serving import receipts
-    from ovk.serving.identifiers import RequestIdentifiers
+    from ovk.serving.receipts import RequestIdentifiers
 
     monkeypatch.setattr(receipts, "REMEMBERED", 3)
     X, Y = rows(1, seed=63)

@@ -16,8 +16,7 @@ from benchmarks.service_trials import fuzz_trial, kill_trial
 
 import ovk
 from ovk.serving import create_app
-from ovk.serving.entries import Entry
-from ovk.serving.log import Log
+from ovk.serving.log import Entry, Log
 from processes import PATIENCE
 from serving_rows import rows, table
 

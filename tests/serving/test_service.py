@@ -10,8 +10,8 @@ import pytest
 
 import ovk
 from ovk.serving import Limits
-from ovk.serving.entries import Entry
-from ovk.serving.errors import RequestRefused
+from ovk.serving.access import RequestRefused
+from ovk.serving.log import Entry
 from ovk.serving.rows import RequestRows
 from ovk.serving.service import ModelService
 from processes import PATIENCE

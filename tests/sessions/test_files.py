@@ -11,7 +11,7 @@ import pytest
 from ovk import load
 from ovk.cli import main
 from ovk.distributed import WorkersLost
-from ovk.distributed.local import local_cluster
+from ovk.distributed.engines import local_cluster
 from ovk.sessions import Settings, fit_files
 from ovk.streams import split_files
 from processes import PATIENCE, environment, free_port

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ovk.persistence import load, save
 from ovk.sessions import Session, Settings, fit_table, learn
-from ovk.sessions.horizons import horizon_errors, quantiles, roll_forward
+from ovk.sessions.forecasts import horizon_errors, quantiles, roll_forward
 from ovk.streams import open_records
 from ovk.streams.steps import as_dates, following
 from reference import forecast_row_by_row

@@ -9,12 +9,16 @@ import reference
 from ovk.grams import DenseBlocks, Kronecker, Observed
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.solvers import dual_coordinate as coordinates
+from ovk.solvers import support_vectors as coordinates
 from ovk.solvers import task_bias
-from ovk.solvers.box_newton import box_newton
-from ovk.solvers.dual_coordinate import BoxDual, dual_coordinate
-from ovk.solvers.interior_point import BoxProgramme, interior_point
-from ovk.solvers.smoothed_newton import smoothed_newton
+from ovk.solvers.support_vectors import (
+    BoxDual,
+    BoxProgramme,
+    box_newton,
+    dual_coordinate,
+    interior_point,
+    smoothed_newton,
+)
 from ovk.solvers.task_bias import balanced, best_biases, dual_with_biases
 
 

@@ -11,9 +11,8 @@ from ovk.kernels import Gaussian
 from ovk.operators import Dense, Integral
 from ovk.ovkernels import CurlFree
 from ovk.solvers import leave_one_out
-from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.eigen import eigenpairs, observed_eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
-from ovk.solvers.observed_eigen import observed_eigenpairs
 
 N = 9
 X = np.random.default_rng(0).standard_normal((N, 3))

@@ -10,8 +10,7 @@ import instances
 import reference
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.left_out import SeparableLeftOut
-from ovk.solvers.left_out_pairs import PairsLeftOut, SeparablePairsLeftOut
+from ovk.solvers.leave_one_out import PairsLeftOut, SeparableLeftOut, SeparablePairsLeftOut
 from ovk.targets import Targets
 
 N, D, M = 9, 3, 4

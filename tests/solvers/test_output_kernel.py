@@ -12,8 +12,7 @@ from ovk.kernels import Gaussian, Polynomial
 from ovk.penalties import L1, Frobenius, PSDCone, Trace
 from ovk.solvers import PenaltySum
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.output_kernel import learn_low_rank, learn_operator
-from ovk.solvers.profile import CompleteProfile, PairProfile
+from ovk.solvers.output_kernel import CompleteProfile, PairProfile, learn_low_rank, learn_operator
 from ovk.targets import Targets
 
 rng = np.random.default_rng(0)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from ovk import IOKR, OVKRidge
-from ovk.batch.operator_learning.exact import FactoredRidge
-from ovk.batch.operator_learning.tiled import TiledRidge
+from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
 from ovk.features import Given, RPCholesky
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, MixedEffect
 from ovk.ovkernels import CurlFree
 from ovk.solvers.conjugate_gradient import conjugate_gradients
-from ovk.solvers.random_pivots import _accepted, random_pivots
+from ovk.solvers.preconditioners import _accepted, random_pivots
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))

@@ -5,8 +5,7 @@ import pytest
 
 from ovk.streams import Batch, Preparation, read_table
 from ovk.streams.cells import read_numbers
-from ovk.streams.columns import Category, Number, guess
-from ovk.streams.doubts import doubt, numbers_things
+from ovk.streams.columns import Category, Number, doubt, guess, numbers_things
 
 
 @pytest.mark.parametrize(

@@ -410,6 +410,6 @@ def test_a_decoder_finds_one_output_and_a_stream_has_no_table():
 
 
 def test_too_many_outputs_ask_for_landmarks(monkeypatch):
-    monkeypatch.setattr("ovk.structured.choices.MANY_OUTPUTS", 10)
+    monkeypatch.setattr("ovk.structured.feature_ridge.MANY_OUTPUTS", 10)
     with pytest.raises(ValueError, match="output_landmarks"):
         IOKR(K, KSpectrum(2)).fit(X, WORDS)

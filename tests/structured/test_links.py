@@ -9,7 +9,7 @@ import ovk
 from ovk import IOKR, LinkPredictor
 from ovk.kernels import Gaussian, Linear, Precomputed
 from ovk.structured import Diffusion, link_aucs
-from ovk.structured.pairs import best_threshold
+from ovk.structured.link_prediction import best_threshold
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.standard_normal((12, 2)) * 0.4 + centre for centre in ([0, 0], [3, 0], [0, 3])])

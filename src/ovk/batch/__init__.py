@@ -4,6 +4,7 @@ from ovk.batch.curves.functional import FunctionalRidge, FunctionalRidgeCV
 from ovk.batch.fields.vector_field import VectorField
 from ovk.batch.movkl.classifier import MovKLClassifier
 from ovk.batch.movkl.movkl import MovKL, MovKLCV
+from ovk.batch.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.okvar import (
     OKVAR,
     Network,
@@ -19,7 +20,6 @@ from ovk.batch.ridge.classifier import OVKClassifier, OVKClassifierCV
 from ovk.batch.ridge.output_kernel import OutputKernelRidge
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
-from ovk.batch.svm.multitask_svm import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.tuning.automatic import AutomaticChoice
 from ovk.batch.tuning.gradient_metric import GradientMetric
 from ovk.batch.tuning.kernel_grid import kernel_grid, unit_variance

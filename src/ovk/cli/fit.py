@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ovk._extras import required
-from ovk.cli.class_summary import class_table_summary, print_class_table
-from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.errors import Exit, Failure, blaming, check_model_place, check_report_place
 from ovk.cli.options import (
     COUPLING,
     Classify,
@@ -32,6 +31,7 @@ from ovk.cli.options import (
     listed,
 )
 from ovk.cli.output import (
+    announced,
     faults_json,
     number,
     out,
@@ -43,10 +43,9 @@ from ovk.cli.output import (
     print_remarks,
     table,
 )
-from ovk.cli.places import check_model_place, check_report_place
-from ovk.cli.progress import announced
+from ovk.cli.summaries import class_table_summary, print_class_table
 from ovk.distributed import WorkersLost
-from ovk.distributed.local import local_cluster
+from ovk.distributed.engines import local_cluster
 from ovk.persistence import save as save_model
 from ovk.sessions import Fitted, FittedClasses, Settings, fit_classes, fit_files, fit_table
 from ovk.sessions.batch import rows_learned, valid_for

@@ -9,12 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.errors import Exit, Failure, blaming, check_place
 from ovk.cli.options import Format, Json, LevelOfModel, Out, check_level
 from ovk.cli.output import err
-from ovk.cli.places import check_place
-from ovk.cli.predict import load_table_model
-from ovk.cli.prediction_files import write_predictions
+from ovk.cli.predict import load_table_model, write_predictions
 from ovk.sessions import FittedClasses
 from ovk.sessions.columns import PredictionColumns
 from ovk.streams import open_records

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.errors import Exit, Failure, blaming, check_model_place, check_place
 from ovk.cli.options import Json
 from ovk.cli.output import out, print_json
-from ovk.cli.places import check_model_place, check_place
 from ovk.evaluation.learners import Mergeable
 from ovk.features import merge_all
 from ovk.persistence import load, save

@@ -9,7 +9,7 @@ import typer
 
 from ovk.cli.errors import Exit, Failure
 from ovk.sessions import Settings
-from ovk.sessions.models import KERNELS
+from ovk.sessions.settings import KERNELS
 from ovk.streams.opening import FORMATS as ENDINGS
 
 #: Formats of files that are read.

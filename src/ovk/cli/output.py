@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
-from ovk.sessions.column_summary import ColumnRow
-from ovk.sessions.faults import fault_lines
-from ovk.sessions.remarks import doubts, hints
-from ovk.streams import Preparation
+from ovk.sessions import SessionProgress
+from ovk.sessions.remarks import ColumnRow, doubts, fault_lines, hints
+from ovk.streams import Partitions, Preparation, Records
 from ovk.streams.preparation import UNUSED
 
 #: Most names of columns in one line.
@@ -145,3 +156,56 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+# How far a run is.
+
+
+class Bar(Progress):
+    """A progress bar on standard error if somebody is looking, else nothing."""
+
+    def __init__(self, *columns: Any) -> None:
+        super().__init__(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+    def stop(self) -> None:
+        # rich 13 ends a bar that nobody has seen with an empty line.
+        if not self.disable:
+            super().stop()
+
+
+class ProgressDisplay:
+    """How far it is and how long it will take, on standard error, if somebody is looking."""
+
+    def __init__(self, records: Records | Partitions) -> None:
+        self.rows, self._records = 0, records
+        columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
+        total = None if records.part_read() is None else 1.0
+        if total is not None:
+            columns += [BarColumn(), TaskProgressColumn(), TextColumn("left"), TimeRemainingColumn(compact=True)]
+        self._progress = Bar(*columns, TimeElapsedColumn())
+        self._task = self._progress.add_task("warming up", total=total)
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> ProgressDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def show(self, reached: SessionProgress) -> None:
+        """Say how far it is."""
+        self.rows = reached.rows
+        rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
+        text = f"{reached.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
+        self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)
+
+
+@contextmanager
+def announced(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal; elsewhere, such as in a log, a line for each text that the function inside is given."""
+    if not err.is_terminal:
+        yield lambda now: err.print(f"{now}...", markup=False)
+        return
+    with err.status(escape(text)) as status:
+        yield lambda now: status.update(escape(now))

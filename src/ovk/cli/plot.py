@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.errors import PAGE, Exit, Failure, blaming, check_place
 from ovk.cli.output import out
-from ovk.cli.places import PAGE, check_place
 from ovk.persistence import load
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.cli.errors import Exit, Failure, blaming
+from ovk.cli.errors import Exit, Failure, blaming, check_model_place, check_place, check_report_place
 from ovk.cli.options import (
     COUPLING,
     Classify,
@@ -32,10 +32,8 @@ from ovk.cli.options import (
     check_level,
     listed,
 )
-from ovk.cli.output import err, out, print_json
-from ovk.cli.places import check_model_place, check_place, check_report_place
-from ovk.cli.progress import ProgressDisplay
-from ovk.cli.session_summary import peak_memory, print_session, summary
+from ovk.cli.output import ProgressDisplay, err, out, print_json
+from ovk.cli.summaries import peak_memory, print_session, summary
 from ovk.sessions import MODELS, Interrupted, Session, Settings, StopSignals, learn, learn_partitions
 from ovk.sessions.learn import load_session
 from ovk.sessions.partitions import partition_file

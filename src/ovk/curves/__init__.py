@@ -1,9 +1,16 @@
 """Functions sampled on grids: quadrature, bases, products of grids, and curves seen at points of their own."""
 
-from ovk.curves.basis import Basis, FourierBasis, LegendreBasis, ProductBasis, SineBasis, SplineBasis
+from ovk.curves.basis import (
+    Basis,
+    FourierBasis,
+    LegendreBasis,
+    PrincipalComponents,
+    ProductBasis,
+    SineBasis,
+    SplineBasis,
+)
 from ovk.curves.common_grid import common_grid
 from ovk.curves.grid import BadGrid, Grid
-from ovk.curves.principal import PrincipalComponents
 from ovk.curves.product import Components, ProductGrid
 
 __all__ = [

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ovk.datasets.bci import amplitude_modulation, band_pass, make_bci, prepare_bci
-from ovk.datasets.burgers import make_burgers
 from ovk.datasets.economy import load_us_economy
 from ovk.datasets.multi_output import make_multitask, make_stream
-from ovk.datasets.navier_stokes import make_navier_stokes
+from ovk.datasets.operators import make_burgers, make_navier_stokes
 from ovk.datasets.vector_field import BumpField, make_vector_field
 
 __all__ = [

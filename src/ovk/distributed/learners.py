@@ -15,12 +15,11 @@ from sklearn.base import clone
 from ovk._params import check_int
 from ovk._types import Array, Mask
 from ovk.batch import OVKRidge
-from ovk.batch.ridge.landmarks import LandmarkRidge
-from ovk.batch.ridge.separable_landmarks import landmark_ridge
+from ovk.batch.ridge.landmarks import LandmarkRidge, landmark_ridge
 from ovk.distributed.parts import Part
 from ovk.expansion import Expansion
 from ovk.features import Given, Nystrom, Uniform
-from ovk.features.rpcholesky import as_rpcholesky
+from ovk.features.nystrom import as_rpcholesky
 from ovk.features.sums import OutputSums
 from ovk.kernels import Gaussian
 from ovk.online import PKAWV, PKAWVClassifier

@@ -11,13 +11,12 @@ from sklearn.base import clone
 
 from ovk._types import Array
 from ovk.batch import OVKRidge
-from ovk.batch.ridge.landmark_points import as_generator
+from ovk.batch.ridge.landmarks import as_generator
 from ovk.distributed.learners import ROWS_PER_LANDMARK, PartwiseLearner, RidgeLearner, RidgeParts, learner_for, stacked
 from ovk.distributed.parts import Part
 from ovk.operators import Identity
 from ovk.structured import IOKR
-from ovk.structured.choices import check_alphas, coordinates_for, landmarks_among, operator_on, split_kernel
-from ovk.structured.decoders import as_decoder
+from ovk.structured.feature_ridge import check_alphas, coordinates_for, landmarks_among, operator_on, split_kernel
 from ovk.structured.outputs import (
     as_outputs,
     check_lengths,
@@ -26,6 +25,7 @@ from ovk.structured.outputs import (
     distinct_outputs,
     select_outputs,
 )
+from ovk.structured.preimage import as_decoder
 
 
 class SketchParts(NamedTuple):

@@ -1,9 +1,7 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
 from ovk.evaluation.baselines import Baseline, LastValue, RefittedRidge, RunningMean
-from ovk.evaluation.class_evaluator import ClassEvaluator
-from ovk.evaluation.class_scores import ClassificationResult, ClassScores
-from ovk.evaluation.classification import progressive_classes
+from ovk.evaluation.class_evaluator import ClassEvaluator, ClassificationResult, ClassScores, progressive_classes
 from ovk.evaluation.conformal import (
     ACI,
     Conformal,

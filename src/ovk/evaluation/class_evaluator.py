@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,14 +12,177 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk._params import Registered
+from ovk._params import Registered, check_int
 from ovk._state import State, forked
 from ovk._types import Array, Indices, Labels, Mask, Times
-from ovk.evaluation.class_scores import ClassificationResult, ClassScores
-from ovk.evaluation.drift import DriftRecord
-from ovk.evaluation.learners import TakesLastLabel, last_label
+from ovk.evaluation.drift import DriftRecord, DriftResult
+from ovk.evaluation.late import waiting_rows
+from ovk.evaluation.learners import TakesLastLabel, has_learned, last_label
 from ovk.evaluation.running import Scaling, Unscaled, checkpoints
 from ovk.online.shared.code_classifier import CodedClassifier
+
+# Hits and misses of classifiers along a stream.
+
+#: Probabilities are counted in so many bins for the area under the curve.
+BINS = 4096
+#: A probability counts as at least this in the log loss.
+LEAST = 1e-15
+
+
+@dataclass
+class ClassScores(State):
+    """Hits and misses of one classifier so far.
+
+    Attributes
+    ----------
+    name : what it is called in tables
+    seconds : time it took, which is not saved
+    confusion : (K, K) how often each class (row) was predicted as each (column)
+    histogram : (K, 2, bins) how often each class came with each probability: without it (first), and with it
+    log_losses : sum of -log of the probability of the class that came, nan for a classifier without probabilities
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import ClassScores
+    >>> scores = ClassScores.start("coin", 2)
+    >>> scores.add(np.array([0, 1, 1]), np.array([0, 1, 0]), np.full((3, 2), 0.5))
+    >>> round(scores.accuracy, 3), round(scores.log_loss, 3), scores.auc
+    (0.667, 0.693, 0.5)
+    """
+
+    name: str
+    confusion: Array
+    histogram: Array
+    log_losses: float = 0.0
+    curve: list[float] = field(default_factory=list)
+    seconds: float = field(default=0.0, init=False)
+
+    @classmethod
+    def start(cls, name: str, k: int) -> ClassScores:
+        """Before the first row, with k classes."""
+        return cls(name, np.zeros((k, k)), np.zeros((k, 2, BINS)))
+
+    def grow(self, k: int) -> None:
+        """Take further classes, which had the probability 0 in all rows so far."""
+        known = len(self.confusion)
+        if k > known:
+            self.confusion = np.pad(self.confusion, (0, k - known))
+            self.histogram = np.pad(self.histogram, ((0, k - known), (0, 0), (0, 0)))
+            self.histogram[known:, 0, 0] = 0.0 if np.isnan(self.log_losses) else self.confusion.sum()
+
+    def add(self, truth: Any, guess: Any, P: Array | None) -> None:
+        """Count rows: numbers of their classes and of the guesses, and (n, K) probabilities if there are any."""
+        # New arrays, since forks share the old ones.
+        self.confusion = self.confusion.copy()
+        np.add.at(self.confusion, (truth, guess), 1.0)
+        if P is None:
+            self.log_losses = np.nan
+        if P is None or np.isnan(self.log_losses):
+            return
+        self.histogram = self.histogram.copy()
+        self.log_losses -= float(np.log(np.maximum(P[np.arange(len(P)), truth], LEAST)).sum())
+        bins = np.minimum((P * BINS).astype(int), BINS - 1)
+        for c in range(P.shape[1]):
+            np.add.at(self.histogram[c], ((truth == c).astype(int), bins[:, c]), 1.0)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows whose class was predicted."""
+        return float(np.trace(self.confusion) / max(self.confusion.sum(), 1.0))
+
+    @property
+    def recall(self) -> Array:
+        """(K,) of the rows of each class the share that was predicted as such; nan for one that never came."""
+        came = self.confusion.sum(axis=1)
+        found: Array = np.diagonal(self.confusion) / np.where(came > 0, came, np.nan)
+        return found
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean of the recalls: every class counts alike, however rare."""
+        recall = self.recall
+        return float(np.nanmean(recall)) if np.isfinite(recall).any() else float("nan")
+
+    @property
+    def log_loss(self) -> float:
+        """Mean of -log of the probability of the class that came."""
+        return float(self.log_losses / max(self.confusion.sum(), 1.0))
+
+    @property
+    def kappa(self) -> float:
+        """Cohen's kappa: accuracy above that of guesses with the same frequencies, 1 for no error."""
+        n = max(self.confusion.sum(), 1.0)
+        chance = float(self.confusion.sum(axis=0) @ self.confusion.sum(axis=1)) / n**2
+        return (self.accuracy - chance) / (1.0 - chance) if chance < 1.0 else 0.0
+
+    @property
+    def auc(self) -> float:
+        """Area under the ROC curve, one class against the rest, mean over the classes that came, to 1 / 4096."""
+        if np.isnan(self.log_losses):
+            return float("nan")
+        areas = []
+        for rest, own in self.histogram:
+            if rest.sum() and own.sum():
+                below = np.cumsum(rest) - 0.5 * rest
+                areas.append(float(own @ below / (own.sum() * rest.sum())))
+        return float(np.mean(areas)) if areas else float("nan")
+
+
+@dataclass(frozen=True)
+class ClassificationResult:
+    """What classifiers predicted of a stream, each row before its own label was seen.
+
+    Attributes
+    ----------
+    model, baselines : `ClassScores`: `accuracy`, `log_loss`, `kappa`, `auc`, `confusion`, `seconds` and the `curve` of
+        the accuracy over all rows up to each checkpoint
+    classes : (K,) labels, in the order of the confusion matrices
+    rows : checkpoints
+    n_rows, n_missing : rows read, and those of them without a label
+    predictions : (n,) labels, each predicted before its own was seen, in rows without one too;
+        None in rows that the model skipped
+    drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did
+    untested : rows that came first and were learned but not counted
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> result = progressive_classes(AutoStreamClassifier(), np.arange(4.0)[:, None], ["a", "b", "b", "b"])
+    >>> result.classes.tolist(), [round(one.accuracy, 2) for one in result.baselines]
+    (['a', 'b'], [0.67, 0.33])
+    """
+
+    model: ClassScores
+    baselines: tuple[ClassScores, ...]
+    classes: Labels
+    rows: Array
+    n_rows: int
+    n_missing: int
+    predictions: Labels
+    drift: DriftResult
+    untested: int = 0
+
+    def summary(self) -> str:
+        """The scores of model and baselines as a table to print."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        rate = self.n_rows / self.model.seconds if self.model.seconds > 0 else float("nan")
+        yield f"{self.n_rows:,} rows predicted, then learned, in {self.model.seconds:.2f} s ({rate:,.0f} a second)"
+        if self.n_missing:
+            yield f"{self.n_missing:,} rows without a label"
+        yield ""
+        learners = (self.model, *self.baselines)
+        widths = [max(len(one.name), 9) for one in learners]
+        cells = zip(learners, widths, strict=True)
+        yield "  ".join([" " * 17, *(one.name.rjust(width) for one, width in cells)])
+        for title in ("accuracy", "balanced accuracy", "kappa", "log loss", "AUC"):
+            values = [getattr(one, title.lower().replace(" ", "_")) for one in learners]
+            shown = ["-" if np.isnan(value) else f"{value:.4f}" for value in values]
+            yield "  ".join([title.ljust(17), *(cell.rjust(width) for cell, width in zip(shown, widths, strict=True))])
+
 
 #: What is left to labels other than the last one, by the baseline that names it.
 SURPRISE = 1e-3
@@ -276,3 +440,123 @@ class ClassEvaluator(State, Registered):
             drift=self.drift.result(),
             untested=self.warm_up,
         )
+
+
+# Progressive evaluation of classifiers: test, then train.
+
+
+def progressive_classes(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    classes: Any = None,
+    chunk_size: int = 1024,
+    untested: int | None = None,
+    delay: Any = 0,
+    time: Any = None,
+    sample_weight: Any = None,
+) -> ClassificationResult:
+    """Predict the class of every row of a stream before learning from it, and measure how well.
+
+    Beside the model stand two baselines: no change (the last label), and the majority of the labels so far.
+
+    Parameters
+    ----------
+    model : online classifier of ovk, which is learned in place in exact blocks, or another one with `partial_fit` and
+        `predict`, which is given one row at a time
+    X : (n, p) inputs
+    y : (n,) labels; rows whose label is None or nan are predicted and not learned
+    classes : the labels there will be, for classifiers that want to know them at the start; default those of y
+    chunk_size : rows at a time
+    untested : the first rows, which are learned but not counted; default 1, which nothing can predict, or 0 for a model
+        that has learned before
+    delay, time : how much later labels come, in rows or by the clock, as in `progressive`. With a delay rows are
+        predicted and learned one at a time, baselines wait as well, and rows before the first label are not tested
+    sample_weight : (n,) >= 0, for `AutoStreamClassifier`, `OLOKClassifier` and `PKAWVClassifier` without a delay
+        What the loss of each row is multiplied by where the model learns it. Scores count rows alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((1000, 2))
+    >>> y = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
+    >>> result = progressive_classes(AutoStreamClassifier(), X, y)
+    >>> bool(result.model.accuracy > 0.9), bool(result.baselines[0].accuracy < 0.6)
+    (True, True)
+    """
+    X, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+    if labels.ndim != 1 or len(labels) != len(X) or not len(X):
+        raise ValueError(f"y must hold a label for each of the {len(X)} rows, at least one, got shape {labels.shape}")
+    missing = _missing(labels)
+    if missing.all():
+        raise ValueError("y holds no label: there is nothing to learn from")
+    seen = labels[~missing]
+    known = np.unique(seen if classes is None else np.concatenate([np.asarray(classes, dtype=seen.dtype), seen]))
+    codes = np.full(len(X), -1, dtype=np.intp)
+    codes[~missing] = np.searchsorted(known, seen)
+    late = waiting_rows(delay, time)
+    waiting = None if isinstance(late, int) else late
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    for name, column in (("time", waiting), ("sample_weight", weights)):
+        if column is not None and column.shape != (len(X),):
+            raise ValueError(f"{name} must have an entry for each of the {len(X)} rows, got shape {column.shape}")
+    evaluator = ClassEvaluator.start(model, delay=late if isinstance(late, int) else 0)
+    if untested is None:
+        untested = int(not has_learned(model))
+    first, size = check_int(untested, "untested", least=0), check_int(chunk_size, "chunk_size")
+    edges = sorted({0, min(first, len(X)), *range(first, len(X), size), len(X)})
+    found = [
+        evaluator.predict_then_learn(
+            X[low:high],
+            codes[low:high],
+            known,
+            tested=low >= first,
+            waiting=None if waiting is None else waiting[low:high],
+            weights=None if weights is None else weights[low:high],
+        )[0]
+        for low, high in pairwise(edges)
+    ]
+    numbers = np.concatenate(found)
+    predictions = known[numbers]
+    if (numbers < 0).any():
+        predictions = predictions.astype(object)
+        predictions[numbers < 0] = None
+    return evaluator.result(known, predictions)
+
+
+def _missing(labels: Labels) -> Mask:
+    """Which labels are None or nan."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind != "O":
+        return np.full(len(labels), False)
+    return np.array([label is None or label != label for label in labels], dtype=bool)
+
+
+# One sentence about a classifier beside its baselines, for the command line and the report.
+
+#: A class this much rarer than its equal share makes the accuracy say little.
+RARE = 0.2
+
+
+def class_conclusion(learners: Sequence[ClassScores], labels: Sequence[str]) -> str:
+    """How the first of the learners, the model, compares with its best baseline, and what to look at."""
+    model = learners[0]
+    counts = model.confusion.sum(axis=1)
+    if not counts.sum():
+        return "No row with a known label was tested, so nothing can be said about the model yet."
+    best = max(learners[1:], key=lambda one: one.accuracy)
+    said = f"The model is right in {model.accuracy:.1%} of the rows"
+    rare = int(np.where(counts > 0, counts, np.inf).argmin())
+    note = ""
+    if counts[rare] < RARE * counts.sum() / max((counts > 0).sum(), 1):
+        note = f" {labels[rare]!r} is rare: look at kappa, AUC and its recall ({model.recall[rare]:.0%})."
+    if model.accuracy > best.accuracy:
+        return f"{said}, {best.name!r}, the best baseline, in {best.accuracy:.1%}.{note}"
+    cure = "the inputs say little about the classes, or they drift"
+    if model.log_loss < best.log_loss:
+        cure = "but its probabilities are better (log loss): weigh them by what each kind of error costs you"
+    return f"{said}, {best.name!r} in {best.accuracy:.1%}; {cure}.{note}"

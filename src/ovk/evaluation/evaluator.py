@@ -16,7 +16,7 @@ from ovk._state import State
 from ovk._types import Array, Mask, Times
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
-from ovk.evaluation.conformal.result import IntervalRecord
+from ovk.evaluation.conformal.learner import IntervalRecord
 from ovk.evaluation.drift import DriftRecord
 from ovk.evaluation.late import LateBaseline, LearnsLate
 from ovk.evaluation.learners import Mergeable, OnlineLearner, RowByRow, as_learner

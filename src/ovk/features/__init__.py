@@ -1,10 +1,7 @@
 """Finite feature maps that stand in for a kernel."""
 
-from ovk.features.dictionary import Dictionary
-from ovk.features.fourier import FourierMap, LinearFourierMap
-from ovk.features.merging import MergeTree, merge_all
-from ovk.features.nystrom import NystromMap, OperatorNystromMap
-from ovk.features.operator_fourier import FourierTerm, OperatorFourierMap
+from ovk.features.fourier import FourierMap, FourierTerm, LinearFourierMap, OperatorFourierMap, TaylorMap
+from ovk.features.nystrom import Dictionary, NystromMap, OperatorNystromMap, RPCholesky
 from ovk.features.paths import PathFingerprints, path_features
 from ovk.features.plans import (
     FeaturePlan,
@@ -16,9 +13,8 @@ from ovk.features.plans import (
     StreamFeatures,
     Taylor,
 )
-from ovk.features.rpcholesky import RPCholesky
 from ovk.features.selection import ALD, KORS, Given, Selection, Uniform
-from ovk.features.taylor import TaylorMap
+from ovk.features.sums import MergeTree, merge_all
 
 __all__ = [
     "ALD",

@@ -11,11 +11,9 @@ import numpy as np
 
 from ovk._params import Parameters, Registered, check_int, equal, positive
 from ovk._types import Array
-from ovk.features.dictionary import Dictionary
-from ovk.features.fourier import FourierMap, LinearFourierMap
-from ovk.features.operator_fourier import OperatorFourierMap
+from ovk.features.fourier import FourierMap, LinearFourierMap, OperatorFourierMap, TaylorMap
+from ovk.features.nystrom import Dictionary
 from ovk.features.selection import Selection, Uniform
-from ovk.features.taylor import TaylorMap
 from ovk.kernels import Polynomial
 from ovk.ovkernels import OperatorKernel, Separable
 

@@ -2,15 +2,10 @@
 
 from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel
-from ovk.kernels.foreign import Function, SklearnKernel, as_kernel
-from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
-from ovk.kernels.intercept import Intercept
-from ovk.kernels.laplacian import Laplacian
-from ovk.kernels.mapped import Mapped, OnColumns, Periodic
-from ovk.kernels.matern import Matern
-from ovk.kernels.on_curves import OnCurves
-from ovk.kernels.precomputed import Precomputed
-from ovk.kernels.stationary import Gaussian, RationalQuadratic, Stationary, median_distance
+from ovk.kernels.foreign import Function, Precomputed, SklearnKernel, as_kernel
+from ovk.kernels.inner_product import Intercept, Linear, Polynomial, Tanimoto
+from ovk.kernels.mapped import Mapped, OnColumns, OnCurves, Periodic
+from ovk.kernels.stationary import Gaussian, Laplacian, Matern, RationalQuadratic, Stationary, median_distance
 
 __all__ = [
     "Function",

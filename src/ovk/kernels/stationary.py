@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
+from scipy.special import gamma, kv
 
 from ovk._params import dense_inputs, positive
 from ovk._types import Array, Indices
-from ovk.kernels.base import ScalarKernel, Slope
-from ovk.kernels.tiles import radial, radial_product
+from ovk.kernels.base import NotDifferentiable, ScalarKernel, Slope
+from ovk.kernels.tiles import over_rows, radial, radial_product
 
 
 class Stationary(ScalarKernel):
@@ -267,3 +268,167 @@ def median_distance(X: Any, metric: str = "euclidean") -> float:
     unit = 1.0 if 1e-100 < unit < 1e100 or unit == 0.0 else unit
     distances = pdist(rows / unit, metric)
     return float(np.median(distances)) * unit if distances.size else 1.0
+
+
+# The Laplacian kernel of the L1 distance.
+
+
+class Laplacian(ScalarKernel):
+    """k(x, z) = exp(-|x - z|_1 / l), the L1 distance (as scikit-learn's `laplacian_kernel` with gamma = 1/l).
+
+    For the exponential of the Euclidean distance use ``Matern(nu=0.5)``.
+
+    Parameters
+    ----------
+    length_scale : float or "median"
+        l; "median" takes the median L1 distance between training inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Laplacian
+    >>> Laplacian(2.0)(np.array([[0.0, 0.0], [1.0, 1.0]])).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    def __init__(self, length_scale: float | str = "median") -> None:
+        self.length_scale = length_scale
+
+    def _is_median(self) -> bool:
+        return isinstance(self.length_scale, str) and self.length_scale == "median"
+
+    def _scale(self) -> float:
+        if self._is_median():
+            raise ValueError(
+                "length_scale='median' of Laplacian is learned from training inputs: fit an estimator, or call "
+                "kernel.resolve(X) and use the kernel that it returns"
+            )
+        return positive(self.length_scale, "length_scale")
+
+    def _distances(self, X: Any, Z: Any | None) -> Array:
+        X = dense_inputs(X, "Laplacian")
+        Z = X if Z is None else dense_inputs(Z, "Laplacian")
+        out = np.empty((len(X), len(Z)))
+
+        def work(start: int, stop: int) -> None:
+            cdist(X[start:stop], Z, "cityblock", out=out[start:stop])
+
+        over_rows(work, len(X), len(Z))
+        return out
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        scale = self._scale()
+        values = self._distances(X, Z)
+        values *= -1.0 / scale
+        return np.exp(values, out=values)
+
+    def diag(self, X: Any) -> Array:
+        self._scale()
+        return np.ones(len(X))
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+    def resolve(self, X: Any) -> Self:
+        if not self._is_median():
+            return self
+        return type(self)(median_distance(X, "cityblock"))
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        ratio = self._distances(X, Z) / self._scale()
+        return {"length_scale": np.exp(-ratio) * ratio / self._scale()}
+
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        """n draws, (n, p), from the spectral density: independent Cauchy coordinates."""
+        return rng.standard_cauchy((n, p)) / self._scale()
+
+
+# The Matern family: Sobolev spaces as kernels.
+
+#: Beyond this smoothness the kernel is the Gaussian one to all practical purposes, and its constants overflow.
+LARGEST_NU = 100.0
+#: Squared distances below this are taken as this where a derivative of a rough kernel is infinite at zero.
+TINY = 1e-28
+
+
+class Matern(Stationary):
+    """k(x, z) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r), r = sqrt(2 nu) |x - z| / l.
+
+    nu = 1/2 is exp(-|x - z| / l); larger nu means smoother functions; nu -> infinity is the Gaussian kernel.
+
+    Parameters
+    ----------
+    nu : float in (0, 100]
+        Smoothness. 1/2, 3/2, 5/2, ... are fast; other values need Bessel functions.
+    length_scale : float, (p,) array or "median"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Matern
+    >>> Matern(nu=0.5, length_scale=2.0)(np.array([[0.0], [1.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    def __init__(self, nu: float = 1.5, length_scale: float | Array | str = "median") -> None:
+        self.nu = nu
+        self.length_scale = length_scale
+
+    def _nu(self) -> float:
+        nu = positive(self.nu, "nu")
+        if nu > LARGEST_NU:
+            raise ValueError(f"nu must be at most {LARGEST_NU:g}, got {self.nu!r}: use a Gaussian kernel instead")
+        return nu
+
+    @property
+    def rough(self) -> bool:
+        return self._nu() < 1.0
+
+    def profile(self, s: Array, order: int = 0) -> Array:
+        # With M_a(r) = r^a K_a(r):  (1/r) d/dr M_a = -M_(a-1)  and  s = r^2 / (2 nu),  so
+        # phi^(k)(s) = (-nu)^k 2^(1-nu) / Gamma(nu) M_(nu-k)(r).
+        nu = self._nu()
+        if order >= nu:
+            s = np.maximum(s, TINY)
+        result: Array = (
+            (-nu) ** order * 2.0 ** (1.0 - nu) / gamma(nu) * _scaled_bessel(nu - order, np.sqrt(2.0 * nu * s))
+        )
+        return result
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        if self._nu() <= 0.5:
+            raise NotDifferentiable(f"a Matern kernel has a Jacobian for nu > 1/2, got nu={self.nu}")
+        return super().slopes(X, Z)
+
+    def sample_frequencies(self, n: int, p: int, rng: np.random.Generator) -> Array:
+        # The spectral density is a multivariate t with 2 nu degrees of freedom.
+        nu = self._nu()
+        spread = np.sqrt(2.0 * nu / rng.chisquare(2.0 * nu, size=(n, 1)))
+        return rng.standard_normal((n, p)) * spread / self.scale(p)
+
+
+def _scaled_bessel(a: float, r: Array) -> Array:
+    """r^a K_a(r) for any real a; its limit 2^(a-1) Gamma(a) at r = 0 when a > 0."""
+    if a < 0:
+        return r ** (2.0 * a) * _scaled_bessel(-a, r)
+    # Far out the value is zero; a power of r must not overflow on the way there.
+    r = np.minimum(r, 800.0)
+    if (a - 0.5).is_integer():
+        # sqrt(pi/2) e^-r theta_n(r), theta the reverse Bessel polynomials.
+        previous, theta = np.ones_like(r), np.ones_like(r)
+        for k in range(1, round(a - 0.5) + 1):
+            previous, theta = theta, (r + 1.0 if k == 1 else (2 * k - 1) * theta + r**2 * previous)
+        return np.asarray(np.sqrt(np.pi / 2.0) * np.exp(-r) * theta)
+    if a > 2.0:
+        # K_a(r) itself overflows for small r: climb from a smaller order, M_(b+1) = 2 b M_b + r^2 M_(b-1).
+        b = a - np.floor(a) + 1.0
+        previous, value = _scaled_bessel(b - 1.0, r), _scaled_bessel(b, r)
+        while b < a - 0.5:
+            previous, value = value, 2.0 * b * value + r**2 * previous
+            b += 1.0
+        return value
+    positive_r = np.maximum(r, 1e-150 if a > 0 else np.sqrt(TINY))
+    bessel: Array = positive_r**a * kv(a, positive_r)
+    return np.where(r > 1e-150, bessel, 2.0 ** (a - 1.0) * gamma(a)) if a > 0 else bessel

@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ovk.losses.base import Loss
-from ovk.losses.margin import Hinge, Logistic
-from ovk.losses.regression import EpsilonInsensitive, Huber, Pinball, Squared
-from ovk.losses.simplex import SimplexHinge, simplex_code
-from ovk.losses.thresholds import Novelty, NuHinge, NuInsensitive
+from ovk.losses.classification import Hinge, Logistic, SimplexHinge, simplex_code
+from ovk.losses.regression import EpsilonInsensitive, Huber, Novelty, NuHinge, NuInsensitive, Pinball, Squared
 
 __all__ = [
     "EpsilonInsensitive",

@@ -2,17 +2,14 @@
 
 from ovk._diverged import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
-from ovk.online.experts.auto import AutoStream
-from ovk.online.experts.auto_classifier import AutoStreamClassifier
-from ovk.online.first_order.classifier import OLOKClassifier
+from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.movkl import OnlineMovKL
 from ovk.online.first_order.novelty import NoveltyDetector
-from ovk.online.first_order.olok import OLOK
+from ovk.online.first_order.olok import OLOK, OLOKClassifier
 from ovk.online.first_order.truncation import PaperWindow, Tolerance, Truncation, TruncationWarning, Window
 from ovk.online.online_operator import OnlineOperator
 from ovk.online.second_order.kawv import KAWV
-from ovk.online.second_order.pkawv import PKAWV
-from ovk.online.second_order.pkawv_classifier import PKAWVClassifier
+from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.theory import (
     Bracket,
     ErrorBound,

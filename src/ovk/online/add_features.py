@@ -9,14 +9,13 @@ import numpy as np
 
 from ovk._types import Array
 from ovk.features import Dictionary
-from ovk.online.experts.auto import AutoStream
-from ovk.online.experts.auto_classifier import AutoStreamClassifier
+from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV
 from ovk.online.shared.code_classifier import CodedClassifier
-from ovk.online.shared.row_buffer import LearnedRows, SupportPoints
+from ovk.online.shared.rows import LearnedRows, SupportPoints
 from ovk.ovkernels import OperatorKernel
 
 

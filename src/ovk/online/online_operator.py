@@ -13,8 +13,7 @@ from ovk._params import check_int, in_interval, positive
 from ovk._threads import thread_for_row
 from ovk._transactions import reads
 from ovk._types import Array
-from ovk.batch.operator_learning.fill import fill_gaps
-from ovk.batch.operator_learning.search import stretch
+from ovk.batch.operator_learning.search import fill_gaps, stretch
 from ovk.curves import Grid, PrincipalComponents
 from ovk.curves.grid import as_grid
 from ovk.features import KORS, Nystrom

@@ -117,7 +117,7 @@ from ovk.kernels import (
     as_kernel,
 )
 from ovk.losses import Squared, as_loss
-from ovk.losses.thresholds import ThresholdLoss
+from ovk.losses.regression import ThresholdLoss
 from ovk.online.first_order.olok import OLOK
 from ovk.online.first_order.truncation import PaperWindow
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable

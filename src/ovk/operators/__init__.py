@@ -2,10 +2,7 @@
 
 from ovk.operators.base import Dense, Identity, LowRank, MixedEffect, OutputOperator, Spectrum
 from ovk.operators.curves import CurveOperator, Integral, Multiplication
-from ovk.operators.graph import GraphLaplacian
-from ovk.operators.groups import Cluster, Tree
-from ovk.operators.mean_regularised import MeanRegularised
-from ovk.operators.tensor import TensorProduct
+from ovk.operators.groups import Cluster, GraphLaplacian, MeanRegularised, TensorProduct, Tree
 
 __all__ = [
     "Cluster",

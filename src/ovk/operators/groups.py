@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
-from ovk._params import cached, in_interval
+from ovk._params import PartsMixin, cached, check_int, in_interval, positive
 from ovk._types import Array
-from ovk.operators.base import KeptMatrix
+from ovk.curves.product import KroneckerMatrix
+from ovk.operators.base import EvenlyCoupled, KeptMatrix, OutputOperator, Spectrum, checked_symmetric, equalised
 
 
 class Cluster(KeptMatrix):
@@ -166,3 +169,226 @@ def _paths_from_parents(parent: Mapping[Any, Any]) -> dict[Any, tuple[Hashable, 
         # A forest: its trees hang together at a root without a name.
         paths = {leaf: (None, *path) for leaf, path in paths.items()}
     return paths
+
+
+# Outputs on a graph of similarities.
+
+
+class GraphLaplacian(KeptMatrix):
+    """T = pseudo-inverse of L, so that linked outputs are pulled towards each other.
+
+    With M the similarities m_ij >= 0 between outputs, the norm of f = (f_1, ..., f_d) becomes
+
+        1/2 sum_ij m_ij |f_i - f_j|^2 + sum_i m_ii |f_i|^2  =  sum_ij L_ij <f_i, f_j>,
+        L_ii = m_ii + sum_{j != i} m_ij,  L_ij = -m_ij.
+
+    When the diagonal of M is zero, L is singular: what all outputs of a connected part share costs nothing in this
+    norm, yet the pseudo-inverse *excludes* it, and the learned outputs of each part sum to zero everywhere. Give a
+    `self_weight` > 0 to have the shared part back (the smaller, the less it is penalised).
+
+    Parameters
+    ----------
+    M : (d, d) array or scipy sparse matrix
+        Symmetric, >= 0.
+    self_weight : float or (d,) array, >= 0
+        Added to the diagonal of M.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.operators import GraphLaplacian
+    >>> path = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    >>> GraphLaplacian(path, self_weight=1.0).dense()
+    array([[0.625, 0.25 , 0.125],
+           [0.25 , 0.5  , 0.25 ],
+           [0.125, 0.25 , 0.625]])
+    """
+
+    def __init__(self, M: Any, self_weight: float | Array = 0.0) -> None:
+        self.M = M
+        self.self_weight = self_weight
+
+    @property
+    def output_dim(self) -> int:  # type: ignore[override]
+        return int(np.shape(self.M)[0])
+
+    @cached
+    def laplacian(self) -> Array:
+        """L, (d, d)."""
+        M = checked_symmetric(self.M.toarray() if sparse.issparse(self.M) else self.M, "M")
+        if (M < 0).any():
+            raise ValueError(f"M must hold similarities >= 0, got {M.min():.6g}")
+        weight = np.asarray(self.self_weight, dtype=np.float64)
+        if weight.ndim > 1 or (weight.ndim == 1 and len(weight) != len(M)):
+            raise ValueError(f"self_weight must be a number or one for each of the {len(M)} outputs")
+        if not (np.isfinite(weight).all() and (weight >= 0).all()):
+            raise ValueError(f"self_weight must be finite and >= 0, got {self.self_weight!r}")
+        own = np.diagonal(M) + weight
+        L = -M
+        np.fill_diagonal(L, 0.0)
+        np.fill_diagonal(L, own - L.sum(axis=1))
+        return L
+
+    @cached
+    def eigh(self) -> Spectrum:
+        values, vectors = np.linalg.eigh(self.laplacian())
+        rounding = 64.0 * len(values) * np.finfo(float).eps * max(values[-1], 1e-300)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > rounding)
+        # 1/x turns the order round, but the zeros of L stay zeros of T.
+        order = np.argsort(inverse, kind="stable")
+        inverse = inverse[order]
+        close = np.flatnonzero(np.diff(inverse) > 1e-12 * inverse[1:]) + 1
+        for group in np.split(np.arange(len(inverse)), close):
+            inverse[group] = inverse[group].mean()
+        return Spectrum(inverse, vectors[:, order])
+
+    @cached
+    def _matrix(self) -> Array:
+        decomposition = self.eigh()
+        T: Array = (decomposition.vectors * decomposition.values) @ decomposition.vectors.T
+        return 0.5 * (T + T.T)
+
+    def gradient(self) -> dict[str, Array]:
+        # dT = -T dL T where L is regular; on its null space the pseudo-inverse jumps and has no derivative.
+        T = self._matrix()
+        each = -np.einsum("ia,aj->aij", T, T)
+        return {"self_weight": each.sum(axis=0) if np.ndim(self.self_weight) == 0 else each}
+
+
+# Tasks that are pulled towards their mean.
+
+
+class MeanRegularised(EvenlyCoupled):
+    """T = I / (own + spread) + (spread / own) / (own + spread) 11' / d: outputs close to their mean.
+
+    The norm it gives a function f = (f_1, ..., f_d) is that of regularised multi-task learning,
+
+        own sum_t |f_t|^2 + spread sum_t |f_t - mean f|^2,
+
+    so T^-1 = own I + spread (I - 11' / d). With spread = 0 the outputs are apart. T is a multiple of
+    `MixedEffect`; here its parameters are the weights of the penalty.
+
+    Parameters
+    ----------
+    own : float > 0
+        Weight of each output's norm (rho_1).
+    spread : float >= 0
+        Weight of the distance from the mean (rho_2).
+    output_dim : int, optional
+        Number of outputs; found in Y when not given.
+
+    References
+    ----------
+    Evgeniou and Pontil (2004), Regularized multi-task learning.
+
+    Examples
+    --------
+    >>> from ovk.operators import MeanRegularised
+    >>> MeanRegularised(0.5, 0.5, output_dim=2).dense()
+    array([[1.5, 0.5],
+           [0.5, 1.5]])
+    """
+
+    def __init__(self, own: float = 1.0, spread: float = 1.0, output_dim: int | None = None) -> None:
+        self.own = own
+        self.spread = spread
+        self.output_dim = output_dim
+
+    @classmethod
+    def from_shared(cls, lambda_1: float, lambda_2: float, output_dim: int) -> Self:
+        """The operator of f_t = f_0 + v_t with the penalty (lambda_1 / d) sum_t |v_t|^2 + lambda_2 |f_0|^2.
+
+        Minimising over f_0 with all f_t fixed gives f_0 = lambda_1 / (lambda_1 + lambda_2) mean f, and
+
+            own = lambda_1 lambda_2 / (d (lambda_1 + lambda_2)),  spread = lambda_1^2 / (d (lambda_1 + lambda_2)).
+
+        >>> T = MeanRegularised.from_shared(2.0, 4.0, output_dim=2)
+        >>> T.dense()
+        array([[1.25, 0.25],
+               [0.25, 1.25]])
+        """
+        a, b = positive(lambda_1, "lambda_1"), positive(lambda_2, "lambda_2")
+        total = check_int(output_dim, "output_dim") * (a + b)
+        return cls(a * b / total, a**2 / total, output_dim)
+
+    def _weights(self) -> tuple[float, float]:
+        return positive(self.own, "own"), positive(self.spread, "spread", zero=True)
+
+    def _parts(self) -> tuple[float, float]:
+        own, spread = self._weights()
+        return 1.0 / (own + spread), spread / (own * (own + spread) * self.dim())
+
+    def gradient(self) -> dict[str, Array]:
+        own, spread = self._weights()
+        d = self.dim()
+        mean = np.full((d, d), 1.0 / d)
+        # The eigenvalues are 1 / own on the mean and 1 / (own + spread) on what is orthogonal to it.
+        rest = -(np.eye(d) - mean) / (own + spread) ** 2
+        return {"own": rest - mean / own**2, "spread": rest}
+
+
+# Kronecker products of operators: one for each variable of functions of several.
+
+
+class TensorProduct(PartsMixin, OutputOperator):
+    """T = T_1 (x) ... (x) T_k on outputs that are tables: T_i along the i-th axis of a table, none of T ever formed.
+
+    A row of Y holds a table with its last axis running fastest. Eigenvalues are products of those along the axes, and
+    eigenvectors Kronecker products: with d = d_1 ... d_k outputs products with them cost d (d_1 + ... + d_k), not d^2.
+
+    Parameters
+    ----------
+    operators : sequence of output operators, each with its number of outputs
+
+    Examples
+    --------
+    Outputs for 3 sites and 2 hours, coupled along both.
+
+    >>> import numpy as np
+    >>> from ovk.operators import Dense, MixedEffect, TensorProduct
+    >>> T = TensorProduct([MixedEffect(0.5, output_dim=3), Dense([[1.0, 0.5], [0.5, 1.0]])])
+    >>> T.output_dim, T.eigh().distinct
+    (6, array([0.25, 0.75, 1.  , 3.  ]))
+    """
+
+    _parts_name = "operators"
+
+    def __init__(self, operators: Sequence[OutputOperator]) -> None:
+        self.operators = operators
+
+    @cached
+    def _factors(self) -> list[OutputOperator]:
+        parts = self.operators
+        if not isinstance(parts, Sequence) or not parts or not all(isinstance(T, OutputOperator) for T in parts):
+            raise ValueError(f"operators must be a sequence of output operators, got {parts!r}")
+        for T in parts:
+            T.dim()
+        return list(parts)
+
+    @property
+    def output_dim(self) -> int:  # type: ignore[override]
+        return int(np.prod([T.dim() for T in self._factors()]))
+
+    def resolve(self, d: int) -> Self:
+        if self.output_dim != d:
+            raise ValueError(f"TensorProduct is an operator on {self.output_dim} outputs but Y has {d}")
+        return self
+
+    @cached
+    def matrix(self) -> KroneckerMatrix:
+        """T as a Kronecker product of matrices."""
+        return KroneckerMatrix([T.dense() for T in self._factors()])
+
+    def dense(self) -> Array:
+        return np.asarray(self.matrix())
+
+    def apply(self, Y: Any) -> Array:
+        return np.asarray((Y if isinstance(Y, np.ndarray) else Y.toarray()) @ self.matrix())
+
+    @cached
+    def eigh(self) -> Spectrum:
+        parts = [T.eigh() for T in self._factors()]
+        values = np.asarray(reduce(np.multiply.outer, [part.values for part in parts])).ravel()
+        order = np.argsort(values, kind="stable")
+        vectors: Any = KroneckerMatrix([np.asarray(part.vectors) for part in parts], order)
+        return Spectrum(equalised(values[order]), vectors)

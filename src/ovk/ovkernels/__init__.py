@@ -1,12 +1,9 @@
 """Operator-valued kernels K(x, z): kernels whose values are d x d matrices."""
 
-from ovk.ovkernels.base import OperatorKernel
+from ovk.ovkernels.base import OperatorKernel, Term
 from ovk.ovkernels.curl_free import CurlFree, DivFree
-from ovk.ovkernels.diagonal import Diagonal
-from ovk.ovkernels.hadamard import Hadamard
+from ovk.ovkernels.diagonal import Diagonal, Hadamard, Transformable
 from ovk.ovkernels.separable import Separable, as_operator_kernel
-from ovk.ovkernels.terms import Term
-from ovk.ovkernels.transformable import Transformable
 from ovk.ovkernels.weighted_sum import WeightedSum
 
 __all__ = [

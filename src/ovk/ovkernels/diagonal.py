@@ -7,15 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._params import PartsMixin
-from ovk._types import Array, Indices
-from ovk.grams import Gram, Kronecker
+from ovk._algebra import AND, PRODUCT, part, rule
+from ovk._params import PartsMixin, dense_inputs
+from ovk._types import Array, Indices, Transform
+from ovk.grams import DenseBlocks, Gram, Kronecker
 from ovk.grams.kronecker import distinct
-from ovk.kernels import ScalarKernel, as_kernel
+from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.operators import Dense
-from ovk.ovkernels.base import OperatorKernel, by_entry
-from ovk.ovkernels.terms import SeparableTerms, Term
+from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term, by_entry
+from ovk.ovkernels.weighted_sum import check_same_outputs
 
 
 class Diagonal(PartsMixin, OperatorKernel):
@@ -98,3 +99,217 @@ class Diagonal(PartsMixin, OperatorKernel):
         bounds = [kernel.norm_bound() for kernel in self.scalars]
         known = [bound for bound in bounds if bound is not None]
         return max(known) if len(known) == len(bounds) else None
+
+
+# Entrywise products of operator-valued kernels.
+
+
+class Hadamard(OperatorKernel):
+    """K1(x, z) o K2(x, z), entry by entry, written ``K1 & K2``: positive semi-definite by Schur's theorem.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> from ovk.ovkernels import Transformable
+    >>> K = Gaussian(1.0) * MixedEffect(0.5, output_dim=2) & Transformable(Gaussian(1.0))
+    >>> K([0.0, 0.0], [0.0, 1.0]).round(4)
+    array([[0.6065, 0.1839],
+           [0.3033, 0.3679]])
+    """
+
+    def __init__(self, left: OperatorKernel, right: OperatorKernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _expression(self) -> tuple[str, int]:
+        # A sum would need no parentheses; they are there for the reader.
+        left = part(self.left, AND) if isinstance(self.left, Hadamard) else part(self.left, PRODUCT)
+        return f"{left} & {part(self.right, PRODUCT)}", AND
+
+    @property
+    def output_dim(self) -> int | None:
+        d = self.left.output_dim
+        return self.right.output_dim if d is None else d
+
+    def resolve(self, X: Any, d: int) -> Self:
+        left, right = self.left.resolve(X, d), self.right.resolve(X, d)
+        return self if left is self.left and right is self.right else type(self)(left, right)
+
+    def terms(self) -> list[Term] | None:
+        left, right = self.left.terms(), self.right.terms()
+        # Operators can be multiplied once their number of outputs is known.
+        if left is None or right is None or any(term.operator.output_dim is None for term in left + right):
+            return None
+        return [
+            Term(a.weight * b.weight, a.kernel * b.kernel, Dense(a.operator.dense() * b.operator.dense()))
+            for a in left
+            for b in right
+        ]
+
+    def gram(self, X: Any, Z: Any | None = None) -> Gram:
+        left, right = self.left.gram(X, Z), self.right.gram(X, Z)
+        check_same_outputs([left.output_dim, right.output_dim])
+        return _hadamard(left, right)
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        return self.left.diagonal_blocks(X) * self.right.diagonal_blocks(X)
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        return self.left.pairs(X, s, Z, t) * self.right.pairs(X, s, Z, t)
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        # Entry (q, p) of d(K1 o K2) is dK1_qp K2_qp + K1_qp dK2_qp: for output q of f, the derivative of one factor
+        # with the coefficients K_qp c_p that the other makes of c at each point.
+        X = np.asarray(X, dtype=np.float64)
+        d = C.shape[-1]
+        total = np.zeros((len(X), d, X.shape[1]))
+        for one, other in ((self.left, self.right), (self.right, self.left)):
+            blocks = other.gram(X, Z).dense().reshape(len(X), d, -1, d)
+            for q in range(d):
+                total[:, q] += one.jacobian(X, Z, blocks[:, q] * C)[:, q]
+        return total
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
+        left, right = self.left.gram(X, Z), self.right.gram(X, Z)
+        return {
+            **{f"left__{name}": _hadamard(change, right) for name, change in self.left.gradient(X, Z).items()},
+            **{f"right__{name}": _hadamard(left, change) for name, change in self.right.gradient(X, Z).items()},
+        }
+
+    def norm_bound(self) -> float | None:
+        # |A o B| <= max_i A_ii |B| <= |A| |B| for positive semi-definite matrices.
+        left, right = self.left.norm_bound(), self.right.norm_bound()
+        return None if left is None or right is None else left * right
+
+
+def _hadamard(left: Gram, right: Gram) -> Gram:
+    a, b = left.terms(), right.terms()
+    if a is None or b is None:
+        return DenseBlocks(left.dense() * right.dense(), left.output_dim)
+    products = [(G * H, Dense(S.dense() * T.dense())) for G, S in a for H, T in b]
+    return Kronecker([G for G, _ in products], [T for _, T in products])
+
+
+rule("&", OperatorKernel, OperatorKernel)(Hadamard)
+
+
+# One scalar kernel, each output looking at the input in its own way.
+
+
+class Transformable(OperatorKernel):
+    """K(x, z)_ij = k(T_i(x), T_j(z)).
+
+    Parameters
+    ----------
+    kernel : scalar kernel k
+    transforms : sequence of d transforms, or None
+        Each a (q, p) matrix, which maps x to A x, or a function that maps (n, p) inputs to (n, q). None takes the
+        coordinates, T_i(x) = x_i, one output for each input.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.ovkernels import Transformable
+    >>> Transformable(Gaussian(1.0))([0.0, 1.0], [0.0, 2.0]).round(4)
+    array([[1.    , 0.1353],
+           [0.6065, 0.6065]])
+    """
+
+    def __init__(self, kernel: Any, transforms: Sequence[Transform] | None = None) -> None:
+        self.kernel = kernel
+        self.transforms = transforms
+
+    @property
+    def output_dim(self) -> int | None:
+        return None if self.transforms is None else len(self.transforms)
+
+    @property
+    def scalar(self) -> ScalarKernel:
+        """k, whatever form it was given in."""
+        return as_kernel(self.kernel)
+
+    def resolve(self, X: Any, d: int) -> Self:
+        super().resolve(X, d)
+        if self.transforms is None and X.shape[1] != d:
+            raise ValueError(
+                f"Transformable() without transforms has an output for each input: X has {X.shape[1]} features "
+                f"but Y has {d} outputs; give transforms"
+            )
+        kernel = self.scalar.resolve(np.concatenate(self.views(X)))
+        return self if kernel is self.kernel else type(self)(kernel, self.transforms)
+
+    def views(self, X: Any) -> list[Array]:
+        """T_i(x) of every row, for each output i: arrays (n, q)."""
+        X = dense_inputs(X, "Transformable")
+        if self.transforms is None:
+            return [X[:, i : i + 1] for i in range(X.shape[1])]
+        return [self._view(i, transform, X) for i, transform in enumerate(self.transforms)]
+
+    @staticmethod
+    def _view(i: int, transform: Transform, X: Array) -> Array:
+        if callable(transform):
+            seen = np.asarray(transform(X), dtype=np.float64)
+            if seen.ndim != 2 or len(seen) != len(X):
+                raise ValueError(
+                    f"transforms[{i}] must map (n, p) inputs to (n, q), but it gave {seen.shape} for {X.shape}"
+                )
+            return seen
+        A = np.atleast_2d(np.asarray(transform, dtype=np.float64))
+        if A.shape[1] != X.shape[1]:
+            raise ValueError(f"transforms[{i}] is a matrix for {A.shape[1]} inputs but X has {X.shape[1]} features")
+        return X @ A.T
+
+    def _stack(self, X: Any) -> Array:
+        """T_i(x_l) with the output running fastest, (n d, q)."""
+        stacked = np.stack(self.views(X), axis=1)
+        return stacked.reshape(-1, stacked.shape[2])
+
+    def _gram(self, values: Array, X: Any) -> Gram:
+        d = X.shape[1] if self.transforms is None else len(self.transforms)
+        return DenseBlocks(values, d)
+
+    def gram(self, X: Any, Z: Any | None = None) -> Gram:
+        return self._gram(self.scalar(self._stack(X), None if Z is None else self._stack(Z)), X)
+
+    def diagonal_blocks(self, X: Any) -> Array:
+        views = self.views(X)
+        d = len(views)
+        stacked = np.stack(views, axis=1)
+        return np.array([self.scalar(stacked[i]) for i in range(len(X))]).reshape(len(X), d, d)
+
+    def pairs(self, X: Any, s: Indices, Z: Any | None = None, t: Indices | None = None) -> Array:
+        return self.scalar(self._own(X, s), None if Z is None or t is None else self._own(Z, t))
+
+    def _own(self, X: Any, s: Indices) -> Array:
+        """Each row as its own output sees it."""
+        return np.stack(self.views(X), axis=1)[np.arange(len(s)), s]
+
+    def jacobian(self, X: Any, Z: Any, C: Array) -> Array:
+        X = np.asarray(X, dtype=np.float64)
+        support, weights = self._stack(Z), np.asarray(C).reshape(*C.shape[:-2], -1, 1)
+        parts = []
+        for i, view in enumerate(self.views(X)):
+            inner = contract(self.scalar.slopes(view, support), view, support, weights)[:, 0]
+            parts.append(inner @ self._matrix(i, X.shape[1]))
+        return np.stack(parts, axis=1)
+
+    def _matrix(self, i: int, p: int) -> Array:
+        if self.transforms is None:
+            return np.eye(p)[i : i + 1]
+        transform = self.transforms[i]
+        if callable(transform):
+            raise NotDifferentiable(
+                f"transforms[{i}] is a function, whose derivative is not known; give a matrix where a Jacobian is "
+                "needed"
+            )
+        return np.atleast_2d(np.asarray(transform, dtype=np.float64))
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Gram]:
+        changes = self.scalar.gradient(self._stack(X), None if Z is None else self._stack(Z))
+        return {name: self._gram(change, X) for name, change in by_entry("kernel", changes).items()}
+
+    def norm_bound(self) -> float | None:
+        # |K(x, x)| <= trace
+        bound, d = self.scalar.norm_bound(), self.output_dim
+        return None if bound is None or d is None else d * bound

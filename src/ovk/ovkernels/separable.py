@@ -14,8 +14,7 @@ from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.kernels.foreign import as_ours
 from ovk.operators import Dense, Identity, OutputOperator
-from ovk.ovkernels.base import OperatorKernel, by_entry
-from ovk.ovkernels.terms import Term
+from ovk.ovkernels.base import OperatorKernel, Term, by_entry
 
 
 class Separable(OperatorKernel):

@@ -11,9 +11,8 @@ from ovk._algebra import ATOM, PRODUCT, SUM, part, rule
 from ovk._params import PartsMixin
 from ovk._types import Array, Indices
 from ovk.grams import DenseBlocks, Gram
-from ovk.ovkernels.base import OperatorKernel
+from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term
 from ovk.ovkernels.separable import Separable
-from ovk.ovkernels.terms import SeparableTerms, Term
 
 
 class WeightedSum(PartsMixin, OperatorKernel):

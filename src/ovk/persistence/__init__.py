@@ -31,11 +31,10 @@ from typing import Any
 import numpy.typing as npt
 
 from ovk._registry import register
-from ovk.persistence import arrays, container, objects, plain, randomness
+from ovk.persistence import container, objects, plain
 from ovk.persistence.atomic import replacing
-from ovk.persistence.codec import Builder, Reader, Writer
+from ovk.persistence.codec import Builder, Contents, Description, Reader, StoredArray, StoredObject, Writer
 from ovk.persistence.container import Container
-from ovk.persistence.contents import Contents, Description, StoredArray, StoredObject
 from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
 
 __all__ = [
@@ -53,7 +52,7 @@ __all__ = [
     "save",
 ]
 
-_CODECS = (*plain.CODECS, *arrays.CODECS, *randomness.CODECS, objects.CODEC)
+_CODECS = (*plain.PLAIN_CODECS, *plain.ARRAY_CODECS, *plain.RANDOM_CODECS, objects.CODEC)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

@@ -12,15 +12,11 @@ import numpy as np
 from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, MovKL, OVKRidgeCV
 from ovk.curves import ProductGrid
 from ovk.evaluation import ClassificationResult
-from ovk.evaluation.class_conclusion import class_conclusion
-from ovk.plotting.autoregression import SeriesDisplay
-from ovk.plotting.class_report import class_table, score_table
-from ovk.plotting.classes import ClassAccuracyDisplay, ConfusionDisplay
+from ovk.evaluation.class_evaluator import class_conclusion
 from ovk.plotting.curves import FunctionalPredictionDisplay
 from ovk.plotting.display import Display, pyplot, shortened
-from ovk.plotting.kernel_weights import KernelWeightsDisplay
-from ovk.plotting.leave_one_out import LeaveOneOutDisplay
-from ovk.plotting.observed import ObservedDisplay
+from ovk.plotting.drift import ClassAccuracyDisplay, ConfusionDisplay
+from ovk.plotting.graph import SeriesDisplay
 from ovk.plotting.page import (
     figure,
     grid,
@@ -33,17 +29,17 @@ from ovk.plotting.page import (
     table,
     write_page,
 )
+from ovk.plotting.prediction import ObservedDisplay
 from ovk.plotting.progressive import ProgressiveErrorDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
-from ovk.plotting.recent_sections import recent_sections
-from ovk.plotting.relevance import RelevanceDisplay
 from ovk.plotting.report import closing_sections, report
+from ovk.plotting.sections import class_table, recent_sections, score_table
+from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
 from ovk.sessions import ClassSession, Fitted, FittedClasses, GroupErrors, Session
 from ovk.sessions.batch import in_time, rows_tested, valid_for
-from ovk.sessions.faults import bad_rows_note
-from ovk.sessions.fit_file import OF_STREAMS
+from ovk.sessions.files import OF_STREAMS
 from ovk.sessions.relevance import relevance
-from ovk.sessions.remarks import doubts
+from ovk.sessions.remarks import bad_rows_note, doubts
 
 #: Most outputs in a picture.
 OUTPUTS = 6

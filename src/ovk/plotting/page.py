@@ -15,7 +15,7 @@ import numpy as np
 
 from ovk.persistence.atomic import replacing
 from ovk.plotting.display import Display, pyplot
-from ovk.plotting.relevance import RelevanceDisplay
+from ovk.plotting.selection import RelevanceDisplay
 
 #: Inches of a plot, which a phone shows in natural size; wider ones up to the second width are made as narrow.
 WIDTH, WIDEST = 3.75, 5.6

@@ -13,7 +13,7 @@ from ovk._params import check_int
 from ovk._types import Array
 from ovk.evaluation import ProgressiveResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.evaluation.parts import stretch
+from ovk.evaluation.result import stretch
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
 from ovk.streams.steps import as_dates, as_instants
 

@@ -13,9 +13,7 @@ from ovk._types import Array
 from ovk._version import __version__
 from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.plotting.class_report import class_sections
 from ovk.plotting.display import pyplot
-from ovk.plotting.drift_section import drift_section
 from ovk.plotting.page import (
     WIDTH,
     figure,
@@ -32,7 +30,7 @@ from ovk.plotting.page import (
     write_page,
 )
 from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
-from ovk.plotting.recent_sections import FIGURES, recent_sections
+from ovk.plotting.sections import FIGURES, class_sections, drift_section, recent_sections
 from ovk.sessions.file_predictions import TableModel
 from ovk.streams.steps import as_instants
 

@@ -12,10 +12,8 @@ from typing import Any
 
 from ovk._extras import required
 from ovk._types import PathLike
-from ovk.serving.access import Tokens
+from ovk.serving.access import Limits, LogDamaged, Tokens
 from ovk.serving.checkpoint import Checkpoint, learn_log
-from ovk.serving.errors import LogDamaged
-from ovk.serving.limits import Limits
 from ovk.serving.scores import MostFrequent
 from ovk.serving.service import ModelService
 

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import ipaddress
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -98,3 +99,77 @@ def is_local_name(host: str | None) -> bool:
     if not colon or not port.isdigit():
         name = host
     return is_loopback(name.lower().removeprefix("[").removesuffix("]"))
+
+
+# What a service allows.
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a service allows.
+
+    Parameters
+    ----------
+    body : most bytes of a request
+    rows : most rows of a request
+    queue : most requests that wait to be learned
+    seconds : how long a request may take
+    checkpoint_rows, checkpoint_seconds : rows learned, or seconds, after which a checkpoint is written
+    label_seconds, label_bytes : how long, and in how much memory, rows wait for their labels
+
+    Examples
+    --------
+    >>> from ovk.serving import Limits
+    >>> Limits(rows=100).rows
+    100
+    """
+
+    body: int = 8 << 20
+    rows: int = 10_000
+    queue: int = 256
+    seconds: float = 30.0
+    checkpoint_rows: int = 10_000
+    checkpoint_seconds: float = 60.0
+    label_seconds: float = 3600.0
+    label_bytes: int = 64 << 20
+
+
+# What a request is refused with.
+
+
+class RequestRefused(Exception):
+    """A request that cannot be answered: the status of the reply, one sentence, and when to come again.
+
+    The message names what was found and what is allowed; it goes to the client as it is, so it never holds a path or a
+    trace of the stack.
+    """
+
+    def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after
+
+
+class LogDamaged(ValueError):
+    """A log is broken in a place where no crash can have broken it: the file and the offset are named.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ovk.serving import LogDamaged
+    >>> from ovk.serving.log import Log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = Log(Path(folder))
+    ...     for k in (1, 2, 3):
+    ...         _ = log.append([b"rows"])
+    ...     log.close()
+    ...     (segment,) = Path(folder).iterdir()
+    ...     content = bytearray(segment.read_bytes())
+    ...     content[40] ^= 1
+    ...     _ = segment.write_bytes(content)
+    ...     try:
+    ...         list(Log(Path(folder)).replay(after=0))
+    ...     except LogDamaged as error:
+    ...         print("at offset" in str(error))
+    True
+    """

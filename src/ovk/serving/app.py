@@ -19,31 +19,42 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ovk._version import __version__
-from ovk.serving.access import Tokens
-from ovk.serving.entries import Entry
-from ovk.serving.errors import RequestRefused
-from ovk.serving.frames import FORMS, read_frame
+from ovk.serving.access import Limits, RequestRefused, Tokens
 from ovk.serving.guard import Guard, Handler, needs
-from ovk.serving.learning import read_entry
-from ovk.serving.limits import Limits
+from ovk.serving.log import Entry
 from ovk.serving.metrics import ServiceMetrics
 from ovk.serving.page import page_and_policy, page_for, view
-from ovk.serving.replies import BINARY, beside, gone, json_length, json_reply, no_such_address, pass_on
 from ovk.serving.requests import (
+    BINARY,
     INFER,
     PARAMETERS,
+    beside,
     check_count,
     check_end,
     check_keys,
     described,
+    gone,
     identifier_of,
+    json_length,
+    json_reply,
+    no_such_address,
     parameters_of,
+    pass_on,
+    read_entry,
     read_inputs,
     wanted_outputs,
 )
-from ovk.serving.scoring import checked_level, missing_bounds, records
 from ovk.serving.service import ModelService
-from ovk.serving.tensors import parse_json, split_body, write_tensors
+from ovk.serving.tensors import (
+    FORMS,
+    checked_level,
+    missing_bounds,
+    parse_json,
+    read_frame,
+    records,
+    split_body,
+    write_tensors,
+)
 
 #: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
 VERSION = "1"

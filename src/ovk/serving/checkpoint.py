@@ -12,15 +12,13 @@ from ovk._state import State
 from ovk._threads import one_blas_thread
 from ovk._types import PathLike
 from ovk.persistence import load
-from ovk.serving.contenders import Contender
-from ovk.serving.contenders_by_model import as_contender
-from ovk.serving.entries import Entry
-from ovk.serving.errors import RequestRefused
-from ovk.serving.held import HeldLabels
-from ovk.serving.identifiers import RequestIdentifiers
-from ovk.serving.log import Log
+from ovk.serving.access import RequestRefused
+from ovk.serving.contenders import Contender, as_contender
+from ovk.serving.log import Entry, Log
+from ovk.serving.receipts import RequestIdentifiers
 from ovk.serving.rows import RequestRows
 from ovk.serving.scores import Outcome, Scores
+from ovk.serving.waiting import HeldLabels
 
 #: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything
 #: else, such as a lack of memory, stops the learning.
@@ -50,7 +48,7 @@ class Checkpoint(State, Registered):
     >>> import numpy as np
     >>> from ovk import PKAWV
     >>> from ovk.serving import Checkpoint
-    >>> from ovk.serving.entries import Entry
+    >>> from ovk.serving.log import Entry
     >>> from ovk.serving.rows import RequestRows
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> start = Checkpoint.start({"line": PKAWV().fit(X, X)})
@@ -150,7 +148,7 @@ def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
     >>> import numpy as np
     >>> from ovk import PKAWV
     >>> from ovk.serving import Checkpoint, learn_log
-    >>> from ovk.serving.entries import Entry
+    >>> from ovk.serving.log import Entry
     >>> from ovk.serving.log import Log
     >>> from ovk.serving.rows import RequestRows
     >>> X = np.linspace(0, 1, 50)[:, None]

@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ovk.serving.access import SCOPES, Tokens, is_local_name, is_loopback
-from ovk.serving.errors import RequestRefused
+from ovk.serving.access import SCOPES, RequestRefused, Tokens, is_local_name, is_loopback
 from ovk.serving.metrics import ServiceMetrics
 
 logger = logging.getLogger("ovk.serving")

@@ -9,13 +9,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
+from ovk.serving.access import Limits, RequestRefused
 from ovk.serving.checkpoint import Checkpoint
-from ovk.serving.entries import Entry
-from ovk.serving.errors import RequestRefused
-from ovk.serving.identifiers import RequestIdentifiers
-from ovk.serving.limits import Limits
-from ovk.serving.log import Log
-from ovk.serving.receipts import AnsweredRequests, Queued, Receipt, answer, check_same
+from ovk.serving.log import Entry, Log
+from ovk.serving.receipts import AnsweredRequests, Queued, Receipt, RequestIdentifiers, answer, check_same
 from ovk.serving.rows import RequestRows
 from ovk.serving.waiting import WaitingRows, id_taken
 

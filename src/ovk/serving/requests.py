@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ovk._types import Array
+from ovk.serving.access import RequestRefused
 from ovk.serving.contenders import TensorSpec
-from ovk.serving.errors import RequestRefused
-from ovk.serving.frames import read_rows
+from ovk.serving.log import Entry
 from ovk.serving.rows import RequestRows
-from ovk.serving.tensors import read_tensors
+from ovk.serving.service import ModelService
+from ovk.serving.tensors import read_rows, read_tensors
+from ovk.serving.waiting import no_rows_wait
 
 #: Keys of a request to predict, those of the protocol and `rows`; and what its parameters may be.
 INFER = ("id", "parameters", "inputs", "outputs", "rows")
@@ -116,3 +126,127 @@ def wanted_outputs(
             raise RequestRefused(400, f"outputs must be among {', '.join(given)}, got {str(name)[:60]!r}")
         wanted[name] = bool(own.get("binary_data", everything))
     return list(wanted), wanted
+
+
+# Replies in JSON, and small things that all addresses need.
+
+R = TypeVar("R")
+
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+#: Bodies beyond this are read in another thread, so that others need not wait for them.
+LARGE = 64 << 10
+
+#: Says where the JSON of a request ends and the bytes of its tensors begin.
+BINARY = b"inference-header-content-length"
+
+
+def json_reply(content: Any, status: int = 200) -> Response:
+    """A reply in JSON. It ends its line, for those who read it in a terminal."""
+    body = _ENCODER.encode(content).encode() + b"\n"
+    return Response(body, status, media_type="application/json")
+
+
+async def beside(size: int, work: Callable[..., R], *arguments: Any) -> R:
+    """Do small work at once, and large work in another thread."""
+    if size <= LARGE:
+        return work(*arguments)
+    return await run_in_threadpool(work, *arguments)
+
+
+def json_length(request: Request) -> str | None:
+    """How many bytes of the body are JSON, as its header says; None where all are."""
+    length: bytes | None = request.scope["ovk.headers"].get(BINARY)
+    return None if length is None else length.decode("latin-1")
+
+
+async def no_such_address(request: Request, error: Exception) -> Response:
+    """For addresses and methods that do not exist."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    message = {404: "there is no such address", 405: "this address does not take that method"}.get(status, "refused")
+    return json_reply({"error": message}, status)
+
+
+async def pass_on(request: Request, error: Exception) -> Response:
+    """For refusals, which the guard answers."""
+    raise error
+
+
+async def gone(request: Request, error: Exception) -> Response:
+    """For clients that did not wait."""
+    return json_reply({"error": "the connection was closed"}, 400)
+
+
+# What a request to learn asks for.
+
+#: Targets beyond this are refused: sums of squares of larger numbers are beyond the range of doubles.
+LARGEST = 1e140
+
+#: Keys of a request to learn.
+LEARN = ("id", "parameters", "rows", "inputs", "infer_id", "targets")
+
+
+def read_entry(service: ModelService, body: dict[str, Any], binary: memoryview) -> Entry:
+    """The entry of a request to learn: rows with targets, or labels of rows that were predicted before.
+
+    Labels that leave out some of the outputs are a part, and the others may come later.
+    """
+    check_keys(body, LEARN)
+    parameters_of(body, ())
+    label_of = body.get("infer_id")
+    if label_of is not None and not isinstance(label_of, str):
+        raise RequestRefused(400, "infer_id must be a string")
+    if label_of is not None and ("rows" in body or "inputs" in body):
+        raise RequestRefused(400, "infer_id stands for rows that were sent before: leave out rows and inputs")
+    rows = None
+    if label_of is None:
+        rows, binary = read_inputs(body, binary)
+        check_count(len(rows), service.limits.rows)
+    targets = _read_targets(body.get("targets"), binary)
+    leader = service.state.leader
+    named = () if label_of is None else targets.names or ()
+    part = 0 < len(named) < len(leader.outputs) and set(named) <= set(leader.outputs)
+    entry = Entry(identifier_of(body), rows, targets, label_of=label_of, part=part)
+    if entry.id is None and label_of is not None:
+        entry = replace(entry, id=entry.label_id)
+    if service.intake.earlier(entry) is not None:
+        return entry
+    if label_of is not None:
+        rows = service.intake.waiting_rows(label_of)
+        if rows is None:
+            raise no_rows_wait(label_of)
+        entry = replace(entry, rows=rows)
+    assert rows is not None
+    whole = _completed(targets, leader.outputs) if part else targets
+    leader.check(rows, whole)
+    if not leader.labels:
+        _check_sizes(leader.targets(whole), leader.outputs)
+    return entry
+
+
+def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
+    """Refuse targets (n, d) whose squared errors are no numbers: nobody could tell how well they are predicted."""
+    too_large = np.abs(Y) > LARGEST  # nan is not
+    if too_large.any():
+        i, q = np.argwhere(too_large)[0].tolist()
+        raise RequestRefused(
+            400,
+            f"target {outputs[q]!r} of row {i + 1} is {Y[i, q]:g}, beyond {LARGEST:g}, so its squared error is no "
+            "number: send null if it is not known",
+        )
+
+
+def _read_targets(given: Any, binary: memoryview) -> RequestRows:
+    if isinstance(given, list) and given and isinstance(given[0], dict) and "datatype" in given[0]:
+        targets, binary = read_tensors(given, binary, "targets")
+    else:
+        targets = read_rows(given, "targets")
+    check_end(binary)
+    return targets
+
+
+def _completed(targets: RequestRows, outputs: Sequence[str]) -> RequestRows:
+    """The targets with columns of missing values for the outputs that they leave out."""
+    missing = np.full(len(targets), np.nan)
+    names = targets.names or ()
+    return RequestRows.named(outputs, [targets.column(name) if name in names else missing for name in outputs])

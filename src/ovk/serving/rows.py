@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array
-from ovk.serving.errors import RequestRefused
+from ovk.serving.access import RequestRefused
 
 #: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
 Cells = Array | list[Any]

@@ -22,12 +22,10 @@ from typing import Any
 
 from ovk._threads import one_blas_thread
 from ovk.persistence import load, save
+from ovk.serving.access import Limits, RequestRefused
 from ovk.serving.checkpoint import Checkpoint, replayed
-from ovk.serving.entries import Entry
-from ovk.serving.errors import RequestRefused
 from ovk.serving.intake import Intake
-from ovk.serving.limits import Limits
-from ovk.serving.log import Log
+from ovk.serving.log import Entry, Log
 
 if sys.platform != "win32":
     import fcntl

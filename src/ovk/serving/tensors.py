@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from io import StringIO
 from itertools import chain
-from math import prod
+from math import ceil, floor, prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ovk.serving.contenders import TensorSpec
-from ovk.serving.errors import RequestRefused
+from ovk.serving.access import RequestRefused
+from ovk.serving.contenders import Contender, Outputs, TensorSpec
 from ovk.serving.rows import Cells, RequestRows, as_matrix, as_numbers, finite_or_missing, only_plain
 
 #: Datatypes of numbers, as NumPy writes them on the wire.
@@ -255,3 +255,163 @@ def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
         return values.astype(NUMBERS[datatype]).tobytes()
     words = [str(value).encode() for value in values.reshape(-1).tolist()]
     return b"".join(_LENGTH.pack(len(word)) + word for word in words)
+
+
+# Rows as MLflow's scoring protocol writes them, and rows as plain lists or records.
+
+#: The forms of a request, exactly one of which must be there.
+FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
+
+
+def read_frame(body: dict[str, Any]) -> RequestRows:
+    """The rows of a request to ``/invocations``.
+
+    >>> read_frame({"dataframe_split": {"columns": ["a", "b"], "data": [[1, "x"], [2, None]]}}).columns[1]
+    ['x', None]
+    """
+    found = [form for form in FORMS if form in body]
+    if len(found) != 1:
+        raise RequestRefused(400, f"the body must hold one of {', '.join(FORMS)}, found {', '.join(found) or 'none'}")
+    value = body[found[0]]
+    if found[0] == "dataframe_split":
+        if not isinstance(value, dict) or not isinstance(value.get("data"), list):
+            raise RequestRefused(400, "dataframe_split must hold columns and data")
+        names = value.get("columns")
+        if names is None:
+            return read_rows(value["data"], "data")
+        return _of_lists(_names(names), value["data"])
+    if found[0] == "inputs" and isinstance(value, dict):
+        return _of_columns(value)
+    return read_rows(value, found[0])
+
+
+def read_rows(value: Any, what: str) -> RequestRows:
+    """Rows as a list of lists of numbers, or of records with the names of the columns.
+
+    >>> read_rows([{"a": 1, "b": None}, {"a": 2, "b": 3}], "rows").names
+    ('a', 'b')
+    """
+    if not isinstance(value, list):
+        raise RequestRefused(400, f"{what} must be a list of rows")
+    if not value:
+        raise RequestRefused(400, f"{what} is an empty list: it must hold at least one row")
+    if isinstance(value[0], dict):
+        names = _names(list(value[0]))
+        known = set(names)
+        if not all(isinstance(record, dict) and record.keys() <= known for record in value):
+            raise RequestRefused(400, f"{what}: all records must have the same columns")
+        return _checked(names, [[record.get(name) for record in value] for name in names])
+    if only_plain(value):
+        return RequestRows.of_matrix(as_matrix(value, what))
+    if all(isinstance(cell, (str, int, float)) or cell is None for cell in value):
+        return RequestRows.named(["label"], [value])
+    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with the names of the columns")
+
+
+def _of_lists(names: list[str], data: list[Any]) -> RequestRows:
+    if not all(isinstance(row, list) and len(row) == len(names) for row in data):
+        raise RequestRefused(400, f"each row of data must be a list of {len(names)} values")
+    return _checked(names, [list(column) for column in zip(*data, strict=True)] if data else [[] for _ in names])
+
+
+def _of_columns(columns: dict[str, Any]) -> RequestRows:
+    names = _names(list(columns))
+    lists = [value if isinstance(value, list) else [value] for value in columns.values()]
+    # Tensors of one column, (n, 1), are columns.
+    flat = [[c[0] if isinstance(c, list) and len(c) == 1 else c for c in column] for column in lists]
+    if len({len(column) for column in flat}) > 1:
+        raise RequestRefused(400, "inputs have different numbers of rows")
+    return _checked(names, flat)
+
+
+def _names(names: Any) -> list[str]:
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise RequestRefused(400, "columns must be a list of names")
+    if len(set(names)) < len(names):
+        raise RequestRefused(400, "two columns have the same name")
+    return names
+
+
+def _checked(names: list[str], lists: list[list[Any]]) -> RequestRows:
+    """Columns whose cells are numbers, texts, truth values and nulls."""
+    columns: list[Cells] = []
+    for name, cells in zip(names, lists, strict=True):
+        kinds = set(map(type, cells))
+        if kinds <= {int, float, type(None)}:
+            columns.append(as_numbers(cells, f"column {name[:60]!r}"))
+        elif kinds <= {str, bool, int, float, type(None)}:
+            columns.append(cells)
+        else:
+            raise RequestRefused(400, f"column {name[:60]!r} must hold numbers, texts or nulls")
+    return RequestRows.named(names, columns)
+
+
+# Predictions as records or lists, which is how MLflow's clients expect them.
+
+
+def checked_level(level: Any, leader: Contender) -> float:
+    """How often an interval should hold the outcome, if the rows that a model keeps are enough for it."""
+    if isinstance(level, str):
+        raise RequestRefused(
+            400, f"level must be a number between 0 and 1, got the text {level[:40]!r}: write it without quotes"
+        )
+    if type(level) not in (int, float) or not 1e-6 <= level <= 1 - 1e-6:
+        raise RequestRefused(400, f"level must be a number between 0 and 1, got {json.dumps(level)[:40]}")
+    kept = leader.window
+    if kept and rows_needed(level) > kept:
+        highest = floor(1e4 * kept / (kept + 1)) / 1e4
+        raise RequestRefused(
+            400,
+            f"intervals of level {level} need the errors of {rows_needed(level):,} rows, and only the last {kept:,} "
+            f"are kept: the highest level is {highest}",
+        )
+    return float(level)
+
+
+def rows_needed(level: float) -> int:
+    """Rows with known outcomes before intervals of that level have ends.
+
+    >>> rows_needed(0.9), rows_needed(0.9999)
+    (9, 9999)
+    """
+    return ceil(round(level / (1 - level), 3))
+
+
+def missing_bounds(found: Outputs, level: float, leader: Contender, *, learning: bool = True) -> str:
+    """Why intervals have no ends, in one sentence; empty if they have. `learning` is whether rows are learned."""
+    for end in ("lower", "upper"):
+        if end in found and (np.isinf(found[end]) & np.isfinite(found["mean"])).any():
+            if leader.intervals_of_service and not learning:
+                return (
+                    "this model has no intervals here: they are made from the errors of rows that are learned in "
+                    "service, and this service learns none"
+                )
+            return (
+                f"ends of intervals are null where an output has too few known outcomes: level {level} needs "
+                f"{rows_needed(level):,} of them"
+            )
+    return ""
+
+
+def columns(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
+    """Predictions by the names of outputs, with a level also the ends of their intervals; and why ends are missing."""
+    wanted = frozenset() if level is None else frozenset({"lower", "upper"})
+    asked = 0.9 if level is None else checked_level(level, leader)
+    found = leader.predict(rows, wanted, asked)
+    if leader.labels:
+        return found, ""
+    kinds = {"mean": "", "lower": " lower", "upper": " upper"}
+    present = {kind: end for kind, end in kinds.items() if kind == "mean" or level is not None}
+    named = {
+        f"{name}{end}": found[kind][:, q] for kind, end in present.items() for q, name in enumerate(leader.outputs)
+    }
+    return named, missing_bounds(found, asked, leader, learning=learning) if level is not None else ""
+
+
+def records(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[list[Any], str]:
+    """A record for each row, or a number or label where there is one output; and why ends of intervals are missing."""
+    values, note = columns(leader, rows, level, learning=learning)
+    found = {name: plain_list(column) for name, column in values.items()}
+    if len(found) == 1:
+        return list(*found.values()), note
+    return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)], note

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from ovk._threads import one_blas_thread
 from ovk.persistence import load
-from ovk.sessions.classes import ClassSession
 from ovk.sessions.file_predictions import TableModel
-from ovk.sessions.interrupts import StopSignals
 from ovk.sessions.merging import start_like
-from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, learn_runs, prediction_sink
-from ovk.sessions.session import Learning, Session
+from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, StopSignals, learn_runs, prediction_sink
+from ovk.sessions.session import ClassSession, Learning, Session
 from ovk.sessions.settings import Settings
 from ovk.streams import Records, open_records
 from ovk.streams.tables import quoted

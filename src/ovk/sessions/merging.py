@@ -17,7 +17,7 @@ from ovk.evaluation import Evaluator, LastValue, Recent, RunningMean
 from ovk.evaluation.running import RunningMoments
 from ovk.features import merge_all
 from ovk.online import PKAWV
-from ovk.sessions.faults import REMEMBERED
+from ovk.sessions.remarks import REMEMBERED
 from ovk.sessions.session import Learning, Session
 from ovk.streams import Chunk, Preparation, Records
 

@@ -17,10 +17,9 @@ from sklearn.base import clone
 
 from ovk._threads import one_blas_thread
 from ovk.online import PKAWV
-from ovk.sessions.interrupts import StopSignals
 from ovk.sessions.learn import beginning, check_settings, load_session
 from ovk.sessions.merging import before_any_row, merge_sessions, start_like
-from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, learn_runs, prediction_sink
+from ovk.sessions.runs import ModelFile, PredictionSink, Run, SessionProgress, StopSignals, learn_runs, prediction_sink
 from ovk.sessions.session import FEWEST, Learning, Session, TooFewRows, identity
 from ovk.sessions.settings import Settings
 from ovk.streams import Batch, BrokerRecords, Chunk, Partitions, Prepared

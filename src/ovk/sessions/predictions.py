@@ -5,20 +5,121 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ovk._types import Array
+from ovk._types import Array, Indices
 from ovk.evaluation import Recent
 from ovk.evaluation.running import Standardised
 from ovk.persistence.atomic import remove_leftovers, replacing
-from ovk.sessions.columns import PredictionColumns
-from ovk.sessions.faults import REMEMBERED
-from ovk.sessions.part_files import CsvPart, ParquetPart
+from ovk.sessions.columns import PredictionColumns, as_text, csv_line, dates, pyarrow, safe_text, shown_name
+from ovk.sessions.remarks import REMEMBERED
 from ovk.streams import Batch, Preparation, Prepared
+from ovk.streams.brokers import PATIENCE
+from ovk.streams.credentials import Address, credentials
+from ovk.streams.jetstream import JetStreamPublisher
+
+# One part of the predictions while it grows, as CSV or as Parquet.
+#
+# A part that was interrupted is written again with the rows that it had, so its bytes must depend on the rows alone:
+# CSV
+# is text that grows, and a Parquet file is written as one row group.
+
+
+class CsvPart:
+    """Lines of CSV behind a header.
+
+    Parameters
+    ----------
+    columns : how predictions are written
+    """
+
+    ending = ".csv"
+
+    def __init__(self, columns: Any) -> None:
+        self._columns = columns
+        self._text: list[str] = []
+
+    def add(self, found: Any) -> None:
+        """Add predictions."""
+        self._text.append("".join(self._columns.lines(found)))
+
+    def restore(self, path: Path, rows: int) -> bool:
+        """Begin with the first rows of a file; False if it does not hold so many."""
+        text = path.read_text(encoding="utf-8")
+        lines = text.removeprefix(self._columns.header).splitlines(keepends=True)[:rows]
+        self._text = ["".join(lines)]
+        return text.startswith(self._columns.header) and len(lines) == rows
+
+    def begins(self, path: Path) -> bool:
+        """Whether a file holds these rows, and perhaps more."""
+        return path.read_bytes().startswith(self._content())
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the part."""
+        file.write(self._content())
+
+    def _content(self) -> bytes:
+        header: str = self._columns.header
+        return (header + "".join(self._text)).encode()
+
+
+class ParquetPart:
+    """Rows of one Parquet file.
+
+    Parameters
+    ----------
+    columns : how predictions are written
+    """
+
+    ending = ".parquet"
+
+    def __init__(self, columns: Any) -> None:
+        self._columns = columns
+        self._tables: list[Any] = []
+
+    def add(self, found: Any) -> None:
+        """Add predictions."""
+        self._tables.append(self._columns.table(found))
+
+    def restore(self, path: Path, rows: int) -> bool:
+        """Begin with the first rows of a file; False if it does not hold so many."""
+        from pyarrow import lib, parquet
+
+        try:
+            self._tables = [parquet.read_table(path).slice(0, rows)]
+        except lib.ArrowException:
+            return False
+        return bool(self._tables[0].num_rows == rows and self._tables[0].column_names == self._columns.names)
+
+    def begins(self, path: Path) -> bool:
+        """Whether a file holds these rows, and perhaps more."""
+        from pyarrow import lib, parquet
+
+        table = self._table()
+        try:
+            return bool(parquet.read_table(path).slice(0, table.num_rows).equals(table))
+        except lib.ArrowException:
+            return False
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the part."""
+        from pyarrow import parquet
+
+        table = self._table()
+        parquet.write_table(table, file, row_group_size=max(table.num_rows, 1))
+
+    def _table(self) -> Any:
+        import pyarrow
+
+        # A column that was nowhere known in a block has no type there.
+        self._tables = [pyarrow.concat_tables(self._tables, promote_options="default").combine_chunks()]
+        return self._tables[0]
+
 
 _NAME = re.compile(r"part-(\d{6})(\.csv|\.parquet)")
 
@@ -263,3 +364,240 @@ class Parts:
 
     def close(self) -> None:
         """Nothing is open between two commits."""
+
+
+# Predictions passed on at once: printed, or published to a broker, under ids by which it drops what comes twice.
+
+#: Rows of a message; messages begin behind multiples of it.
+ROWS = 256
+
+
+class PrintedPredictions:
+    """Predictions as lines of CSV on standard output, each as soon as it is made.
+
+    Parameters
+    ----------
+    columns : how predictions are written
+    """
+
+    #: What a session keeps of a folder of predictions; there is none.
+    done = lines = 0
+
+    def __init__(self, columns: Any) -> None:
+        self._columns = columns
+        sys.stdout.write(self._columns.header)
+
+    def add(self, predictions: Any) -> None:
+        """Print predictions."""
+        sys.stdout.writelines(self._columns.lines(predictions))
+        sys.stdout.flush()
+
+    def commit(self, *, finished: bool = True) -> None:
+        """Everything is printed by now."""
+
+    def close(self) -> None:
+        """Standard output stays open."""
+
+
+class PublishedPredictions:
+    """Predictions as messages of NATS JetStream: JSON arrays of objects, one a row, as in the lines of CSV.
+
+    The id of a message is made of the stream, the session and the rows it holds. A run that is killed publishes the
+    rows behind its last checkpoint again, with the same bits and the same ids, and the server drops them, if they come
+    within its duplicate window.
+
+    Parameters
+    ----------
+    address : ``nats://host:4222/SUBJECT``
+    columns : how predictions become objects: `PredictionColumns`, or those of classes
+    session : identifier of the session
+    stream : what the rows come from
+    part : name of the partition, one of several, which is then told with each row
+    """
+
+    #: What a session keeps of a folder of predictions; there is none.
+    done = lines = 0
+
+    def __init__(self, address: str, columns: Any, session: str, stream: str, part: str = "") -> None:
+        self._part = {"partition": part} if part else {}
+        self._publisher = JetStreamPublisher(Address.parse(address), credentials(), PATIENCE)
+        self._columns, self._name = columns, f"{stream}:{session[:16]}"
+
+    def add(self, predictions: Any) -> None:
+        """Publish predictions; returns when the server has them."""
+        self._publisher.publish(list(self._messages(predictions)))
+
+    def _messages(self, predictions: Any) -> Iterator[tuple[str, bytes]]:
+        group: list[dict[str, Any]] = []
+        for row, cells in zip(predictions.rows, self._columns.flat(predictions), strict=True):
+            if group and row // ROWS > group[0]["row"] // ROWS:
+                yield self._message(group)
+                group = []
+            group.append({**self._part, **cells})
+        if group:
+            yield self._message(group)
+
+    def _message(self, rows: list[dict[str, Any]]) -> tuple[str, bytes]:
+        name = f"{self._name}:{rows[0]['row']}-{rows[-1]['row']}"
+        return name, json.dumps(rows, allow_nan=False).encode()
+
+    def commit(self, *, finished: bool = True) -> None:
+        """Everything is published by now."""
+
+    def close(self) -> None:
+        """Leave the server."""
+        self._publisher.close()
+
+
+# Predicted classes of the rows of a file, with their probabilities.
+
+
+class ClassPredictions(NamedTuple):
+    """Predicted classes of rows.
+
+    Attributes
+    ----------
+    rows : number of each row in its file
+    codes : (n,) numbers of the predicted labels
+    P : (n, K) probabilities of the labels
+    labels : the K labels
+    outcomes : (n,) numbers of the labels that came, -1 where missing; None if the table has none
+    instants : (n,) when the rows were, in seconds since 1970, nan where not known; None for a table without times
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.sessions import ClassPredictions
+    >>> found = ClassPredictions([1, 2], np.array([1, 0]), np.array([[0.2, 0.8], [0.6, 0.4]]), ["no", "yes"])
+    >>> [found.labels[code] for code in found.codes]
+    ['yes', 'no']
+    """
+
+    rows: list[int]
+    codes: Indices
+    P: Array
+    labels: list[str]
+    outcomes: Indices | None = None
+    instants: Array | None = None
+
+
+def by_label(model: Any, P: Any, labels: list[str]) -> Array:
+    """(n, K) probabilities in the order of the labels, from those in the order of a model's classes."""
+    place = {label: k for k, label in enumerate(labels)}
+    found = np.zeros((len(P), len(labels)))
+    found[:, [place[str(label)] for label in model.classes_.tolist()]] = P
+    return found
+
+
+def label_codes(Y: Array) -> Indices:
+    """(n,) numbers of labels, -1 where one is missing, from (n, 1) outputs."""
+    return np.nan_to_num(Y[:, 0], nan=-1.0).astype(np.intp)
+
+
+class ClassRowPredictor(RowPredictor):
+    """Predicts the classes of the rows of a table by what was learned, which stays as it is."""
+
+    def outputs(self, X: Array) -> Array:
+        """(n, K) probabilities of the labels, of inputs (n, p)."""
+        found = self._model.predict_proba(self._scaling.scale_inputs(X).X)
+        return by_label(self._model, found, self.preparation.classes())
+
+    def predict(self, batch: Batch, level: float | None = None) -> ClassPredictions:  # type: ignore[override]
+        """Predict rows."""
+        known = len(self.preparation.classes())
+        rows = self._prepared(batch)
+        labels = list(self.preparation.classes())
+        P = np.zeros((len(rows.rows), len(labels)))
+        if len(P):
+            P[:, :known] = self.outputs(rows.chunk.X)[:, :known]
+        outcomes = label_codes(rows.chunk.Y) if self.preparation.knows_outputs() else None
+        return ClassPredictions(
+            rows.rows, np.asarray(P.argmax(axis=1), dtype=np.intp), P, labels, outcomes, rows.instants
+        )
+
+
+class ClassColumns:
+    """The columns of predicted classes: row, time, label, its probability, those of all labels, outcome.
+
+    The columns are those of the labels that were known from the first rows; a label that came later may be predicted
+    like them, and its probability is what theirs leave.
+
+    Parameters
+    ----------
+    target : name of the target
+    labels : those that have a column
+    timed, outcomes : as in `PredictionColumns`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.sessions.predictions import ClassColumns, ClassPredictions
+    >>> columns = ClassColumns("y", ["a", "b"])
+    >>> found = ClassPredictions([7], np.array([1]), np.array([[0.25, 0.5, 0.25]]), ["a", "b", "c"])
+    >>> print(columns.header + "".join(columns.lines(found)))
+    row,y,probability,y=a,y=b
+    7,b,0.5,0.25,0.5
+    <BLANKLINE>
+    """
+
+    def __init__(self, target: str, labels: Sequence[str], *, timed: bool = False, outcomes: bool = False) -> None:
+        self._target, self._count, self._timed, self._outcomes = target, len(labels), timed, outcomes
+        shares = [f"{target}={label}" for label in labels]
+        last = [f"{target} outcome"] if outcomes else []
+        self.names = ["row", *(["time"] if timed else []), target, "probability", *shares, *last]
+        self.header = csv_line([shown_name(name) for name in self.names])
+
+    def lines(self, found: ClassPredictions) -> Iterator[str]:
+        """A line of CSV for each row."""
+        for cells in self._rows(found):
+            yield csv_line([_cell(cell) for cell in cells])
+
+    def flat(self, found: ClassPredictions) -> Iterator[dict[str, Any]]:
+        """An object for each row, its values by the names of the columns; what is not known is None."""
+        return (dict(zip(self.names, cells, strict=True)) for cells in self._rows(found))
+
+    def objects(self, found: ClassPredictions) -> Iterator[dict[str, Any]]:
+        """An object for each row, with label and the probabilities of all labels under the name of the target."""
+        for cells, shares in zip(self._rows(found), found.P.tolist(), strict=True):
+            one = {"label": cells[1 + self._timed], "probability": dict(zip(found.labels, shares, strict=True))}
+            outcome = {"outcome": cells[-1]} if self._outcomes else {}
+            time = {"time": cells[1]} if self._timed else {}
+            yield {"row": cells[0], **time, self._target: {**one, **outcome}}
+
+    def arrays(self, found: ClassPredictions) -> dict[str, Any]:
+        """(n,) arrays by the names of the columns; an unknown label is None."""
+        columns: dict[str, Any] = {self.names[0]: np.array(found.rows, dtype=np.int64)}
+        if self._timed:
+            columns["time"] = dates(found.instants, len(found.rows))
+        columns[self._target] = np.array([found.labels[code] for code in found.codes], dtype=object)
+        columns["probability"] = found.P[np.arange(len(found.P)), found.codes]
+        start = 3 + self._timed
+        columns |= dict(zip(self.names[start : start + self._count], found.P.T, strict=False))
+        if self._outcomes and found.outcomes is not None:
+            came = [found.labels[code] if code >= 0 else None for code in found.outcomes.tolist()]
+            columns[self.names[-1]] = np.array(came, dtype=object)
+        return columns
+
+    def table(self, found: ClassPredictions) -> Any:
+        """A table of pyarrow."""
+        arrow = pyarrow()
+        rows = list(self._rows(found))
+        columns = [arrow.array([cells[j] for cells in rows]) for j in range(len(self.names))]
+        return arrow.Table.from_arrays(columns, names=self.names)
+
+    def _rows(self, found: ClassPredictions) -> Iterator[list[Any]]:
+        """The cells of each row."""
+        times = as_text(found.instants, len(found.rows))
+        truth = [-1] * len(found.rows) if found.outcomes is None else found.outcomes.tolist()
+        every = zip(found.rows, found.codes.tolist(), found.P.tolist(), times, truth, strict=True)
+        for row, code, shares, time, came in every:
+            last = [found.labels[came] if came >= 0 else None] if self._outcomes else []
+            when = [time or None] if self._timed else []
+            yield [row, *when, found.labels[code], shares[code], *shares[: self._count], *last]
+
+
+def _cell(value: Any) -> Any:
+    """A cell of a CSV file."""
+    if isinstance(value, str):
+        return safe_text(value)
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else value

@@ -3,10 +3,8 @@
 from ovk._singular import SingularSystem
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import Cholesky
-from ovk.solvers.conjugate_gradient import ConjugateGradient
+from ovk.solvers.conjugate_gradient import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.eigen import Eigen
-from ovk.solvers.gauss_seidel import GaussSeidel
-from ovk.solvers.missing import MissingOutputs
 from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
 from ovk.solvers.select import as_solver, select
 

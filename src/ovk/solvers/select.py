@@ -8,10 +8,8 @@ from typing import Any
 from ovk.grams import DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers.base import Solver
 from ovk.solvers.cholesky import Cholesky
-from ovk.solvers.conjugate_gradient import ConjugateGradient
+from ovk.solvers.conjugate_gradient import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.eigen import Eigen
-from ovk.solvers.gauss_seidel import GaussSeidel
-from ovk.solvers.missing import MissingOutputs
 
 #: One eigendecomposition costs about as much as this many Cholesky factorisations.
 MANY_EIGENVALUES = 8

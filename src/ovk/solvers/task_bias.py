@@ -15,8 +15,17 @@ from typing import Any
 import numpy as np
 
 from ovk._types import Array, Indices
-from ovk.solvers.dual_coordinate import CALLS, FACTORS, INTERIOR, BoxDual, DualInfo, Products, dual_coordinate
-from ovk.solvers.interior_point import BoxProgramme, interior_point
+from ovk.solvers.support_vectors import (
+    CALLS,
+    FACTORS,
+    INTERIOR,
+    BoxDual,
+    BoxProgramme,
+    DualInfo,
+    Products,
+    dual_coordinate,
+    interior_point,
+)
 
 #: Rounds of the method of multipliers, and rho in units of the mean of the diagonal of K.
 ROUNDS, STIFFNESS = 50, 10.0
@@ -51,7 +60,7 @@ def dual_with_biases(
     --------
     >>> import numpy as np
     >>> from ovk.grams import DenseBlocks
-    >>> from ovk.solvers.dual_coordinate import BoxDual
+    >>> from ovk.solvers.support_vectors import BoxDual
     >>> from ovk.solvers.task_bias import dual_with_biases
     >>> x, y = np.array([0.0, 2.0, 5.0, 7.0]), np.array([-1.0, 1.0, -1.0, 1.0])
     >>> K = DenseBlocks(np.outer(x, x), 1)

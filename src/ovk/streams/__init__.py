@@ -4,13 +4,11 @@
 words, dates, gaps and faulty rows, and `read_table` gives such a file as two arrays.
 """
 
-from ovk.streams.brokers import BrokerRecords, Gap
+from ovk.streams.brokers import BrokerRecords, Gap, Partitions, open_broker, open_partitions
 from ovk.streams.chunks import Chunk, Chunks, chunks
 from ovk.streams.credentials import BrokerError, StreamLost, is_address
-from ovk.streams.lags import Lags
 from ovk.streams.opening import open_records
-from ovk.streams.partitions import Partitions, open_broker, open_partitions
-from ovk.streams.preparation import Preparation, Prepared
+from ovk.streams.preparation import Lags, Preparation, Prepared
 from ovk.streams.ranges import FileRange, split_files
 from ovk.streams.records import Batch, Records
 from ovk.streams.whole_tables import read_table

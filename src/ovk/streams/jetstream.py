@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from ovk._extras import required
 from ovk.streams.brokers import Broker
-from ovk.streams.credentials import Address, BrokerError, StreamLost, tls_context
-from ovk.streams.messages import Message
+from ovk.streams.credentials import Address, BrokerError, Message, StreamLost, tls_context
 
 #: Seconds to wait for a new message, for an answer, and between two attempts to reach a server, at first and at most.
 WAIT, ANSWER, PAUSE, LONGEST_PAUSE = 1.0, 10.0, 0.1, 5.0

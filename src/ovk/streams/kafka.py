@@ -8,8 +8,7 @@ from typing import Any
 
 from ovk._extras import required
 from ovk.streams.brokers import Broker, Gap
-from ovk.streams.credentials import Address, BrokerError, StreamLost
-from ovk.streams.messages import Message
+from ovk.streams.credentials import Address, BrokerError, Message, StreamLost
 
 #: Seconds of a poll, for whose end a signal waits, and of an answer.
 POLL, ANSWER = 0.2, 10.0

@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ovk._types import Array
-from ovk.streams.opening import FORMATS, open_records, records_of_text
-from ovk.streams.parquet import ParquetRecords
+from ovk.streams.opening import FORMATS, ParquetRecords, open_records, records_of_text
 from ovk.streams.records import Records
 from ovk.streams.tables import FileTable
 from ovk.streams.text import COMPRESSED, MARKS, decoded, stem_suffix

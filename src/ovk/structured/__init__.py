@@ -2,17 +2,13 @@
 
 from ovk.batch.ridge.graph_penalty import neighbour_graph
 from ovk.graphs import as_adjacency, laplacian
-from ovk.structured.candidates import Candidates, Generated, PerExample
-from ovk.structured.decoders import ClosedForm, Decoder, GaussianPreimage, LabelThresholds
 from ovk.structured.iokr import IOKR
-from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall
-from ovk.structured.link_prediction import LinkPredictor
-from ovk.structured.mean_map import MeanMap
+from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum, MeanMap, Mismatch
+from ovk.structured.link_prediction import LinkPredictor, link_aucs
 from ovk.structured.nodes import Diffusion, NodeKernel, RandomWalk, RegularisedLaplacian
-from ovk.structured.outputs import ObjectKernel
-from ovk.structured.pairs import link_aucs
+from ovk.structured.outputs import Candidates, Generated, ObjectKernel, PerExample
+from ovk.structured.preimage import ClosedForm, Decoder, GaussianPreimage, LabelThresholds
 from ovk.structured.regressor import FeatureRegressor
-from ovk.structured.strings import KSpectrum, Mismatch
 
 __all__ = [
     "IOKR",

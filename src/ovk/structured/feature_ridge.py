@@ -12,24 +12,110 @@ and Phi' N Phi = U e U' for the penalty N beyond alpha, S = (P U) diag(1 / (e + 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
+from ovk._params import check_int, positive
+from ovk._state import State
 from ovk._types import Array, Outputs
-from ovk.batch import OVKRidge
+from ovk.batch import MovKL, OVKRidge
 from ovk.batch.ridge.graph_penalty import penalty_matrix
-from ovk.batch.ridge.landmarks import LandmarkRidge
+from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks
 from ovk.features import NystromMap
-from ovk.kernels import ScalarKernel
-from ovk.operators import Identity, OutputOperator, Spectrum
+from ovk.features.nystrom import independent
+from ovk.kernels import Gaussian, Linear, ScalarKernel, Scaled, as_kernel
+from ovk.operators import Dense, Identity, OutputOperator, Spectrum
+from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
-from ovk.structured.coordinates import Coordinates
-from ovk.structured.outputs import count_outputs, select_outputs
+from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, hashable_keys, select_outputs
+
+# Outputs as rows of numbers that ridge regression can learn, and the way back to anchors.
+#
+# Ridge regression into a feature space is linear in the outputs' features, so it is enough to learn the coordinates of
+# phi(y_i) in some family phi(z_1), ..., phi(z_r) of anchors, whatever their inner products:
+#
+#     distinct outputs as anchors, coordinates 1 at the own anchor and 0 elsewhere: exact, any kernel;
+#     the unit vectors, coordinates y: exact for the linear kernel;
+#     landmarks z_j, coordinates L^-1 k(Z, y) in an orthonormal basis of their span: a sketch (Nystrom), and what an
+#     operator on the features needs.
+
+
+class Coordinates(State, ABC):
+    """Coordinates of outputs."""
+
+    anchors: Outputs
+
+    @abstractmethod
+    def transform(self, outputs: Outputs) -> Array:
+        """(n, r) numbers to be learned."""
+
+    def to_anchors(self, C: Array) -> Array:
+        """Coefficients of the anchors' features, from those of the coordinates; both (m, r). The same by default."""
+        return C
+
+    def squared_norms(self, R: Array) -> Array:
+        """|sum_j R_ij f_j|^2 of rows of coordinates, (n,); by default for orthonormal f_j."""
+        return np.asarray(np.einsum("ij,ij->i", R, R))
+
+
+@dataclass(frozen=True)
+class Distinct(Coordinates, kind="distinct outputs"):
+    """Each distinct output is an anchor."""
+
+    kernel: ScalarKernel
+    anchors: Outputs
+
+    def transform(self, outputs: Outputs) -> Array:
+        numbers = {key: j for j, key in enumerate(hashable_keys(self.anchors))}
+        E = np.zeros((len(found := hashable_keys(outputs)), len(numbers)))
+        E[np.arange(len(found)), [numbers[key] for key in found]] = 1.0
+        return E
+
+    def squared_norms(self, R: Array) -> Array:
+        return np.asarray(np.einsum("ij,ij->i", R @ self.kernel(self.anchors), R))
+
+
+@dataclass(frozen=True)
+class Vectors(Coordinates, kind="vectors"):
+    """The linear kernel: outputs are their own coordinates, and the unit vectors the anchors."""
+
+    anchors: Array
+
+    def transform(self, outputs: Outputs) -> Array:
+        return outputs if isinstance(outputs, np.ndarray) else np.asarray(outputs.toarray())
+
+
+@dataclass(frozen=True)
+class Sketch(Coordinates, kind="sketch"):
+    """Orthonormal coordinates in the span of the features of landmarks."""
+
+    features: NystromMap
+
+    @classmethod
+    def from_landmarks(cls, kernel: ScalarKernel, landmarks: Outputs) -> Sketch:
+        """The coordinates of these landmarks, without those that depend on the others."""
+        keep, L = independent(kernel(landmarks))
+        return cls(NystromMap(kernel, select_outputs(landmarks, keep), L))
+
+    @property
+    def anchors(self) -> Any:
+        """The landmarks that were kept."""
+        return self.features.points
+
+    def transform(self, outputs: Outputs) -> Array:
+        return self.features.transform(outputs)
+
+    def to_anchors(self, C: Array) -> Array:
+        return self.features.coefficients(C.T).T
 
 
 class SolvedRidge(NamedTuple):
@@ -140,3 +226,98 @@ def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Arra
     for alpha in alphas:
         D = 1.0 / (np.maximum(e, 0.0) + alpha)
         yield (T - basis @ (D[:, None] * inner)) / (1.0 - squares @ D)[:, None]
+
+
+# Reading the parameters of `IOKR`: kernel, operator, alphas and landmarks, in all the forms that a user may pass.
+
+#: Distinct outputs above which a square matrix of them is not made unasked.
+MANY_OUTPUTS = 10_000
+#: Rows from which weights of kernels are learned at most: they are few, and each round costs the cube of the rows.
+ROWS = 2000
+
+
+def check_alphas(alpha: Any) -> Array:
+    """(alphas,) the alphas to choose from, a single one included, after a check that all are numbers > 0."""
+    alphas = np.atleast_1d(np.asarray(alpha))
+    if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
+        raise ValueError(f"alpha must be a number > 0, or a sequence of them to choose from, got {alpha!r}")
+    return np.array([positive(float(one), "alpha") for one in alphas])
+
+
+def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
+    """The scalar kernel, and what is known of the operator (None for the identity)."""
+    if isinstance(kernel, Separable):
+        if operator is not None:
+            raise ValueError("give the operator in the kernel k * T or as operator=, not both")
+        kernel, operator = kernel.scalar, kernel.operator
+    elif isinstance(kernel, OperatorKernel):
+        raise ValueError(
+            f"kernel must be a scalar kernel or k * T, got {type(kernel).__name__}: the features of outputs have no "
+            "coordinates that it could be about; use OVKRidge for vectors"
+        )
+    if operator is not None and operator != "covariance" and not isinstance(operator, OutputOperator):
+        raise ValueError(f"operator must be an operator of ovk.operators or 'covariance', got {operator!r}")
+    trivial = isinstance(operator, Identity) and operator.output_dim is None
+    return Gaussian() if kernel is None else as_kernel(kernel), None if trivial else operator
+
+
+def learned_kernel(
+    kernels: Sequence[Any], X: Any, targets: Array, alpha: float, *, intercept: bool, rng: Any
+) -> tuple[ScalarKernel, Array]:
+    """sum_k d_k k_k and d, (M,), by multiple kernel learning (`MovKL`) of the outputs' coordinates, (n, r).
+
+    The coordinates are in an orthonormal basis, so that squared distances are those of the feature space.
+    """
+    if not kernels:
+        raise ValueError("kernel must hold at least one kernel, got an empty list")
+    resolved = [as_kernel(kernel).resolve(X) for kernel in kernels]
+    n = X.shape[0]
+    rows = np.arange(n) if n <= ROWS else np.sort(rng.choice(n, size=ROWS, replace=False))
+    model = MovKL([kernel * Identity() for kernel in resolved], alpha, fit_intercept=intercept)
+    weights = model.fit(X[rows], targets[rows]).weights_
+    terms = [Scaled(float(weight), kernel) for weight, kernel in zip(weights, resolved, strict=True) if weight > 0]
+    total: ScalarKernel = reduce(add, terms)
+    return total, weights
+
+
+def coordinates_for(
+    kernel: ScalarKernel, outputs: Outputs, landmarks: Any, rng: Any, *, orthonormal: bool
+) -> Coordinates:
+    """Coordinates for outputs; orthonormal ones where an operator, or outputs to come, need them."""
+    if isinstance(kernel, Linear) and landmarks is None and (orthonormal or outputs.shape[1] <= outputs.shape[0]):
+        return Vectors(np.eye(outputs.shape[1]))
+    if landmarks is not None and not isinstance(landmarks, (int, np.integer)):
+        return Sketch.from_landmarks(kernel, as_outputs(landmarks, kernel, "output_landmarks"))
+    first = distinct_outputs(outputs)[0]
+    wanted = len(first) if landmarks is None else min(check_int(landmarks, "output_landmarks"), len(first))
+    if wanted > MANY_OUTPUTS:
+        raise ValueError(
+            f"there are {wanted} distinct outputs, and their kernel matrix would not fit: give output_landmarks=m, a "
+            "few hundred or thousand"
+        )
+    if landmarks is None and not orthonormal:
+        return Distinct(kernel, select_outputs(outputs, first))
+    chosen = first if wanted == len(first) else np.sort(rng.choice(first, size=wanted, replace=False))
+    return Sketch.from_landmarks(kernel, select_outputs(outputs, chosen))
+
+
+def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> OutputOperator | None:
+    """The operator on the coordinates, None for the identity."""
+    if operator is None:
+        return None
+    if isinstance(operator, OutputOperator):
+        resolved: OutputOperator = clone(operator).resolve(count_outputs(coordinates.anchors))
+        return resolved
+    T = coordinates.transform(outputs)
+    moments = T.T @ T
+    return Dense(moments / max(float(np.linalg.norm(moments, 2)), 1e-300))
+
+
+def landmarks_among(landmarks: Any, X: Any, rng: Any, kernel: ScalarKernel) -> Any:
+    """Points of the inputs' Nystrom features, None without."""
+    return None if landmarks is None else dense(choose_landmarks(landmarks, X, rng, clone(kernel).resolve))
+
+
+def dense(X: Any) -> Array:
+    """Inputs as a plain array."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

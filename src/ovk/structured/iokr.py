@@ -13,15 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from ovk._params import check_int, equal, positive
 from ovk._types import Array, Outputs
 from ovk.batch.ridge.graph_penalty import check_manifold, graph_of_inputs, with_unlabelled
-from ovk.batch.ridge.landmark_points import as_generator
-from ovk.batch.ridge.landmarks import LandmarkRidge
+from ovk.batch.ridge.landmarks import LandmarkRidge, as_generator
 from ovk.batch.ridge.problem import takes_gram
 from ovk.expansion import Expansion
 from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, ScalarKernel
 from ovk.online import PKAWV
 from ovk.operators import Identity
-from ovk.structured.choices import (
+from ovk.structured.feature_ridge import (
+    Coordinates,
+    FeatureSpaceRidge,
+    SolvedRidge,
     check_alphas,
     coordinates_for,
     dense,
@@ -30,9 +32,6 @@ from ovk.structured.choices import (
     operator_on,
     split_kernel,
 )
-from ovk.structured.coordinates import Coordinates
-from ovk.structured.decoders import as_decoder
-from ovk.structured.feature_ridge import FeatureSpaceRidge, SolvedRidge
 from ovk.structured.outputs import (
     as_outputs,
     check_lengths,
@@ -43,6 +42,7 @@ from ovk.structured.outputs import (
     select_outputs,
     squared_norms,
 )
+from ovk.structured.preimage import as_decoder
 from ovk.structured.regressor import FeatureRegressor
 
 

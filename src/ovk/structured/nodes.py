@@ -15,7 +15,7 @@ from scipy.sparse.linalg import expm_multiply, splu
 from ovk._params import cached, check_int, positive
 from ovk._types import Array, Indices
 from ovk.graphs import as_adjacency, laplacian
-from ovk.kernels.precomputed import numbers_of_objects
+from ovk.kernels.foreign import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 
 #: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.

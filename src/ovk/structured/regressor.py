@@ -16,11 +16,11 @@ from ovk._transactions import Transactional, reads
 from ovk._types import Array, Outputs
 from ovk.expansion import row_slices
 from ovk.kernels import Linear, ScalarKernel, as_kernel
-from ovk.structured.candidates import Candidates, checked_blocks
-from ovk.structured.decoders import as_decoder
 from ovk.structured.outputs import (
+    Candidates,
     as_outputs,
     check_lengths,
+    checked_blocks,
     concatenate_outputs,
     count_outputs,
     distinct_outputs,
@@ -29,6 +29,7 @@ from ovk.structured.outputs import (
 )
 from ovk.structured.preimage import (
     SharedScores,
+    as_decoder,
     nearest_generated,
     nearest_per_example,
     nearest_shared,

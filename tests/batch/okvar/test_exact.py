@@ -92,7 +92,7 @@ def test_splitting_finds_the_minimum_and_proximal_steps_confirm_it(penalty, inte
     kernel = KERNELS[1]
     fast = OKVAR(kernel, 0.3, penalty, fit_intercept=intercept, tol=1e-5).fit(made.series)
     monkeypatch.setattr(
-        "ovk.batch.okvar.closed_form.ClosedFormCoefficients.splitting", lambda self, B, alpha, decay: None
+        "ovk.batch.okvar.alternate.ClosedFormCoefficients.splitting", lambda self, B, alpha, decay: None
     )
     slow = OKVAR(kernel, 0.3, penalty, fit_intercept=intercept, tol=1e-6, max_iter=100_000).fit(made.series)
     np.testing.assert_allclose(fast.objective_[-1], slow.objective_[-1], rtol=1e-6)
@@ -106,7 +106,7 @@ def test_splitting_starts_decaying_outputs_low(target, made, monkeypatch):
     fast = model.fit(made.series).objective_[-1]
     steps = model.n_iter_
     monkeypatch.setattr(
-        "ovk.batch.okvar.closed_form.ClosedFormCoefficients.splitting", lambda self, B, alpha, decay: None
+        "ovk.batch.okvar.alternate.ClosedFormCoefficients.splitting", lambda self, B, alpha, decay: None
     )
     slow = model.fit(made.series).objective_[-1]
     assert steps < model.n_iter_
@@ -115,11 +115,11 @@ def test_splitting_starts_decaying_outputs_low(target, made, monkeypatch):
 
 def test_splitting_with_a_gram_of_low_rank(made, monkeypatch):
     full = OKVAR("linear", 0.3, L1(0.02), tol=1e-6).fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.closed_form.MANY", 1)
+    monkeypatch.setattr("ovk.batch.okvar.alternate.MANY", 1)
     low = OKVAR("linear", 0.3, L1(0.02), tol=1e-6).fit(made.series)
     np.testing.assert_allclose(low.objective_[-1], full.objective_[-1], rtol=1e-6)
     smooth = OKVAR(Gaussian(5.0), 0.3, tol=1e-6).fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.closed_form.MANY", 10_000)
+    monkeypatch.setattr("ovk.batch.okvar.alternate.MANY", 10_000)
     np.testing.assert_allclose(
         smooth.predict(made.data), OKVAR(Gaussian(5.0), 0.3).fit(made.series).predict(made.data), atol=1e-6
     )
@@ -140,7 +140,7 @@ def test_closed_forms_minimise_the_objective(kernel, target, made):
 def test_coupled_decaying_outputs_agree_in_turns_and_at_once(made, monkeypatch):
     kernel = Gaussian(1.5) * Dense(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]]))
     at_once = OKVAR(kernel, 0.3, target="integral").fit(made.series)
-    monkeypatch.setattr("ovk.batch.okvar.closed_form.DENSE_LIMIT", 0)
+    monkeypatch.setattr("ovk.batch.okvar.alternate.DENSE_LIMIT", 0)
     in_turns = OKVAR(kernel, 0.3, target="integral").fit(made.series)
     np.testing.assert_allclose(in_turns.objective_[-1], at_once.objective_[-1], rtol=1e-3)
     np.testing.assert_allclose(in_turns.drift(made.data), at_once.drift(made.data), atol=1e-2)

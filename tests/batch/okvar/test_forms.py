@@ -9,14 +9,7 @@ import pytest
 
 import ovk
 from ovk import OKVAR
-from ovk.batch import (
-    best_okvar,
-    consensus,
-    leave_one_series_out,
-    penalty_path,
-    rank_average,
-    stability_selection,
-)
+from ovk.batch import best_okvar, consensus, leave_one_series_out, penalty_path, rank_average, stability_selection
 from ovk.kernels import Gaussian
 from ovk.operators import Identity
 from ovk.ovkernels import Transformable

@@ -10,9 +10,8 @@ import pytest
 from ovk import GradientMetric, OperatorRidge, load, save
 from ovk._singular import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
-from ovk.batch.operator_learning.fill import fill_gaps
-from ovk.batch.operator_learning.search import KernelCandidate, left_out, stretch
-from ovk.batch.ridge.single_precision import SinglePrecisionSystem
+from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, left_out, stretch
+from ovk.batch.ridge.problem import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents, ProductGrid
 from ovk.kernels import Gaussian, Linear, Matern
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ovk.online import MLPoly
-from ovk.online.experts.logistic import OnlineLogistic, logit, sigmoid
-from ovk.online.experts.stacking import LogisticStacking
+from ovk.online.experts.logistic import LogisticStacking, OnlineLogistic, logit, sigmoid
 
 
 def labelled(n=1500, seed=0):

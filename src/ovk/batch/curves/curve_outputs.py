@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk._named_outputs import unnamed
 from ovk._params import Parameters
-from ovk._types import Array
+from ovk._types import Array, Indices
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.curves import Grid
+from ovk.curves import Components, Grid, ProductGrid
 from ovk.curves.grid import as_grid
 from ovk.intervals import Regions
-from ovk.kernels import Gaussian
+from ovk.kernels import Gaussian, Laplacian, Matern, OnColumns, OnCurves, Periodic, ScalarKernel, median_distance
 from ovk.operators import CurveOperator, Identity, Integral
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.targets import FILL, Targets
@@ -266,3 +266,139 @@ def bind_grid(thing: Any, grid: Grid) -> Any:
     if all(changed[name] is params[name] for name in changed):
         return thing
     return type(thing)(**{**params, **changed})
+
+
+# Which operator suits curves that nobody has said anything about, and the intercept that goes with it.
+#
+# Candidates are integral operators of a Gaussian with lengths of 1/20, 1/10 and 1/5 of the grid, for curves that are
+# smooth on that scale, and of exp(-|t - s| / length of the grid), for rough ones and for jumps. On a closed grid they
+# are
+# kernels of the circle.
+#
+# An intercept without a penalty is the mean of the residuals at each time, with the noise of each time in it. As
+#
+#     f(x) = g(x) + b,   |f|^2 = |g|^2 + |b|^2 / c   with both norms those of the same operator T
+#
+# it is as smooth as everything else: the kernel of f is (k(x, z) + c) T. In the eigenfunctions of T the intercept is
+# shrunk by n c t_q / (n c t_q + alpha), so with c = 100 the leading ones are left as they are, and noise is not.
+
+#: Lengths of the Gaussians in lengths of the grid.
+LENGTHS = (0.05, 0.1, 0.2)
+#: c, the variance of the intercept beside that of the rest.
+INTERCEPT = 100.0
+#: Values of curves with gaps above which the choice is made on coarser curves, and the fewest points of these.
+CHOICE_VALUES, FEWEST_POINTS = 1200, 12
+
+
+def default_operators(grid: Grid) -> list[Integral]:
+    """The candidates, the rough one first.
+
+    >>> [operator.kernel for operator in default_operators(Grid.regular(60, 0.0, 20.0))]
+    [Laplacian(20.0), Gaussian(1.0), Gaussian(2.0), Gaussian(4.0)]
+    """
+    sides = grid.sides() if isinstance(grid, ProductGrid) else [grid]
+    kernels = [[_time_kernel(side, length) for side in sides] for length in (None, *LENGTHS)]
+    return [Integral(each if isinstance(grid, ProductGrid) else each[0], grid) for each in kernels]
+
+
+def _time_kernel(side: Grid, length: float | None) -> ScalarKernel | None:
+    """The kernel along one axis; None where there is no time along it."""
+    if isinstance(side, Components):
+        return None
+    if side.period is not None:
+        whole = float(side.period)
+        return Periodic(Matern(0.5, whole) if length is None else Gaussian(length * whole), whole)
+    whole = float(np.ptp(side.checked()))
+    return Laplacian(whole) if length is None else Gaussian(length * whole)
+
+
+def coarser_curves(grid: Grid, targets: Targets) -> tuple[Grid, Targets, Indices]:
+    """Curves with gaps, in coordinates, averaged over neighbouring points; their grid; and the rows that were taken.
+
+    Averages over bins are projections in L2: the noise of a coordinate keeps its variance, and so alpha its meaning. A
+    bin counts as observed where at least half of it was. If there are too many curves, or bins of curves that were seen
+    here and there would be mostly empty, some curves are drawn.
+    """
+    roots, d = grid.roots(), len(grid)
+    seen = ~np.isnan(targets.Y)
+    before: tuple[Any, ...] | None = None
+    for size in range(1, max(d // FEWEST_POINTS, 1) + 1):
+        bins = np.arange(d) // size
+        whole = np.bincount(bins, weights=grid.weights())
+        member = np.eye(len(whole))[bins]
+        mass = (seen * grid.weights()) @ member
+        observed = mass >= 0.5 * whole
+        if before is not None and observed.sum() < 0.5 * CHOICE_VALUES:
+            whole, member, mass, observed = before
+            break
+        if observed.sum() <= CHOICE_VALUES:
+            break
+        before = whole, member, mass, observed
+    sums = (np.where(seen, targets.Y, 0.0) * roots) @ member
+    Y = np.where(observed, sums / np.where(observed, mass, 1.0), np.nan) * np.sqrt(whole)
+    points = (grid.checked() * grid.weights()) @ member / whole
+    rows = np.flatnonzero(observed.any(axis=1))
+    share = observed.sum() / max(len(rows), 1)
+    most = max(int(CHOICE_VALUES / share), 3)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
+    weight = None if targets.weight is None else targets.weight[rows]
+    return Grid(points, grid.period, whole), Targets(Y[rows], len(whole), False, None, weight), rows
+
+
+# Kernels to choose from where inputs are curves, alone or with numbers beside them.
+#
+# With k of the curves, a Gaussian of their L2 distance, and h of the standardised numbers, candidates are
+#
+#     k   and   k + h + k h
+#
+# that is a function of the curves alone, for numbers that say nothing, and the sum of one of the curves, one of the
+# numbers, and one of both together. The lengths of k and h are 1, 3 and 9
+# times the median distance of the training inputs, each with each. So neither counts for more because it has more
+# columns
+# or larger units, and leaving out one curve at a time finds how fast the outputs change along each.
+
+#: Lengths of the Gaussians in median distances.
+FACTORS = (1.0, 3.0, 9.0)
+
+
+def without_gaps(X: Any, grid: Grid) -> Array:
+    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan.
+
+    >>> without_gaps(np.array([[1.0, np.nan, 3.0, 7.0]]), Grid.regular(3))
+    array([[1., 2., 3., 7.]])
+    """
+    inputs: Array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    d = len(grid)
+    if X.shape[1] < d:
+        raise ValueError(f"X has {X.shape[1]} columns but input_grid has {d} points: a row of X starts with the curve")
+    if not np.isnan(inputs).any():
+        return inputs
+    missing = np.argwhere(np.isnan(inputs[:, d:]))
+    if len(missing):
+        row, column = missing[0]
+        raise ValueError(
+            f"Input X contains NaN, first in row {row}, column {d + column}, a number beside the curve: {FILL}"
+        )
+    return np.hstack([grid.filled(inputs[:, :d]), inputs[:, d:]])
+
+
+def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
+    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers.
+
+    >>> len(input_kernels(np.random.default_rng(0).standard_normal((20, 5)), Grid.regular(3)))
+    12
+    """
+    d = len(grid)
+    length = median_distance(X[:, :d] * grid.roots())
+    curves = [OnCurves(Gaussian(factor * length), grid) for factor in FACTORS]
+    if X.shape[1] == d:
+        return [*curves]
+    numbers = X[:, d:]
+    # A row that is repeated counts once, as it does in the median distance.
+    scales = np.unique(X, axis=0)[:, d:].std(axis=0)
+    scales = np.where(scales > 0, scales, 1.0)
+    lengths = scales * median_distance(numbers / scales)
+    first = [OnColumns(curve, np.arange(d)) for curve in curves]
+    rest = [OnColumns(Gaussian(factor * lengths), np.arange(d, X.shape[1])) for factor in FACTORS]
+    return [*first, *[k + h + k * h for k in first for h in rest]]

@@ -8,9 +8,15 @@ import numpy as np
 
 from ovk._params import check_int, equal, positive
 from ovk._types import Array
-from ovk.batch.curves.curve_outputs import CurveOutputs
-from ovk.batch.curves.default_operators import CHOICE_VALUES, INTERCEPT, coarser_curves, default_operators
-from ovk.batch.curves.input_kernels import input_kernels, without_gaps
+from ovk.batch.curves.curve_outputs import (
+    CHOICE_VALUES,
+    INTERCEPT,
+    CurveOutputs,
+    coarser_curves,
+    default_operators,
+    input_kernels,
+    without_gaps,
+)
 from ovk.batch.ridge.left_out import error_surface
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRidge

@@ -11,9 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk._params import check_int, positive
 from ovk._types import Array, Indices
-from ovk.batch.fields.comparison import KINDS, choose_kernel, field_kernels
-from ovk.batch.fields.outliers import OutlierEstimate, estimate_outliers, smoother
-from ovk.batch.ridge.landmark_points import as_generator, choose_landmarks
+from ovk.batch.fields.comparison import (
+    KINDS,
+    OutlierEstimate,
+    choose_kernel,
+    estimate_outliers,
+    field_kernels,
+    smoother,
+)
+from ovk.batch.ridge.landmarks import as_generator, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.expansion import Expansion
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, WeightedSum, as_operator_kernel

@@ -10,10 +10,9 @@ from sklearn.base import clone
 
 from ovk._params import Parameters, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
-from ovk.batch.movkl.alternation import LearnedWeights, System, alternate
-from ovk.batch.movkl.left_out_curves import left_out_residuals
+from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.ridge.left_out import check_two_inputs
-from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.tuning.kernel_grid import kernel_grid
 from ovk.curves import Grid
 from ovk.operators import Identity, Integral

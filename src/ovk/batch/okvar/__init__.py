@@ -1,9 +1,8 @@
 """Nonlinear vector autoregression and network inference."""
 
-from ovk.batch.okvar.consensus import consensus, stability_selection
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, rank_average
-from ovk.batch.okvar.selection import best_okvar, leave_one_series_out, penalty_path
+from ovk.batch.okvar.selection import best_okvar, consensus, leave_one_series_out, penalty_path, stability_selection
 
 __all__ = [
     "OKVAR",

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from ovk._progress import ProgressBar
+from ovk._params import check_int, in_interval
+from ovk._progress import ProgressBar, track
 from ovk._types import Array
 from ovk.batch.okvar.alternate import OKVARSolution
 from ovk.batch.okvar.model import OKVAR
+from ovk.batch.okvar.networks import Network, choose, off_diagonal, rank_average
+from ovk.batch.okvar.regression import TARGETS
 from ovk.batch.okvar.series import TimeSeries, read_series
 
 #: Steps ahead at which `best_okvar` compares forecasts.
@@ -152,3 +156,150 @@ def penalty_path(
         start = fresh._fit(X, series, times, start)
         path.append(fresh)
     return path
+
+
+# Networks that hold up: over subsamples, over series, over settings.
+
+
+def consensus(
+    models: OKVAR | Sequence[OKVAR],
+    X: Any,
+    *,
+    series: Any = None,
+    times: Any = None,
+    over: str = "settings",
+    n_subsamples: int = 20,
+    fraction: float = 0.7,
+    threshold: float | None = None,
+    top_k: int | None = None,
+    aggregate: Any = "mean_abs",
+    balance: float = 0.0,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Network:
+    """One network from many fits: the scores are ranks averaged over all of them.
+
+    Parameters
+    ----------
+    models : `OKVAR`, or a sequence of them with different settings
+    X, series, times : as in `OKVAR.fit`
+    over : {"settings", "series", "subsamples", "targets"}
+        Fit each model to all series together, to each series alone, to random stretches of all series, or to all series
+        with each of its targets in turn ("next", "increment" and, for a lag of 1, "integral"): which of them shows a
+        network best depends on what was done to the variables, and predictions do not tell.
+    n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
+    threshold, top_k : which edges to choose, as in `OKVAR.network`, on the average rank in (0, 1]
+    aggregate, balance : as in `OKVAR.edge_scores`
+    n_jobs : as in joblib
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OKVAR
+    >>> from ovk.batch import consensus
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
+    >>> models = [OKVAR("linear", alpha, target="integral") for alpha in (1.0, 10.0)]
+    >>> consensus(models, walks, top_k=3).chosen.sum()
+    np.int64(3)
+    """
+    listed = listed_models(models)
+    if over == "targets":
+        forms = [(model, target) for model in listed for target in TARGETS if model.lag == 1 or target != "integral"]
+        listed, over = [clone(model).set_params(target=target) for model, target in forms], "settings"
+    names, parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
+    scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs, "finding a consensus"))
+    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), names)
+
+
+def stability_selection(
+    model: OKVAR,
+    X: Any,
+    *,
+    series: Any = None,
+    times: Any = None,
+    top_k: int | None = None,
+    n_subsamples: int = 50,
+    fraction: float = 0.5,
+    threshold: float = 0.6,
+    aggregate: Any = "mean_abs",
+    balance: float = 0.0,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Network:
+    """How often each edge is among the strongest when the model is fitted to random stretches of the series.
+
+    Parameters
+    ----------
+    model : `OKVAR`
+    X, series, times : as in `OKVAR.fit`
+    top_k : int, optional
+        How many edges each fit may name; default two for each variable.
+    n_subsamples, fraction : number of subsamples, and the part of every series that each keeps
+    threshold : share of the subsamples that must name an edge for it to be chosen
+    aggregate, balance : as in `OKVAR.edge_scores`
+    n_jobs : as in joblib
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Network whose scores are shares of the subsamples. With q edges named of p possible ones and a threshold above one
+    half, the expected number of wrong ones among the chosen is at most q^2 / ((2 threshold - 1) p), if those that do
+    not act are interchangeable (Meinshausen and Buhlmann 2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OKVAR
+    >>> from ovk.batch import stability_selection
+    >>> rng = np.random.default_rng(0)
+    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
+    >>> network = stability_selection(OKVAR("linear"), walks, n_subsamples=10, random_state=0)
+    >>> bool(network.scores.max() <= 1.0)
+    True
+    """
+    names, parts = _parts(listed_models(model), X, series, times, "subsamples", n_subsamples, fraction, random_state)
+    found = _all_scores([model], parts, aggregate, balance, n_jobs, "selecting")
+    d = len(found[0])
+    k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else check_int(top_k, "top_k")
+    shares = np.mean([choose(scores, None, k, None, None) for scores in found], axis=0)
+    chosen = off_diagonal(d) & (shares >= in_interval(threshold, "threshold", 0, 1))
+    return Network(shares, chosen, np.zeros_like(shares), names)
+
+
+def _parts(
+    models: list[OKVAR], X: Any, series: Any, times: Any, over: str, count: int, fraction: float, random_state: Any
+) -> tuple[tuple[str, ...], list[list[TimeSeries]]]:
+    """Names of the variables, and the series of each fit."""
+    reader: OKVAR = clone(models[0])
+    every = read_series(reader, X, series, times)
+    if over == "settings":
+        return reader.names_, [every]
+    if over == "series":
+        return reader.names_, [[one] for one in every]
+    if over != "subsamples":
+        raise ValueError(f"over must be 'settings', 'series', 'subsamples' or 'targets', got {over!r}")
+    rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
+    repeats = range(check_int(count, "n_subsamples"))
+    return reader.names_, [[_random_stretch(one, share, rng) for one in every] for _ in repeats]
+
+
+def _random_stretch(series: TimeSeries, fraction: float, rng: np.random.Generator) -> TimeSeries:
+    """A random stretch of consecutive points."""
+    length = max(2, round(fraction * len(series)))
+    first = int(rng.integers(0, max(len(series) - length, 0) + 1))
+    rows = slice(first, first + length)
+    return TimeSeries(series.values[rows], series.times[rows])
+
+
+def _all_scores(
+    models: list[OKVAR], parts: list[list[TimeSeries]], aggregate: Any, balance: float, n_jobs: int | None, label: str
+) -> list[Array]:
+    """Scores of the edges for every model and every part of the series that it is fitted to."""
+    fits = [delayed(_fit_and_score)(model, part, aggregate, balance) for model in models for part in parts]
+    return list(track(Parallel(n_jobs=n_jobs, return_as="generator")(fits), label, len(fits)))
+
+
+def _fit_and_score(model: OKVAR, series: list[TimeSeries], aggregate: Any, balance: float) -> Array:
+    return fitted_to(model, series).edge_scores(aggregate=aggregate, balance=balance)

@@ -12,19 +12,18 @@ from ovk._diverged import refuse_endless
 from ovk._named_outputs import NamedOutputs, unnamed
 from ovk._params import Parameters, check_int, in_interval, positive
 from ovk._types import Array
-from ovk.batch.operator_learning.exact import FactoredRidge
-from ovk.batch.operator_learning.fill import fill_gaps
+from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
 from ovk.batch.operator_learning.search import (
     ALPHAS,
     DECAYS,
     ScoredCandidate,
     candidates,
     default_kernels,
+    fill_gaps,
     search,
     stretch,
 )
-from ovk.batch.operator_learning.tiled import TiledRidge
-from ovk.batch.ridge.single_precision import SinglePrecisionSystem
+from ovk.batch.ridge.problem import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents
 from ovk.curves.grid import as_grid
 from ovk.expansion import Expansion

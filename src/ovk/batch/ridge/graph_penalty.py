@@ -24,8 +24,8 @@ from scipy.linalg import lu_factor, lu_solve
 
 from ovk._params import check_int
 from ovk._types import Array
+from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.problem import takes_gram
-from ovk.batch.ridge.same_inputs import same_inputs
 from ovk.grams import Stacked
 from ovk.graphs import as_adjacency, laplacian
 from ovk.kernels import ScalarKernel

@@ -14,20 +14,30 @@ Memory is that of the sums, whatever the number of rows; two sets of sums over t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
 
-from ovk._params import equal
+from ovk._params import check_int, equal
 from ovk._singular import SingularSystem
 from ovk._state import State
 from ovk._types import Array, Indices
-from ovk.features import OperatorNystromMap
+from ovk.features import NystromMap, OperatorNystromMap
+from ovk.features.nystrom import as_rpcholesky
 from ovk.features.sums import OutputSums
+from ovk.operators import OutputOperator
+from ovk.operators.base import spectrum
+from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
+from ovk.solvers.conjugate_gradient import conjugate_gradient
 from ovk.solvers.posterior import inner_blocks
+from ovk.targets import Targets, ridge_and_scales
 
 
 @dataclass
@@ -194,3 +204,228 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
             phi = np.concatenate([phi, np.broadcast_to(np.eye(d), (n, d, d))], axis=2)
         white = self._factor(self._inverse(alpha), intercept).whiten(phi.reshape(n * d, -1).T)
         return inner_blocks(white, n, d)
+
+
+# Which points are landmarks, in all the forms that a user may pass, and the random numbers that draw them.
+
+#: Rows from which length scales are learned before landmarks are chosen.
+RESOLVING = 2000
+
+
+def choose_landmarks(landmarks: Any, X: Any, random_state: Any, resolved: Callable[[Any], Any]) -> Any:
+    """The landmarks (m, p) that a user means: points, how many rows of X are drawn uniformly, or how they are chosen.
+
+    `resolved` gives the kernel for some rows.
+    """
+    selection = as_rpcholesky(landmarks)
+    if selection is not None:
+        rows = X[:: max(1, X.shape[0] // RESOLVING)]
+        return selection.points(resolved(rows), X, new_generator(random_state))
+    if isinstance(landmarks, (int, np.integer)) and not isinstance(landmarks, bool):
+        m = min(check_int(landmarks, "landmarks"), X.shape[0])
+        chosen = X[np.sort(as_generator(random_state).choice(X.shape[0], size=m, replace=False))]
+        return chosen if sparse.issparse(chosen) else np.array(chosen, dtype=np.float64)
+    try:
+        points = np.asarray(landmarks, dtype=np.float64)
+    except (TypeError, ValueError):
+        points = np.asarray(landmarks, dtype=object)
+    if points.dtype == object or points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
+        raise ValueError(
+            f"landmarks must be a whole number, 'rpcholesky' or points with {X.shape[1]} features, got "
+            + (f"shape {points.shape}" if points.ndim else repr(landmarks))
+        )
+    if not np.isfinite(points).all():
+        raise ValueError("landmarks must hold finite numbers, got nan or inf")
+    return points
+
+
+def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) -> tuple[list[tuple[Any, Targets]], Any]:
+    """The first chunks, enough to choose landmarks from, and their inputs; these rows are still to be learned."""
+    selection = as_rpcholesky(landmarks)
+    count = landmarks if selection is None else selection.size
+    wanted = 10 * count if isinstance(count, (int, np.integer)) else 1
+    head: list[tuple[Any, Targets]] = []
+    for part in parts:
+        head.append(part)
+        if sum(X.shape[0] for X, _ in head) >= wanted:
+            break
+    if not head:
+        raise ValueError("the iterator of chunks is empty: there is nothing to learn from")
+    first = [X for X, _ in head]
+    return head, sparse.vstack(first, format="csr") if sparse.issparse(first[0]) else np.concatenate(first)
+
+
+def as_generator(random_state: Any) -> Any:
+    """A generator that a user gave, or one made from what scikit-learn takes as `random_state`."""
+    return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+
+
+def new_generator(random_state: Any) -> np.random.Generator:
+    """NumPy's generator for what scikit-learn takes as `random_state`."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+# Nystrom ridge for a separable kernel k(x, z) T.
+
+#: Unknowns up to which a system with missing outputs is factored densely.
+DENSE_LIMIT = 4000
+#: Relative residual at which the iteration for a larger one stops, and iterations after which it gives up.
+TOLERANCE, MOST_ITERATIONS = 1e-12, 5000
+
+
+@dataclass
+class SeparableLandmarks(LandmarkRidge, kind="separable"):
+    """Separable kernels k(x, z) T."""
+
+    features: NystromMap
+    operator: OutputOperator
+
+    def _kernel(self) -> Any:
+        return [self.features.kernel, self.operator]
+
+    def _transform(self, X: Any) -> Array:
+        phi = self.features.transform(X)
+        return np.column_stack([phi, np.ones(len(phi))])
+
+    def _scaled(self, alpha: float | Array) -> tuple[Array, float, Array]:
+        """T~ = S T S, the ridge and the diagonal of S, as for exact ridge regression."""
+        ridge, own = ridge_and_scales(alpha)
+        scales = np.ones(self.d) if own is None else own
+        return self.operator.dense() * np.outer(scales, scales), ridge, scales
+
+    def solve(self, alpha: float | Array, *, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+        T, ridge, scales = self._scaled(alpha)
+        B = self.sums.B() * scales
+        if self.sums.own_S is None:
+            U, b, info = self._complete(T, ridge, B, intercept)
+        else:
+            U, b, info = self._with_holes(T, ridge, B, intercept)
+        # U are the functions themselves, phi' U = f~(x)'; as an expansion they are k_D(x)' A = k_D(x)' C T~.
+        least = 64 * len(T) * np.finfo(float).eps
+        C = self.features.coefficients(U @ np.linalg.pinv(T, rcond=least, hermitian=True)) * scales
+        return C, b / scales if b is not None else None, info
+
+    def _systems(self, T: Array, ridge: float, intercept: bool) -> Iterator[tuple[Array, Array, CholeskyFactor]]:
+        """For each distinct eigenvalue t of T: its eigenvectors, D = diag(sqrt t, and 1 for the intercept) and the
+        factor of D S D + ridge I, in which the intercept has no ridge."""
+        decomposition, m, S = spectrum(T, "operator"), self.m, self.sums.common.symmetric()
+        for t, group in zip(decomposition.distinct, decomposition.groups, strict=True):
+            # Where t is 0 only the intercept is left, and any ridge will do.
+            D, added = np.full(m + 1, np.sqrt(t)), np.full(m + 1, ridge if t > 0 else 1.0)
+            D[m], added[m] = 1.0, 0.0
+            D, added = (D, added) if intercept else (D[:m], added[:m])
+            if D.any():
+                factor = cholesky_factor(partial(_scaled_sums, S[: len(D), : len(D)], D, added), 0.0)
+                yield decomposition.vectors[:, group], D[:, None], factor
+
+    def _complete(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+        m = self.m
+        U = np.zeros((m + intercept, len(T)))
+        jitter, condition = 0.0, 1.0
+        for V, D, factor in self._systems(T, ridge, intercept):
+            U += (D * factor.solve(D * (B[: len(D)] @ V))) @ V.T
+            jitter, condition = max(jitter, factor.jitter), max(condition, factor.condition)
+        info = SolverInfo("Landmarks", condition=condition, jitter=jitter)
+        return U[:m], U[m] if intercept else None, info
+
+    def _normal_matrix(self, F: Array, ridge: float, intercept: bool) -> Array:
+        """Matrix of the unknowns W (m s of them, row by row), then the intercepts."""
+        sums = self.sums.S()
+        m, (d, s) = self.m, F.shape
+        A = np.einsum("qij,qa,qb->iajb", sums[:, :m, :m], F, F, optimize=True).reshape(m * s, m * s)
+        A[np.diag_indices_from(A)] += ridge
+        if not intercept:
+            return np.asarray(A)
+        side = np.einsum("qi,qa->iaq", sums[:, :m, m], F).reshape(m * s, d)
+        return np.block([[A, side], [side.T, np.diag(sums[:, m, m])]])
+
+    def _with_holes(self, T: Array, ridge: float, B: Array, intercept: bool) -> tuple[Array, Array | None, SolverInfo]:
+        F = spectrum(T, "operator").root()
+        m, s = self.m, F.shape[1]
+        if s == 0 and not intercept:
+            return np.zeros((m, len(F))), None, SolverInfo("Landmarks")
+        right = np.concatenate([(B[:m] @ F).reshape(-1), B[m] if intercept else np.empty(0)])
+        if len(right) <= DENSE_LIMIT:
+            factor = cholesky_factor(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
+            solution = factor.solve(right)
+            info = SolverInfo("Landmarks", condition=factor.condition, jitter=factor.jitter)
+        else:
+            solution, info = self._iterate(F, ridge, right, intercept)
+        U = solution[: m * s].reshape(m, s) @ F.T
+        return U, solution[m * s :] if intercept else None, info
+
+    def _iterate(self, F: Array, ridge: float, right: Array, intercept: bool) -> tuple[Array, SolverInfo]:
+        """Conjugate gradient, preconditioned by complete data with each output counted as often as it was seen."""
+        sums = self.sums.S()
+        m, s = self.m, F.shape[1]
+        counts = sums[:, m, m]
+        mean = sums[:, :m, :m].sum(axis=0) / counts.sum()
+        g, Q = np.linalg.eigh(mean)
+        e, R = np.linalg.eigh((F.T * counts) @ F)
+        denominator = ridge + np.maximum(g, 0.0)[:, None] * np.maximum(e, 0.0)[None, :]
+
+        def apply(x: Array) -> Array:
+            W, b = x[: m * s].reshape(m, s), x[m * s :]
+            inside = (sums[:, :m, :m] @ (F @ W.T)[:, :, None])[:, :, 0].T
+            if intercept:
+                inside += sums[:, :m, m].T * b
+            top = (ridge * W + inside @ F).reshape(-1)
+            if not intercept:
+                return np.asarray(top)
+            bottom = np.einsum("qi,iq->q", sums[:, m, :m], W @ F.T) + counts * b
+            return np.concatenate([top, bottom])
+
+        def precondition(x: Array) -> Array:
+            W = x[: m * s].reshape(m, s)
+            top = (Q @ ((Q.T @ W @ R) / denominator) @ R.T).reshape(-1)
+            return np.concatenate([top, x[m * s :] / counts]) if intercept else top
+
+        found = conjugate_gradient(apply, right, precondition, None, TOLERANCE, MOST_ITERATIONS)
+        info = SolverInfo("Landmarks", iterations=found.iterations, residual=found.residual)
+        info.warn_above(TOLERANCE, "raise alpha or use fewer landmarks")
+        return found.X, info
+
+    def beyond(self, X: Any) -> Array:
+        phi = self.features.transform(X)
+        rest = np.maximum(self.features.kernel.diag(X) - (phi**2).sum(axis=1), 0.0)
+        return np.asarray(rest[:, None, None] * self.operator.dense())
+
+    def within(self, X: Any, alpha: float | Array, *, intercept: bool) -> Array:
+        T, ridge, scales = self._scaled(alpha)
+        phi, m = self._transform(X), self.m
+        if self.sums.own_S is None:
+            inside = np.zeros((len(phi), *T.shape))
+            for V, D, factor in self._systems(T, ridge, intercept):
+                white = factor.whiten(D * phi[:, : len(D)].T)
+                inside += np.einsum("ij,ij->j", white, white)[:, None, None] * (V @ V.T)
+        else:
+            F = spectrum(T, "operator").root()
+            s = F.shape[1]
+            if m * s + (len(F) if intercept else 0) > DENSE_LIMIT:
+                raise ValueError(
+                    f"the posterior covariance with missing outputs needs landmarks times rank of the operator at most "
+                    f"{DENSE_LIMIT}, got {m * s}: use fewer landmarks or a low-rank operator"
+                )
+            factor = cholesky_factor(lambda: self._normal_matrix(F, ridge, intercept), 0.0)
+            rows = np.einsum("ni,qa->nqia", phi[:, :m], F).reshape(len(phi), len(F), m * s)
+            if intercept:
+                rows = np.concatenate([rows, np.broadcast_to(np.eye(len(F)), (len(phi), len(F), len(F)))], axis=2)
+            inside = inner_blocks(factor.whiten(rows.reshape(-1, rows.shape[2]).T), len(phi), len(F))
+        return np.asarray(ridge * inside / np.outer(scales, scales))
+
+
+def _scaled_sums(S: Array, D: Array, added: Array) -> Array:
+    """D S D with numbers added to its diagonal."""
+    return S * np.outer(D, D) + np.diag(added)
+
+
+def landmark_ridge(kernel: OperatorKernel, points: Any, d: int) -> LandmarkRidge:
+    """Empty sums for a resolved kernel and a dictionary of landmarks."""
+    separable = kernel.as_separable()
+    if separable is not None:
+        features = NystromMap.from_points(separable.scalar, points)
+        return SeparableLandmarks(features, OutputSums.zeros(len(features.L) + 1, d), separable.operator)
+    pairs = OperatorNystromMap.from_points(kernel, points)
+    return PairLandmarks(pairs, OutputSums.zeros(len(pairs.L) + 1, d))

@@ -15,16 +15,15 @@ from scipy import sparse
 
 from ovk._progress import ProgressBar
 from ovk._types import Array, Indices
+from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.problem import CompleteProblem, PairProblem, takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.batch.ridge.same_inputs import same_inputs
 from ovk.grams import Observed
 from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.solvers.eigen import Eigenpairs, eigenpairs, observed_eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, rotated_leave_one_out
-from ovk.solvers.observed_eigen import observed_eigenpairs
 from ovk.targets import ObservedPairs, Targets
 
 

@@ -18,8 +18,7 @@ from ovk.ovkernels import Separable
 from ovk.penalties import L1, Frobenius, Penalty, Spectral, Trace
 from ovk.solvers import PenaltySum
 from ovk.solvers.eigen import KnownEigen
-from ovk.solvers.output_kernel import Learned, learn_low_rank, learn_operator
-from ovk.solvers.profile import CompleteProfile, PairProfile, Profile
+from ovk.solvers.output_kernel import CompleteProfile, Learned, PairProfile, Profile, learn_low_rank, learn_operator
 from ovk.targets import ObservedPairs, Targets, check_alphas
 
 #: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.

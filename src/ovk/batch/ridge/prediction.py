@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, overload
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,17 +17,186 @@ from ovk._named_outputs import NamedOutputs
 from ovk._params import Parameters
 from ovk._progress import track
 from ovk._types import Array, Indices, Mask
-from ovk.batch.ridge.fitted_rows import FittedRows, RowsLeftOut
-from ovk.batch.ridge.inputs import InputScaling
 from ovk.batch.ridge.landmarks import LandmarkRidge
-from ovk.batch.ridge.problem import Problem, ridge_problem, takes_gram
-from ovk.batch.ridge.same_inputs import same_inputs
+from ovk.batch.ridge.problem import CompleteProblem, PairProblem, Problem, ridge_problem, takes_gram
+from ovk.batch.ridge.table_inputs import InputScaling
 from ovk.expansion import Expansion, row_slices
 from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.metrics import r2_observed
-from ovk.ovkernels import OperatorKernel
+from ovk.operators import Identity
+from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers import Cholesky, Eigen, as_solver
+from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.leave_one_out import LeftOut, PairsLeftOut, SeparableLeftOut, SeparablePairsLeftOut
+from ovk.solvers.select import DENSE_LIMIT
 from ovk.targets import Targets, check_groups, check_targets, check_tasks
+
+# Which rows have the same inputs: a copy left in would give away the one that is left out.
+
+
+def same_inputs(X: Any) -> Indices:
+    """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
+
+
+def order_of_rows(X: Any, Y: Array) -> Indices:
+    """Numbers of the rows in an order that depends on what they hold alone, inputs and outputs, not on how they came.
+
+    >>> X, Y = np.array([[2.0], [1.0], [2.0]]), np.array([[0.0], [1.0], [3.0]])
+    >>> order, other = order_of_rows(X, Y), order_of_rows(X[::-1], Y[::-1])
+    >>> np.array_equal(X[order], X[::-1][other]) and np.array_equal(Y[order], Y[::-1][other])
+    True
+    """
+    keys = list(zip(row_keys(X), row_keys(Y), strict=True))
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+
+
+def row_keys(X: Any) -> list[Any]:
+    """Something for each row that is equal where inputs are, and can be sorted."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
+    # + 0.0 makes -0.0 the zero that it is.
+    return [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
+
+
+# The left-out functions of a fitted expansion, from which its intervals and standard deviations come.
+#
+# Nothing but the fitted function is needed: where alpha C_i = w_i (y_i - f(x_i)), the outputs are
+#
+#     y_i = f(x_i) + alpha C_i / w_i,
+#
+# and the left-out functions follow from them in closed form (`ovk.solvers.leave_one_out`): for a kernel k T and
+# complete
+# outputs from the eigenvectors of k's gram, for everything else from one dense system of the observed pairs.
+
+#: Repetitions of inputs from which the spread of outputs at the same inputs is estimated.
+FEWEST_REPEATED = 10
+
+
+class RowsLeftOut(NamedTuple):
+    """The left-out functions of a fitted expansion, asked for by new inputs instead of kernel values.
+
+    Attributes
+    ----------
+    left_out : the regression with its blocks of rows left out
+    width : numbers that a new row takes
+    kernels : what `left_out` takes for new points, `cross` and `prior`, from their inputs
+    """
+
+    left_out: LeftOut
+    width: int
+    kernels: Callable[[Any], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """What was learned from: resolved kernel, inputs, alpha, whether there is an intercept, outputs."""
+
+    kernel: OperatorKernel
+    X: Any
+    alpha: float | Array
+    intercept: bool
+    targets: Targets
+
+    @classmethod
+    def recover(
+        cls, expansion: Expansion, alpha: float | Array, observed: Any, task: Any, weight: Array | None
+    ) -> FittedRows:
+        """From a fitted expansion; `observed`, `task` and `weight` are those of the training data."""
+        if np.any(np.asarray(alpha) <= 0):
+            raise ValueError("leaving rows out needs alpha > 0: a function without penalty fits every row it has")
+        X, d = expansion.support, expansion.kernel.output_dim
+        C, single = expansion.C, task is not None
+        assert d is not None
+        if single:
+            every = np.arange(X.shape[0])
+            values, c = expansion.at(X, task), np.asarray(C[every, task]).reshape(-1)
+            scale = alpha if isinstance(alpha, float) else alpha[task]
+            Y = (values + scale * c / (1.0 if weight is None else weight))[:, None]
+        else:
+            Y = expansion(X) + alpha * C / (1.0 if weight is None else weight[:, None])
+            if observed is not None:
+                Y = np.where(observed, Y, np.nan)
+        return cls(expansion.kernel, X, alpha, expansion.offset is not None, Targets(Y, d, False, task, weight))
+
+    def left_out(self, together: Indices | None, *, alike: bool = False) -> RowsLeftOut:
+        """Rows with the same number in `together` left out at a time; each alone where it is None.
+
+        Outputs that are `alike` are values of one curve.
+        """
+        separable = self.kernel.as_separable()
+        if self.targets.complete and separable is not None:
+            rows = self._by_rows(separable, together)
+        else:
+            rows = self._by_pairs(together)
+        rows.left_out.alike = alike
+        if self.targets.task is None and not takes_gram(self.kernel):
+            spread = repeated_spread(same_inputs(self.X), self.targets.Y, self.targets.weight)
+            if spread is not None:
+                rows.left_out.raise_noise(spread, self.targets.weight)
+        return rows
+
+    def _by_rows(self, kernel: Separable, together: Indices | None) -> RowsLeftOut:
+        """Complete outputs and a kernel k T."""
+        X, targets, k = self.X, self.targets, kernel.scalar
+        ((G, _),) = CompleteProblem(Separable(k, Identity(targets.d)), X, targets, 1.0).gram.terms() or []
+        how: dict[str, Any] = {"intercept": self.intercept, "together": together}
+        T = kernel.operator.dense()
+        left_out = SeparableLeftOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
+        return RowsLeftOut(left_out, X.shape[0] * (targets.d + 2), lambda new: (k(new, X), k.diag(new)))
+
+    def _by_pairs(self, together: Indices | None) -> RowsLeftOut:
+        """Any kernel and any gaps, as one dense problem of the observed pairs."""
+        kernel, X, d, pairs = self.kernel, self.X, self.targets.d, self.targets.pairs()
+        if len(pairs) > DENSE_LIMIT:
+            raise ValueError(
+                f"leaving rows out takes a dense matrix of all {len(pairs)} observed values, more than "
+                f"{DENSE_LIMIT}: fit fewer rows, or ask for predict(of='posterior') without intervals"
+            )
+        how: dict[str, Any] = {"intercept": self.intercept, "together": together}
+        n, separable = X.shape[0], kernel.as_separable()
+        # Its matrices, one of (n, n) for each output, must take no more memory than that of the pairs.
+        if separable is not None and self.targets.task is None and d * n**2 <= len(pairs) ** 2:
+            k = separable.scalar
+            left_out: LeftOut = SeparablePairsLeftOut(k(X), separable.operator.dense(), pairs, self.alpha, **how)
+            return RowsLeftOut(left_out, n * (d + 2), lambda new: (k(new, X), k.diag(new)))
+        K = PairProblem(kernel, X, replace(self.targets, weight=None), 1.0).gram.dense()
+
+        def kernels(new: Any) -> tuple[Array, Array]:
+            m = new.shape[0]
+            repeated, outputs = new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m)
+            cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
+            return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
+
+        left_out = PairsLeftOut(K, pairs, self.alpha, **how)
+        return RowsLeftOut(left_out, len(pairs) * d, kernels)
+
+
+def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:
+    """(d,) variances of outputs at the same inputs, of rows of weight 1; None where too few are repeated.
+
+    sum_i w_i (y_i - mean of its group)^2 / sum over groups of (rows - 1); 0 for an output that is repeated too rarely.
+
+    Parameters
+    ----------
+    same : (n,) rows with the same inputs have the same number
+    Y : (n, d) outputs, nan where one was not observed
+    """
+    count = int(same.max()) + 1
+    if len(same) - count < FEWEST_REPEATED:
+        return None
+    seen = ~np.isnan(Y)
+    w = seen * (1.0 if weight is None else weight[:, None])
+    member = sparse.csr_array((np.ones(len(same)), (same, np.arange(len(same)))), shape=(count, len(same)))
+    mean = (member @ (w * np.where(seen, Y, 0.0))) / np.maximum(member @ w, 1e-300)
+    squares = (w * np.where(seen, Y - mean[same], 0.0) ** 2).sum(axis=0)
+    freedom = seen.sum(axis=0) - (member @ seen.astype(np.float64) > 0).sum(axis=0)
+    return np.where(freedom >= FEWEST_REPEATED, squares / np.maximum(freedom, 1), 0.0)
+
 
 #: What a standard deviation may be about.
 OF = ("observation", "function", "posterior")

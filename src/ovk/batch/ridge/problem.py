@@ -14,18 +14,25 @@ system is about the pairs, each with the scale v = sqrt(w_point / alpha_output).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import cho_solve, lapack
+from scipy.stats import chi2, norm
 
+from ovk._singular import SingularSystem
 from ovk._types import Array, Indices
+from ovk.expansion import row_slices
 from ovk.grams import DenseBlocks, Gram, Observed
-from ovk.kernels import Precomputed
-from ovk.ovkernels import OperatorKernel
-from ovk.solvers import Solution, Solver
-from ovk.solvers.intercept import solve_with_intercept
-from ovk.solvers.posterior import explained_by_pairs, explained_covariance
+from ovk.kernels import Precomputed, ScalarKernel
+from ovk.operators.base import spectrum
+from ovk.ovkernels import OperatorKernel, Separable
+from ovk.solvers import Solution, Solver, SolverInfo, as_solver
+from ovk.solvers.conjugate_gradient import conjugate_gradients
+from ovk.solvers.posterior import explained_by_pairs, explained_covariance, solve_with_intercept
 from ovk.targets import Targets, ridge_and_scales
 
 
@@ -185,3 +192,213 @@ def takes_gram(kernel: Any) -> bool:
     if isinstance(kernel, str):
         return kernel == "precomputed"
     return isinstance(kernel, Precomputed) and kernel.matrix is None
+
+
+# Ridge regression with one matrix in single precision, and a solution in double precision.
+#
+# A direct solution in double precision holds the matrix of the kernel twice, as it is and factored: 16 n^2 bytes. Here
+#
+#     A = t R G R + ridge I     (t an eigenvalue of the output operator, R the square roots of weights)
+#
+# is made in single precision and factored in its own place: 4 n^2 bytes. Such a factor is off by 6e-8 of the largest
+# eigenvalue, which may be more than the ridge. So it only preconditions conjugate gradients in double precision, whose
+# products with A are made from the kernel anew, some rows at a time. What they arrive at solves the system as well as a
+# factor in double precision does. There are three iterations or so while the ridge is above rounding, and more below.
+
+#: Relative residual at which the iteration stops, and iterations after which it gives up.
+RESIDUAL_TOLERANCE, MAX_REFINEMENTS = 1e-12, 500
+#: Entries of the kernel's matrix that are held in double precision at a time: 2 MiB.
+ENTRIES = 1 << 18
+#: What is added to the diagonal of a factor that rounding has made indefinite, in turn, over sqrt(n) times rounding.
+JITTERS = (0.0, 1.0, 10.0, 100.0, 1000.0)
+
+
+def as_single(X: Any) -> Any:
+    """Inputs in single precision, arrays or sparse matrices; refuses numbers beyond its range."""
+    with np.errstate(over="ignore"):
+        found = X.astype(np.float32)
+    if not np.isfinite(found.data if sparse.issparse(found) else found).all():
+        raise ValueError(
+            f"X goes up to {abs(X).max():.3g}, beyond the range of single precision: scale X, or give dtype='float64'"
+        )
+    return found
+
+
+def single_precision_ridge(
+    kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array, *, intercept: bool
+) -> tuple[Array, Array | None, SolverInfo]:
+    """Coefficients (n, d), intercept (d,) and how they were found, for a resolved kernel k T and complete outputs.
+
+    With S = diag(alpha^-1/2) and S T S = V diag(t) V' the columns of R Y S V are problems of their own, those with the
+    same t with the same factor; an intercept that is not penalised is eliminated in each of them.
+    """
+    separable = _separable(kernel, targets, alpha)
+    n, d = targets.Y.shape
+    roots = np.ones(n) if targets.weight is None else np.sqrt(targets.weight)
+    ridge, own = ridge_and_scales(alpha)
+    scales = np.ones(d) if own is None else own
+    found = spectrum(separable.operator.dense() * np.outer(scales, scales), "operator")
+    V = np.asarray(found.vectors)
+    rotated = (targets.Y * roots[:, None] * scales) @ V
+    C, b = np.empty((n, d)), np.zeros(d)
+    iterations, residual, jitter = 0, 0.0, 0.0
+    for t, columns in zip(found.distinct, found.groups, strict=True):
+        right = np.column_stack([rotated[:, columns], roots]) if intercept else rotated[:, columns]
+        system = SinglePrecisionSystem(separable.scalar, X, roots, float(t), ridge)
+        end = conjugate_gradients(system.apply, right, system.precondition, None, RESIDUAL_TOLERANCE, MAX_REFINEMENTS)
+        if intercept:
+            Z, z = end.X[:, :-1], end.X[:, -1]
+            b[columns] = (roots @ Z) / (roots @ z)
+            C[:, columns] = Z - np.outer(z, b[columns])
+        else:
+            C[:, columns] = end.X
+        iterations, residual = max(iterations, end.iterations), max(residual, end.residual)
+        jitter = max(jitter, system.jitter)
+    info = SolverInfo("SinglePrecision", iterations=iterations, jitter=jitter, residual=residual)
+    info.warn_above(RESIDUAL_TOLERANCE, "raise alpha, or give dtype='float64'")
+    return (C @ V.T) * scales * roots[:, None], (b @ V.T) / scales if intercept else None, info
+
+
+def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -> Separable:
+    """The kernel as k T, where everything is as single precision needs it."""
+    separable = kernel.as_separable()
+    cure = "give dtype='float64'"
+    if separable is None or takes_gram(kernel):
+        raise ValueError(f"dtype='float32' needs a kernel k * T of inputs, got {kernel!r}: {cure}")
+    if not targets.complete:
+        raise ValueError(f"dtype='float32' needs every output of every row, and some are missing: {cure}")
+    if np.any(np.asarray(alpha) <= 0):
+        raise ValueError(f"dtype='float32' needs alpha > 0, got {alpha!r}: {cure}")
+    return separable
+
+
+class SinglePrecisionSystem:
+    """A = t R G R + ridge I: products in double precision, and a factor in single precision.
+
+    Parameters
+    ----------
+    kernel, X : of the gram G
+    roots : (n,) the diagonal of R
+
+    Attributes
+    ----------
+    jitter : what was added to the factor's diagonal
+    """
+
+    def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
+        self._kernel, self._X, self._roots, self._t, self._ridge = kernel, X, roots, t, ridge
+        # In units of the largest entry nothing leaves the range of single precision.
+        self._unit = t * float((roots**2 * kernel.diag(X)).max()) + ridge
+        if not np.isfinite(self._unit):
+            raise SingularSystem("values of the kernel are not finite, or too large: scale X, or check the kernel")
+        self._factor, self.jitter = self._factored()
+
+    def _factored(self) -> tuple[Any, float]:
+        n = len(self._roots)
+        for times in JITTERS:
+            jitter = times * np.sqrt(n) * float(np.finfo(np.float32).eps)
+            U, failed = lapack.spotrf(self._matrix(jitter).T, lower=0, clean=0, overwrite_a=1)
+            if failed == 0:
+                return U, jitter * self._unit
+        raise SingularSystem(
+            f"the kernel matrix of {n} points plus alpha={self._ridge:.3g} is not positive definite in single "
+            "precision: use a larger alpha, check that the kernel is positive semi-definite, or give dtype='float64'"
+        )
+
+    def _matrix(self, jitter: float) -> Any:
+        """The lower triangle of A / unit, (n, n) in single precision."""
+        n = len(self._roots)
+        A = np.zeros((n, n), dtype=np.float32)
+        for rows in row_slices(n, n, ENTRIES):
+            before = slice(0, rows.stop)
+            values = self._kernel(self._X[rows], self._X[before])
+            A[rows, before] = values * (self._roots[rows, None] * (self._t / self._unit)) * self._roots[before]
+        A[np.diag_indices(n)] += self._ridge / self._unit + jitter
+        return A
+
+    def apply(self, B: Array) -> Array:
+        """A B, the kernel's values made for some rows at a time."""
+        result: Array = self._ridge * B
+        if self._t > 0:
+            scaled = B * self._roots[:, None]
+            for rows in row_slices(len(B), len(B), ENTRIES):
+                result[rows] += (self._t * self._roots[rows, None]) * (self._kernel(self._X[rows], self._X) @ scaled)
+        return result
+
+    def precondition(self, B: Array) -> Array:
+        """About A^-1 B; columns of any size, since single precision has a small range."""
+        size = np.abs(B).max(axis=0)
+        size[size == 0] = 1.0
+        small = cho_solve((self._factor, False), (B / size).astype(np.float32), check_finite=False)
+        return np.asarray(small * (size / self._unit), dtype=np.float64)
+
+
+# Huber's loss by reweighting: rows that are far off count linearly.
+#
+# With residuals r_i in units of their outputs' robust scales s_j (1.4826 times the median of |r_ij|), minimise
+#
+#     sum_i w_i rho(|r_i / s|) + penalty,    rho(z) = z^2 / 2 up to c, then c z - c^2 / 2.
+#
+# Its solution is that of the squared loss with the row's weight multiplied by min(1, c / |r_i / s|), which depends on
+# the
+# solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a normal
+# number exceeds 1.345, whatever the number of outputs.
+
+#: How often a normal number is beyond 1.345, where Huber's loss costs 5% of efficiency on normal data.
+BEYOND = 2.0 * float(norm.sf(1.345))
+#: Change of the weights at which the iteration stops, and steps at most.
+WEIGHT_TOLERANCE, MAX_REWEIGHTINGS = 1e-4, 100
+#: The smallest scale of residuals, as a part of the deviation of the outputs.
+LEAST = 1e-6
+
+
+def huber_weights(R: Array, spread: Array) -> Array:
+    """(n,) weights of rows with residuals R (n, d), nan where an output was not observed.
+
+    `spread` (d,), the outputs' deviations, keeps scales away from zero.
+
+    >>> huber_weights(np.array([[1.0], [-1.0], [0.5], [20.0]]), np.ones(1)).round(2)
+    array([1. , 1. , 1. , 0.1])
+    """
+    seen = ~np.isnan(R)
+    scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), LEAST * np.where(spread > 0, spread, 1.0))
+    length = np.sqrt(np.where(seen, (R / scale) ** 2, 0.0).sum(axis=1))
+    most = np.sqrt(chi2.isf(BEYOND, np.maximum(seen.sum(axis=1), 1)))
+    return np.asarray(np.minimum(1.0, most / np.maximum(length, 1e-300)))
+
+
+def reweighted(residuals: Callable[[Array], Array], n: int, spread: Array) -> Array:
+    """(n,) weights at which the weighted solution has the residuals that ask for these weights.
+
+    `residuals` gives those of the solution, (n, d), for weights (n,) of the rows.
+    """
+    weights = np.ones(n)
+    for _ in range(MAX_REWEIGHTINGS):
+        found = huber_weights(residuals(weights), spread)
+        change = float(np.abs(found - weights).max())
+        weights = found
+        if change < WEIGHT_TOLERANCE:
+            break
+    return weights
+
+
+def robust_targets(
+    kernel: OperatorKernel, alpha: float | Array, X: Any, targets: Targets, *, intercept: bool
+) -> Targets:
+    """The targets with weights at which the squared loss is Huber's."""
+    if np.any(np.asarray(alpha) <= 0):
+        raise ValueError("loss='huber' needs alpha > 0: a function without penalty has no residuals to judge by")
+    given = np.ones(len(targets.Y)) if targets.weight is None else targets.weight
+    alphas = np.broadcast_to(alpha, (targets.d,))
+
+    def residuals(weights: Array) -> Array:
+        # alpha_j c_ij = w_i r_ij
+        problem = ridge_problem(kernel, X, replace(targets, weight=given * weights), alpha)
+        C = problem.solve(as_solver("auto", problem.gram), intercept=intercept)[0].C
+        if targets.task is not None:
+            own = np.asarray(C[np.arange(len(given)), targets.task])
+            return np.asarray(own * alphas[targets.task] / (given * weights))[:, None]
+        R: Array = C * alphas / (given * weights)[:, None]
+        return R if targets.complete else np.where(np.isnan(targets.Y), np.nan, R)
+
+    return replace(targets, weight=given * reweighted(residuals, len(given), np.nanstd(targets.Y, axis=0)))

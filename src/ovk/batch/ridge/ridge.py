@@ -22,13 +22,9 @@ from ovk.batch.ridge.graph_penalty import (
     with_unlabelled,
 )
 from ovk.batch.ridge.kernel_estimator import KernelEstimator, is_stream
-from ovk.batch.ridge.landmark_points import choose_landmarks, rows_to_choose_from
-from ovk.batch.ridge.landmarks import LandmarkRidge
+from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge, rows_to_choose_from
 from ovk.batch.ridge.prediction import ExpansionPrediction
-from ovk.batch.ridge.problem import ridge_problem
-from ovk.batch.ridge.robust import robust_targets
-from ovk.batch.ridge.separable_landmarks import landmark_ridge
-from ovk.batch.ridge.single_precision import as_single, single_precision_ridge
+from ovk.batch.ridge.problem import as_single, ridge_problem, robust_targets, single_precision_ridge
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import as_solver
 from ovk.targets import Targets, check_alpha, check_observed_outputs

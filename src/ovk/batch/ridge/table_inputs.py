@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +16,131 @@ from sklearn.utils.validation import validate_data
 
 from ovk._bad_cells import refuse_odd_frames
 from ovk._state import State
-from ovk._types import Array
-from ovk.batch.ridge.inputs import InputScaling
+from ovk._types import Array, Indices
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
-from ovk.batch.ridge.text_columns import check_categories
 from ovk.targets import check_inputs, is_missing
+
+# Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.
+
+#: A column whose deviation is below this part of its mean is constant but for rounding.
+CONSTANT = 1e-12
+
+
+@dataclass
+class InputScaling(State):
+    """z = (x - centre) factor, column by column; 0 where x is missing, and a further column that says so.
+
+    Attributes
+    ----------
+    centre : (p,) weighted means of what was not missing
+    factor : (p,) one over the weighted deviations; 0 for a column that was constant: it said nothing, and at new
+        points it must not count either
+    gaps : columns in which values were missing; each has an indicator behind the others, 1 where one is missing
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch.ridge.table_inputs import InputScaling
+    >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]])
+    >>> InputScaling.learn(X)(X)
+    array([[-1.,  0.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+
+    centre: Array
+    factor: Array
+    gaps: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @classmethod
+    def learn(cls, X: Array, weight: Array | None = None, *, scale: bool = True, indicators: int = 0) -> InputScaling:
+        """The scales of inputs (n, p), rows counted by their weights (n,).
+
+        `scale` False only fills gaps. The last `indicators` columns, of which two rows differ by 0 or 1, stay as they
+        are: two categories are then as far apart as two ordinary values of a standardised number.
+        """
+        mean, deviation = mean_and_deviation(X, weight)
+        varies = deviation > CONSTANT * np.abs(mean)
+        factor = np.divide(1.0, deviation, out=np.zeros(len(mean)), where=varies)
+        kept = slice(None) if not scale else slice(len(mean) - indicators, None)
+        factor[kept] = 1.0
+        return cls(mean if scale else np.zeros(len(mean)), factor, np.flatnonzero(np.isnan(X).any(axis=0)))
+
+    def __call__(self, X: Any) -> Array:
+        X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        missing = np.isnan(X)
+        scaled: Array = np.where(missing, 0.0, (X - self.centre) * self.factor)
+        return np.hstack([scaled, missing[:, self.gaps].astype(np.float64)]) if len(self.gaps) else scaled
+
+    def slopes(self, J: Array) -> Array:
+        """Derivatives (n, d, p) in the inputs, from those in the scaled ones."""
+        return J[:, :, : len(self.factor)] * self.factor
+
+
+def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Array]:
+    """Weighted means and standard deviations, (p,) each, of the numbers in each column that are not nan."""
+    seen = ~np.isnan(A)
+    mass = seen * (1.0 if weight is None else weight[:, None])
+    mass = mass / np.maximum(mass.sum(axis=0), 1e-300)
+    mean = (mass * np.where(seen, A, 0.0)).sum(axis=0)
+    return mean, np.sqrt((mass * np.where(seen, A - mean, 0.0) ** 2).sum(axis=0))
+
+
+# Columns of text that are not categories: numbers, percentages and dates written as text, and names.
+
+#: Part of the cells that must look like numbers or dates.
+AGREEMENT = 0.9
+
+#: Share of different words among the cells from which on they are names, and cells from which on that is asked.
+NAMES, ENOUGH = 0.8, 20
+
+#: A number with a decimal mark, groups of three digits, an exponent or a percent sign. Whole numbers may be codes.
+_NUMBER = re.compile(
+    r"[+-]?(?:\d{1,3}(?:[., ]\d{3})+(?:[.,]\d*)?|\d+[.,]\d*|[.,]\d+|\d+(?=\s*%)|\d+(?=[eE]))(?:[eE][+-]?\d+)?\s*%?"
+)
+_WHOLE = re.compile(r"[+-]?\d+")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ]+\d{1,2}:\d{2}.*)?")
+
+#: How a missing value may be spelled, in small letters.
+_MISSING = {"", "nan", "na", "n/a", "<na>", "?", "-", "null", "none"}
+
+
+def check_categories(words: Sequence[str], name: object) -> None:
+    """Refuse a column of text that holds numbers or dates, and warn about one of names.
+
+    >>> check_categories(["71.6%", "60%", "n/a"], "humidity")
+    Traceback (most recent call last):
+    ...
+    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.streams.read_table, which does that; if they are categories, give the column the type category
+    >>> check_categories(["red", "blue", "red"], "colour")
+    """  # noqa: E501
+    present = [text for word in words if (text := word.strip()).lower() not in _MISSING]
+    dates = [text for text in present if _DATE.fullmatch(text)]
+    numbers = [text for text in present if _NUMBER.fullmatch(text) and not _DATE.fullmatch(text)]
+    whole = [text for text in present if _WHOLE.fullmatch(text)]
+    enough = AGREEMENT * len(present)
+    category = "if they are categories, give the column the type category"
+    if dates and len(dates) >= enough:
+        raise ValueError(
+            f"column {name!r} of X holds dates written as text, such as {dates[0]!r}: turn them into numbers, such as "
+            "days since the first one, or leave the column out; ovk.streams.read_table makes the time of day, of the "
+            f"week and of the year of them; {category}"
+        )
+    if numbers and len(numbers) + len(whole) >= enough:
+        raise ValueError(
+            f"column {name!r} of X holds numbers written as text, such as {numbers[0]!r}: make numbers of them (strip "
+            "percent signs and thousands separators), or read the file with ovk.streams.read_table, which does that; "
+            f"{category}"
+        )
+    different = len(set(present))
+    if len(present) >= ENOUGH and different > NAMES * len(present):
+        warnings.warn(
+            f"column {name!r} of X holds {different} different words in {len(present)} rows, such as {present[0]!r}: "
+            "they look like names, of which nothing can be learned; leave the column out",
+            UserWarning,
+            stacklevel=2,
+        )
+
 
 #: Categories of a column that have a column of their own, the most frequent ones.
 MOST_CATEGORIES = 50

@@ -15,10 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ovk._params import Registered, check_int
 from ovk._progress import ProgressBar
 from ovk._types import Array
-from ovk.batch.ridge.landmark_points import new_generator
+from ovk.batch.ridge.landmarks import new_generator
 from ovk.batch.ridge.ridge import OVKRidge
-from ovk.batch.tuning.criterion import TuningCriterion
-from ovk.batch.tuning.hyperparameters import Parameter, bounds, chain, parameters, read, write
+from ovk.batch.tuning.criterion import Parameter, TuningCriterion, bounds, chain, parameters, read, write
 from ovk.operators import Dense, Identity, LowRank
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SingularSystem

@@ -1,6 +1,6 @@
 """Residuals of rows that were not learned from, for a whole path of alphas: rows, groups, or the time to come.
 
-With A = W^1/2 G W^1/2 + alpha I, u = w^1/2 and P = A^-1 - A^-1 u u'A^-1 / (u'A^-1 u) as in `ovk.solvers.left_out`,
+With A = W^1/2 G W^1/2 + alpha I, u = w^1/2 and P = A^-1 - A^-1 u u'A^-1 / (u'A^-1 u) as in `ovk.solvers.leave_one_out`,
 
     rows      c_i / P_ii,  c = P y
     groups    P_II^-1 c_I
@@ -11,12 +11,16 @@ With A = W^1/2 G W^1/2 + alpha I, u = w^1/2 and P = A^-1 - A^-1 u u'A^-1 / (u'A^
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy.linalg import solve_triangular
 
+from ovk._progress import progress_shown, track
+from ovk._threads import one_blas_thread
 from ovk._types import Array, Indices
 from ovk.operators import Spectrum
 from ovk.solvers.eigen import eigenpairs
@@ -149,3 +153,35 @@ def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
     total = np.where(seen, loss, 0.0) * mass
     counts = mass.sum(axis=-2)
     return np.asarray(total.sum(axis=-2) / np.where(counts > 0, counts, 1.0))
+
+
+# Candidates in several threads, with results that do not depend on how many there are.
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_threads(
+    work: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, label: str
+) -> Iterator[Result]:
+    """work(item) for each of the items in their order, behind a progress bar.
+
+    With a number of threads each of them has one thread of BLAS: how BLAS shares a product among several changes its
+    last bits. With None there is one item after the other, and BLAS has its threads.
+
+    >>> list(in_threads(lambda x: x**2, [1, 2, 3], 2, "squaring"))
+    [1, 4, 9]
+    """
+    if n_jobs is None:
+        yield from track((work(item) for item in items), label, len(items))
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None, a number of threads, or -1 for one for each processor, got {n_jobs!r}")
+
+    def alone(item: Item) -> Result:
+        # Bars of several threads at once would write over each other.
+        with one_blas_thread(tiles=1), progress_shown(False):
+            return work(item)
+
+    results = Parallel(n_jobs=int(n_jobs), prefer="threads", return_as="generator")(delayed(alone)(i) for i in items)
+    yield from track(results, label, len(items))

@@ -10,20 +10,237 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, nan
-from typing import Any, Self
+from numbers import Real
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ovk._named_outputs import unnamed
 from ovk._params import Parameters, check_int, in_interval
 from ovk._state import State
 from ovk._transactions import Transactional, reads
 from ovk._types import Array, Mask
-from ovk.evaluation.conformal.bounds import Bounds, as_bounds
-from ovk.evaluation.conformal.scores import JOINT, JointScore
 from ovk.intervals.regions import Regions
+
+# Outputs that cannot be below or above some number, such as 0 for a power and 100 for a percentage.
+#
+# With bounds low <= y <= high, the prediction f is first drawn in to them, c = min(max(f, low), high), and the interval
+# of radius r is cut off where no outcome can be:
+#
+#     [c - r, c + r]  within  [low, high],      scores |y - c|
+#
+# An outcome within its bounds lies in what is left if and only if |y - c| <= r. So misses are what they were, and with
+# them the coverage, and since |y - c| <= |y - f| no score has grown.
+
+
+class Bounds(NamedTuple):
+    """Least and largest values (d,) of the outputs, infinite where there is none."""
+
+    low: Array
+    high: Array
+
+    def clipped(self, values: Array) -> Array:
+        """The values (n, d), drawn in to the bounds; nan stays."""
+        return np.clip(values, self.low, self.high)
+
+    def outside(self, Y: Array) -> Mask:
+        """(n, d) where outcomes are that cannot be."""
+        return (self.low > Y) | (self.high < Y)
+
+
+def as_bounds(bounds: Any, d: int) -> Bounds | None:
+    """The bounds of d outputs; None where there are none.
+
+    Parameters
+    ----------
+    bounds : (low, high) for all outputs, or d such pairs; None for what is not bounded
+
+    >>> as_bounds([(0, None), None, (0, 100)], 3)
+    Bounds(low=array([  0., -inf,   0.]), high=array([ inf,  inf, 100.]))
+    >>> as_bounds((0, None), 2).high
+    array([inf, inf])
+    """
+    if bounds is None:
+        return None
+    if not isinstance(bounds, (Sequence, np.ndarray)) or isinstance(bounds, str):
+        raise ValueError(_refused(bounds, d))
+    one = len(bounds) == 2 and all(end is None or isinstance(end, Real) for end in bounds)
+    pairs = [bounds] * d if one else list(bounds)
+    if len(pairs) != d:
+        raise ValueError(_refused(bounds, d))
+    ends = [_pair(pair, bounds, d) for pair in pairs]
+    return Bounds(*np.array(ends, dtype=np.float64).reshape(d, 2).T)
+
+
+def _pair(pair: Any, bounds: Any, d: int) -> tuple[float, float]:
+    low, high = (None, None) if pair is None else pair if np.ndim(pair) == 1 and len(pair) == 2 else (np.nan, np.nan)
+    if not all(end is None or isinstance(end, Real) for end in (low, high)):
+        raise ValueError(_refused(bounds, d))
+    ends = -np.inf if low is None else float(low), np.inf if high is None else float(high)
+    # Not the other way round: nan is refused as well.
+    if not ends[0] < ends[1]:
+        raise ValueError(_refused(bounds, d))
+    return ends
+
+
+def _refused(bounds: Any, d: int) -> str:
+    return (
+        f"bounds must be a pair (low, high) with low < high, None for an open end, or one such pair for each of the "
+        f"{d} outputs, got {bounds!r}"
+    )
+
+
+# One number for how far the outputs of a row are from their predictions, and the region of all that are no farther.
+#
+#     box        max_q |r_q| / s_q:     a box that holds all outputs at once
+#     ellipsoid  sqrt(r' S^-1 r):       an ellipsoid that holds all outputs at once
+#
+# s and S are the running root mean squares and second moments of the residuals r before the row, about zero, so that a
+# biased forecast is given a larger region. Where some outputs are missing, the others are compared with the region's
+# shadow: the sides of the box, or the projection of the ellipsoid, sqrt(r_o' S_oo^-1 r_o).
+
+#: Smallest eigenvalue of a correlation matrix that is left as it is.
+DEFINITE = 1e-8
+#: Residuals of an output before scores are taken in units of their spread.
+MIN_RESIDUALS = 10
+
+
+@dataclass
+class ResidualMoments(State):
+    """Second moments of residuals, each over the rows in which both outputs were seen, with fading memory."""
+
+    d: int
+    decay: float
+    weight: Array = field(init=False)
+    squares: Array = field(init=False)
+
+    _saved_state = ("weight", "squares")
+
+    def __post_init__(self) -> None:
+        self.weight = np.zeros((self.d, self.d))
+        self.squares = np.zeros((self.d, self.d))
+        self._known: tuple[Array, Array] | None = None
+
+    def add(self, r: Array, seen: Array) -> None:
+        """Add the residuals (d,) of a row."""
+        known = np.where(seen, r, 0.0)
+        with np.errstate(over="ignore"):
+            outer = np.outer(known, known)
+        # A square beyond the largest number would stay for ever: such a row is a miss, and no measure of spread.
+        if np.isfinite(outer).all():
+            self.weight = self.decay * self.weight + np.outer(seen, seen)
+            self.squares = self.decay * self.squares + outer
+            self._known = None
+
+    def scales(self) -> Array:
+        """(d,) root mean squares; the mean of the others', or 1, for an output without any."""
+        weight, squares = np.diagonal(self.weight), np.diagonal(self.squares)
+        known = (weight > 0) & (squares > 0)
+        if not known.any():
+            return np.ones(self.d)
+        s = np.sqrt(np.where(known, squares, 1.0) / np.where(known, weight, 1.0))
+        result: Array = np.where(known, s, s[known].mean())
+        return result
+
+    def correlation(self) -> tuple[Array, Array]:
+        """Scales (d,) and a positive definite matrix (d, d) of correlations about zero.
+
+        Correlations are drawn to 0 as long as there are few rows.
+        """
+        if self._known is None:
+            self._known = self._correlation()
+        return self._known
+
+    def _correlation(self) -> tuple[Array, Array]:
+        s = self.scales()
+        together = self.weight > 0
+        C = np.where(together, self.squares / np.where(together, self.weight, 1.0), 0.0) / np.outer(s, s)
+        rows = float(np.diagonal(self.weight).max(initial=0.0))
+        C *= rows / (rows + self.d)
+        np.fill_diagonal(C, 1.0)
+        smallest = float(np.linalg.eigvalsh(C)[0])
+        if smallest < DEFINITE:
+            # Moments over different rows need not be positive together.
+            C = (C + (DEFINITE - smallest) * np.eye(self.d)) / (1.0 + DEFINITE - smallest)
+        return s, C
+
+
+@dataclass
+class JointScore(State, ABC):
+    """From the residuals of a row to a score, and from a radius back to a region, as the rows so far have it.
+
+    Attributes
+    ----------
+    d : outputs
+    decay : what is left of a row's weight in the moments after another row
+    """
+
+    d: int
+    decay: float
+
+    _saved_state = ("moments",)
+    _state_classes = {"moments": ResidualMoments}
+
+    def __post_init__(self) -> None:
+        self.moments = ResidualMoments(self.d, self.decay)
+
+    @abstractmethod
+    def score(self, r: Array, seen: Array) -> float:
+        """How far the residuals (d,) are from 0, nan where none was seen."""
+
+    def half_widths(self, radius: float) -> Array:
+        """(d,) half the sides of the box around the region of that radius; 0 for one that holds nothing."""
+        with np.errstate(over="ignore"):
+            return max(radius, 0.0) * self.moments.scales()
+
+    def ready(self, seen: Array) -> bool:
+        """Whether the spread of these outputs is known well enough for scores to mean anything."""
+        known = np.diagonal(self.moments.weight)[seen]
+        return bool((known >= min(MIN_RESIDUALS, 0.5 / max(1.0 - self.decay, 1e-300))).all())
+
+    def scatter(self) -> Array | None:
+        """(d, d) the form of an ellipsoid."""
+        return None
+
+    def learn(self, r: Array, seen: Array) -> None:
+        """Learn the spread from the residuals (d,) of a row."""
+        self.moments.add(r, seen)
+
+
+class BoxOfAll(JointScore, kind="box"):
+    """max_q |r_q| / s_q: a box for all outputs."""
+
+    def score(self, r: Array, seen: Array) -> float:
+        with np.errstate(over="ignore"):
+            return float(np.max(np.abs(r[seen]) / self.moments.scales()[seen])) if seen.any() else nan
+
+
+class EllipsoidOfAll(JointScore, kind="ellipsoid"):
+    """sqrt(r' S^-1 r): an ellipsoid for all outputs."""
+
+    def score(self, r: Array, seen: Array) -> float:
+        if not seen.any():
+            return nan
+        # In units of each output's own spread: outputs of 1e-200 and of 1e200 are factorised alike.
+        s, C = self.moments.correlation()
+        with np.errstate(over="ignore"):
+            z = r[seen] / s[seen]
+            if not np.isfinite(z).all():
+                return inf
+            return float(np.sqrt(z @ cho_solve(cho_factor(C[np.ix_(seen, seen)], lower=True), z)))
+
+    def scatter(self) -> Array:
+        s, C = self.moments.correlation()
+        result: Array = np.outer(s, s) * C
+        return result
+
+
+#: Scores of all outputs at once, by the form of their region.
+JOINT: dict[str, type[JointScore]] = {"box": BoxOfAll, "ellipsoid": EllipsoidOfAll}
 
 
 @dataclass

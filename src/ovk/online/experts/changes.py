@@ -22,7 +22,7 @@ import numpy as np
 
 from ovk._state import State
 from ovk._types import Array
-from ovk.online.shared.row_buffer import RowBuffer
+from ovk.online.shared.rows import RowBuffer
 
 #: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.
 GROWTH, MOST = 4.0, 9.0

@@ -13,20 +13,19 @@ from ovk._threads import one_blas_thread, threads_for
 from ovk._types import Array, Mask
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.changes import Contest, ErrorAlarm
-from ovk.online.experts.other_outputs import OtherOutputs
-from ovk.online.experts.stacking import LogisticStacking
+from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.experts.stage_experts import (
     KERNEL,
     RESIDUALS,
     TRANSITIONS,
+    OtherOutputs,
     StageExperts,
     experts_and_windows,
     number_of_experts,
     observed_together,
 )
 from ovk.online.experts.stages import KEPT, STAGES, RecentRows
-from ovk.online.shared.residual_limits import next_limit
-from ovk.online.shared.units import DEVIATIONS, within_fences
+from ovk.online.shared.units import DEVIATIONS, next_limit, within_fences
 
 #: Rows that are learned at once, and rows with and without labels that are worked on at once.
 CHUNK, AT_ONCE = 128, 4096

@@ -17,7 +17,7 @@ from scipy.spatial.distance import pdist
 
 from ovk._state import State
 from ovk._types import Array
-from ovk.online.shared.row_buffer import RowBuffer
+from ovk.online.shared.rows import RowBuffer
 
 #: Numbers of rows after which choices are made anew.
 STAGES = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)

@@ -16,23 +16,25 @@ from ovk._types import Array, Times
 from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
 from ovk.losses import Loss, SimplexHinge, as_loss
-from ovk.losses.margin import MarginLoss
-from ovk.losses.thresholds import ThresholdLoss
-from ovk.online.first_order.certificate import Errors, droppable, leaving, propagate
+from ovk.losses.classification import MarginLoss
+from ovk.losses.regression import ThresholdLoss
 from ovk.online.first_order.single_rows import SingleRows
 from ovk.online.first_order.steps import Progress, Steps
 from ovk.online.first_order.truncation import (
     LAST,
     ByAge,
+    Errors,
     Tolerance,
     Truncation,
     TruncationWarning,
     Window,
     as_truncation,
+    droppable,
+    leaving,
+    propagate,
 )
 from ovk.online.shared.learner import learns_width
-from ovk.online.shared.row_buffer import SupportPoints
-from ovk.online.shared.rows import Rows, checked_rows
+from ovk.online.shared.rows import Rows, SupportPoints, checked_rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 from ovk.schedules import DistanceOverGradients, as_schedule
 

@@ -17,13 +17,11 @@ import numpy as np
 from ovk._types import Array
 from ovk.kernels.stationary import Stationary
 from ovk.losses import Loss, as_loss
-from ovk.losses.thresholds import ThresholdLoss
-from ovk.online.first_order.certificate import Errors, propagate_row
+from ovk.losses.regression import ThresholdLoss
 from ovk.online.first_order.steps import FACTOR, Progress
-from ovk.online.first_order.truncation import ByAge, Truncation, Window
+from ovk.online.first_order.truncation import ByAge, Errors, Truncation, Window, propagate_row
 from ovk.online.shared.learner import StreamRegressor
-from ovk.online.shared.row_buffer import SupportPoints
-from ovk.online.shared.rows import Rows
+from ovk.online.shared.rows import Rows, SupportPoints
 from ovk.operators import OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.schedules import DistanceOverGradients, Schedule, as_schedule

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from ovk._transactions import reads
 from ovk._types import Array, Labels
 from ovk.kernels import Gaussian
-from ovk.online.experts.auto_classifier import AutoStreamClassifier
-from ovk.online.first_order.classifier import OLOKClassifier
+from ovk.online.experts.auto import AutoStreamClassifier
+from ovk.online.first_order.olok import OLOKClassifier
 from ovk.online.river.adapter import Adapter, weights
 from ovk.online.shared.named_features import is_missing
 

@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 from ovk._state import State
 from ovk._types import Array, Mask
 from ovk.features.sums import ROUNDING
-from ovk.solvers.triangular import forward_row, solve_lower
+from ovk.solvers.cholesky import forward_row, solve_lower
 
 
 class RowForecast(NamedTuple):

@@ -13,7 +13,7 @@ from ovk.expansion import Expansion
 from ovk.grams import Gram, Rotated
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
-from ovk.online.shared.row_buffer import LearnedRows
+from ovk.online.shared.rows import LearnedRows
 from ovk.ovkernels import Separable
 
 #: Rows of the factor that are stored, and multiplied, together.

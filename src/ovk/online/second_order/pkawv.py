@@ -12,12 +12,14 @@ from ovk._params import check_int, equal
 from ovk._transactions import reads
 from ovk._types import Array
 from ovk.features import KORS, FeaturePlan, Nystrom
-from ovk.features.dictionary import Dictionary
+from ovk.features.nystrom import Dictionary
 from ovk.kernels import Gaussian
+from ovk.losses import simplex_code
 from ovk.online.second_order.block_ridge import ProgressiveRidge
 from ovk.online.second_order.projected import ProjectedLearner
-from ovk.online.shared.residual_limits import ResidualLimits
-from ovk.online.shared.row_buffer import LearnedRows
+from ovk.online.shared.code_classifier import CodedClassifier
+from ovk.online.shared.rows import LearnedRows
+from ovk.online.shared.units import ResidualLimits
 from ovk.online.theory import capacity_exponent, suggest
 
 
@@ -57,7 +59,7 @@ class PKAWV(ProjectedLearner):
         Forget rows older than this, in steps of an eighth of it.
     loss : "squared" or "huber"
         "huber": from the 51st row on a label that is further from its ridge prediction than three times the largest
-        residual of late is moved to that distance (`ovk.online.shared.residual_limits` has the rule), so that a wild
+        residual of late is moved to that distance (`ovk.online.shared.units` has the rule), so that a wild
         one teaches no more than an ordinary one; the rest is exact for the labels as moved.
     clip : None, number or (low, high)
         Predictions are put back into [-clip, clip] or [low, high].
@@ -225,3 +227,82 @@ class PKAWV(ProjectedLearner):
 def _units(model: PKAWV) -> list[float]:
     found = (model.input_units_, model.output_units_)
     return [x for units in found if units is not None for x in (*units.centre.tolist(), *units.scale.tolist())]
+
+
+# PKAWV for class labels.
+
+
+class PKAWVClassifier(CodedClassifier):
+    """Online classification by the projected kernel forecaster: ridge regression of the labels' codes.
+
+    Two classes are one output with labels -1 and 1.
+
+    Parameters
+    ----------
+    kernel, alpha, features, forecaster, discount, window, warm_up, on_invalid, random_state : as in `PKAWV`
+    coding : "simplex" or "one-vs-rest"
+        More than two classes as the corners of a regular simplex, K - 1 outputs for K classes, or as K outputs, 1 for
+        the class and -1 for the rest. The kernel couples these outputs.
+
+    Attributes
+    ----------
+    classes_ : the labels
+    learner_ : the `PKAWV` that learns the codes of the labels
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import PKAWVClassifier
+    >>> from ovk.features import Nystrom, Uniform
+    >>> from ovk.kernels import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((600, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = PKAWVClassifier(Gaussian(1.0), alpha=0.1, features=Nystrom(Uniform(size=50))).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    learner_: PKAWV
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        alpha: float = 1.0,
+        features: FeaturePlan | None = None,
+        *,
+        coding: str = "simplex",
+        forecaster: str = "awv",
+        discount: float = 1.0,
+        window: int | None = None,
+        warm_up: int | None = None,
+        on_invalid: str = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.features = features
+        self.coding = coding
+        self.forecaster = forecaster
+        self.discount = discount
+        self.window = window
+        self.warm_up = warm_up
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    @property
+    def support_(self) -> Array:
+        """As in `PKAWV`."""
+        return self.learner_.support_
+
+    def _code(self, classes: int) -> Array:
+        if self.coding not in ("simplex", "one-vs-rest"):
+            raise ValueError(f"coding must be 'simplex' or 'one-vs-rest', got {self.coding!r}")
+        if classes == 2:
+            return np.array([[-1.0], [1.0]])
+        return simplex_code(classes) if self.coding == "simplex" else 2.0 * np.eye(classes) - 1.0
+
+    def _learner(self, classes: int) -> PKAWV:
+        shared = self.get_params(deep=False)
+        del shared["coding"]
+        return PKAWV(**shared)

@@ -20,11 +20,19 @@ from ovk.features import FeaturePlan, Given, Nystrom, StreamFeatures, Uniform
 from ovk.features.sums import FeatureSums
 from ovk.online.second_order.arrow import ArrowRidge
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
-from ovk.online.second_order.block_ridge import BlockRidge, OutputGroup, ProgressiveRidge
+from ovk.online.second_order.block_ridge import (
+    AllRowsSums,
+    BlockRidge,
+    DecayingSums,
+    OutputGroup,
+    ProgressiveRidge,
+    StreamSums,
+    SumsOfEachOutput,
+    WindowSums,
+)
 from ovk.online.second_order.growing_cholesky import RowForecast
-from ovk.online.second_order.stream_sums import AllRowsSums, DecayingSums, StreamSums, SumsOfEachOutput, WindowSums
-from ovk.online.shared.residual_limits import ResidualLimits
-from ovk.online.shared.row_buffer import LearnedRows
+from ovk.online.shared.rows import LearnedRows
+from ovk.online.shared.units import ResidualLimits
 from ovk.ovkernels import Separable
 
 #: Rows whose features are made at once, while none of them has a label.

@@ -17,7 +17,7 @@ from ovk._transactions import Transactional, reads
 from ovk._types import Array, Indices, Labels, Mask
 from ovk.calibration import Calibration, ScoreCounts, two_sided
 from ovk.kernels import Gaussian
-from ovk.online.shared.row_gate import RowGate
+from ovk.online.shared.rows import RowGate
 from ovk.targets import check_inputs, missing_labels, refuse_masked
 
 

@@ -1,0 +1,459 @@
+"""Support vector machines that learn several tasks together.
+
+Labels y (n,) of K classes are K tasks, each class against the rest (two classes are one task, unless the kernel has two
+outputs). A column of Y (n, T) is a task with two labels, nan where it was not observed; in long form every row is an
+observation of the task that `task` names.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import ClassifierMixin, MultiOutputMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC, SVR
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ovk._params import check_int, positive
+from ovk._types import Array, Indices, Labels, Mask
+from ovk.batch.ridge.kernel_estimator import KernelEstimator
+from ovk.batch.ridge.prediction import ObservedScore, same_inputs
+from ovk.batch.ridge.problem import PairProblem, takes_gram
+from ovk.calibration import Calibration, two_sided
+from ovk.expansion import Expansion
+from ovk.ovkernels import OperatorKernel
+from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate
+from ovk.solvers.task_bias import dual_with_biases
+from ovk.targets import (
+    Targets,
+    check_targets,
+    check_tasks,
+    masked_as_nan,
+    missing_labels,
+    refuse_masked,
+    refuse_missing_labels,
+    share_of_right_labels,
+)
+
+# What the support vector machines of several tasks share: the dual, its solution, and the function it gives.
+
+BIASES = ("none", "shared", "task")
+#: Groups of pairs between their bounds up to which spans are computed.
+SPANS = 3000
+#: A coefficient this near to its bound, as a part of its range, is at the bound.
+AT_BOUND = 1e-6
+
+
+class SupportVectorMachine(KernelEstimator, saved=False):
+    """Box-constrained dual on the observed pairs of a point and a task; parameters are described in `MultiTaskSVC`."""
+
+    kernel_: OperatorKernel
+
+    def __init__(
+        self, kernel: Any = None, C: float = 1.0, *, bias: str = "none", tol: float = 1e-6, max_iter: int = 20_000
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.bias = bias
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _learn(self, X: Any, targets: Targets, epsilon: float | None) -> tuple[BoxDual, Array, Array]:
+        """Solve the dual, for the hinge loss when `epsilon` is None, else for the epsilon-insensitive one, and keep f.
+
+        Returns the dual, its solution and the values of f at the pairs, with biases.
+        """
+        C, tol = positive(self.C, "C"), positive(self.tol, "tol")
+        if self.bias not in BIASES:
+            raise ValueError(f"bias must be one of {', '.join(map(repr, BIASES))}, got {self.bias!r}")
+        kernel = self._resolved(X, targets.d)
+        observed = targets.pairs()
+        task, y, box = observed.outputs, observed.values, C * observed.weights
+        lower, upper = (np.minimum(0.0, box * y), np.maximum(0.0, box * y)) if epsilon is None else (-box, box)
+        # The gram as ridge regression without weights has it: here they went into the box.
+        gram = PairProblem(kernel, X, replace(targets, weight=None), 1.0).gram
+        dual = BoxDual(gram, y, lower, upper, epsilon or 0.0)
+        limit = check_int(self.max_iter, "max_iter")
+        if self.bias == "task":
+            b, biases, info = dual_with_biases(dual, task, tol=tol, max_iter=limit)
+            biases = np.concatenate([biases, np.zeros(targets.d - len(biases))])
+        elif self.bias == "shared":
+            b, biases, info = _shared_bias(dual, box, hinge=epsilon is None, tol=tol, d=targets.d)
+        else:
+            b, info = dual_coordinate(dual, tol=tol, max_iter=limit)
+            biases = None
+        if not info.converged:
+            warnings.warn(
+                f"the duality gap is {info.gap:.3g}, {info.gap / max(info.primal, 1e-300):.1e} of the objective and "
+                f"above tol={tol:g}, after {info.iterations} block steps: raise max_iter or tol, lower C, or scale "
+                "the inputs",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        support = np.unique(observed.points[b != 0])
+        if takes_gram(kernel) or len(support) == 0:
+            # Columns of a kernel matrix keep their places; a function that is zero still needs a point to stand on.
+            support = np.arange(X.shape[0]) if takes_gram(kernel) else np.zeros(1, dtype=np.intp)
+        full = sparse.csr_array((b, (observed.points, observed.outputs)), shape=observed.shape)[support]
+        self.kernel_ = kernel
+        self.support_ = support
+        self.support_vectors_ = X[support]
+        self.dual_coef_ = full if targets.task is not None else full.toarray()
+        self.bias_ = biases
+        self.dual_gap_, self.objective_, self.n_iter_ = info.gap, info.primal, info.iterations
+        self.n_outputs_ = targets.d
+        self.single_output_ = targets.single
+        values = gram.matmat(b[:, None])[:, 0]
+        return dual, b, values if biases is None else values + biases[task]
+
+    @property
+    def expansion_(self) -> Expansion:
+        """The fitted functions of all tasks, f(x) = sum_i K(x, x_i) c_i + bias."""
+        check_is_fitted(self)
+        return Expansion(self.kernel_, self.support_vectors_, self.dual_coef_, self.bias_)
+
+    def _values(self, X: Any, task: Any) -> Array:
+        """(n, d), or (n,) for the task of each row."""
+        expansion = self.expansion_
+        values = expansion(self._check_inputs(X, reset=False))
+        if task is None:
+            return values
+        return np.asarray(values[np.arange(len(values)), check_tasks(task, len(values), values.shape[1])])
+
+
+def _shared_bias(dual: BoxDual, box: Array, *, hinge: bool, tol: float, d: int) -> tuple[Array, Array, DualInfo]:
+    """libsvm on the kernel of the pairs."""
+    K = dual.matrix(np.arange(len(dual.q)))
+    if hinge:
+        if len(np.unique(dual.q)) < 2:
+            raise ValueError("a shared bias needs observations of both classes, got only one class: use bias='none'")
+        machine = SVC(C=1.0, kernel="precomputed", tol=tol, cache_size=500)
+    else:
+        machine = SVR(C=1.0, kernel="precomputed", tol=tol, epsilon=dual.epsilon, cache_size=500)
+    machine.fit(K, dual.q, sample_weight=box)
+    b = np.zeros(len(dual.q))
+    b[machine.support_] = machine.dual_coef_[0]
+    bias = float(machine.intercept_[0])
+    values = K @ b
+    info = dual.info(b, dual.q - values - bias, values, int(np.sum(machine.n_iter_)), np.inf)
+    return b, np.full(d, bias), info
+
+
+def left_out_values(dual: BoxDual, b: Array, values: Array, groups: Indices | None = None) -> Array:
+    """(N,) values of f at each pair when its group is left out, by the span rule: f_-g = f_g - b_g S_g^2.
+
+    Pairs of a group, whose numbers `groups` (N,) gives, have the same inputs and the same task, and are left out
+    together; by default each pair is alone. A group has one row of K, and b_g is the sum of its coefficients. Only that
+    sum is determined, so that a pair of weight 2 and the pair given twice come to the same.
+
+    The hinge losses of a group have kinks at f = 1 and f = -1, between which b_g is one of lower_g, lower_g + upper_g
+    and upper_g (sums of the bounds). At the others, F, f stays at its kink. S_g^2 is 1 / (K_FF^-1)_gg for g in F, and
+    K_gg - K_gF K_FF^-1 K_Fg elsewhere: exact as long as leaving g out moves no other group to or from a kink. A group
+    with b_g = 0 changes nothing. Biases are kept as they are.
+    """
+    _, first, of_pair = np.unique(
+        np.arange(len(b)) if groups is None else groups, return_index=True, return_inverse=True
+    )
+    total, lower, upper = (np.bincount(of_pair, weights=part) for part in (b, dual.lower, dual.upper))
+    distance = np.min([np.abs(total - at) for at in (lower, lower + upper, upper)], axis=0)
+    at_kink = distance > AT_BOUND * (upper - lower)
+    free, rest = np.flatnonzero(at_kink), np.flatnonzero(~at_kink & (total != 0))
+    spans = dual.gram.diagonal_blocks().reshape(-1)[first]
+    # Above, the spans are bounded by K_gg: values that are too cautious.
+    if 0 < len(free) <= SPANS:
+        K = dual.matrix(first[free])
+        K[np.diag_indices_from(K)] += 1e-10 * float(np.diagonal(K).mean())
+        factor = cho_factor(K, lower=True)
+        spans[free] = 1.0 / np.diagonal(cho_solve(factor, np.eye(len(free))))
+        cross = dual.matrix(first[free], first[rest])
+        spans[rest] -= np.einsum("ij,ij->j", cross, cho_solve(factor, cross))
+    return values - (total * np.maximum(spans, 0.0))[of_pair]
+
+
+#: Significant bits of a decision, about 12 digits.
+BITS = 40
+
+
+class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
+    """Support vector classification of several tasks at once, coupled by the operator of the kernel.
+
+    Minimises  1/2 |f|^2 + C sum over the observed labels of max(0, 1 - y_it (f_t(x_i) + bias)). With the kernel
+    K_st = (1/mu + delta_st) k this is the regularised multi-task learning of Evgeniou and Pontil, whose tasks
+    w_t = w_0 + v_t have the penalty lambda_1 / T sum |v_t|^2 + lambda_2 |w_0|^2 when C = T / (2 lambda_1) and
+    mu = T lambda_2 / lambda_1: ``k * LowRank(np.full((T, 1), mu**-0.5), diag=1.0)``.
+
+    Labels y (n,) of several classes are tasks too, one class against the rest, and the operator says how the classes go
+    together: ``k * GraphLaplacian(M, self_weight=...)`` for a matrix M of relations, ``k * Tree(...)`` for a hierarchy.
+
+    Several classes within several tasks (diagnoses in hospitals) have a function for each task t and class c, the
+    output t K + c of K classes, each class against the rest of its task. An operator on tasks and one on classes couple
+    them as ``k * TensorProduct([MixedEffect(0.8, T), MixedEffect(0.1, K)])``.
+
+    Parameters
+    ----------
+    kernel : operator-valued kernel, or scalar kernel for tasks treated apart; default ``Gaussian() * Identity()``
+    C : float > 0
+        Largest weight of one observation; with sample weights, C times the weight.
+    bias : "none", "shared" or "task"
+        A constant that is not penalised: none (theorem 2.1), one for all tasks (solved by scikit-learn's libsvm, which
+        forms the whole kernel matrix), or one for each task.
+    tol : float > 0
+        The search stops when the duality gap is below this part of the objective (for a shared bias: libsvm's own
+        rule).
+    max_iter : int
+        Block steps.
+
+    Attributes
+    ----------
+    classes_ : the labels; of tasks, those that they share
+    classes_in_tasks_ : whether there are several classes within several tasks
+    support_ : rows of X with a coefficient that is not zero
+    support_vectors_ : these rows
+    dual_coef_ : (support vectors, tasks) coefficients y_it alpha_it; sparse in long form
+    bias_ : (tasks,) or None
+    dual_gap_, objective_ : duality gap and primal objective at the solution
+    n_iter_ : block steps taken
+
+    Examples
+    --------
+    Three tasks that share most of what there is to learn, with ten labels each.
+
+    >>> import numpy as np
+    >>> from ovk import MultiTaskSVC
+    >>> from ovk.kernels import Linear
+    >>> from ovk.operators import MixedEffect
+    >>> rng = np.random.default_rng(0)
+    >>> weights = np.ones((8, 1)) + 0.3 * rng.standard_normal((8, 3))
+    >>> X, X_test = rng.standard_normal((30, 8)), rng.standard_normal((500, 8))
+    >>> Y, Y_test = np.sign(X @ weights), np.sign(X_test @ weights)
+    >>> task = np.arange(30) % 3
+    >>> apart = MultiTaskSVC(Linear() * MixedEffect(0.0)).fit(X, Y[np.arange(30), task], task=task)
+    >>> together = MultiTaskSVC(Linear() * MixedEffect(0.8)).fit(X, Y[np.arange(30), task], task=task)
+    >>> bool(together.score(X_test, Y_test) > apart.score(X_test, Y_test) + 0.05)
+    True
+    """
+
+    classes_: Labels
+    calibration_: Array
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn from inputs and labels.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : (n,) class labels; or (n, T), a column of labels for each task, nan where not observed
+        sample_weight : (n,), optional
+        task : (n,) integers, optional
+            Long form: row i is one observation, of task task_i, with label y_i.
+        """
+        with self._fitting(X, y):
+            X = self._check_inputs(X, reset=True)
+            targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, self._output_dim())
+            X, targets = self._informative(X, targets)
+            dual, b, values = self._learn(X, targets, None)
+            self.classes_, self.one_against_the_rest_ = classes, rest
+            self.classes_in_tasks_ = not rest and len(classes) > 2
+            self._learn_names(y, 0 if rest else targets.d // (len(classes) if self.classes_in_tasks_ else 1))
+            # A copy left in would give the answer away: pairs with the same inputs and task are left out together.
+            pairs = targets.pairs(same_inputs(X))
+            left_out = left_out_values(dual, b, values, pairs.groups * targets.d + pairs.outputs)
+            self.calibration_ = self._calibrated(left_out, dual.q, pairs.weights)
+        return self
+
+    def decision_function(self, X: Any, task: Any = None) -> Array:
+        """Values of f: (n, tasks); (n,) for two classes, or for the task of each row when `task` (n,) is given.
+
+        With several classes within tasks: (n, tasks, classes), or (n, classes) for the task of each row. Rounded to 12
+        digits, so that rows on the margin, where f is 1 or -1, have the same value.
+        """
+        check_is_fitted(self)
+        if self.classes_in_tasks_:
+            values = _rounded(self._values(X, None))
+            values = values.reshape(len(values), -1, len(self.classes_))
+            return values if task is None else values[np.arange(len(values)), check_tasks(task, *values.shape[:2])]
+        values = _rounded(self._values(X, task))
+        return values[:, 0] if values.ndim == 2 and self.one_against_the_rest_ and values.shape[1] == 1 else values
+
+    def _calibrated(self, values: Array, signs: Array, weights: Array) -> Array:
+        """Slope and offset of `ovk.calibration`, from left-out values of pairs, their labels -1 or 1 and weights."""
+        right, wrong = weights * (signs > 0), weights * (signs < 0)
+        if not (self.classes_in_tasks_ or (self.one_against_the_rest_ and self.n_outputs_ > 1)):
+            # Two labels: the value is a score of the second, and its negative one of the first.
+            values, right, wrong = (np.concatenate(two) for two in ((values, -values), (right, wrong), (wrong, right)))
+        # Else one class is against the rest: every pair is a score of its class, and says whether it was right.
+        found = Calibration.from_counts(values, right, wrong)
+        return np.array([found.slope, found.offset])
+
+    def predict_proba(self, X: Any, task: Any = None) -> Array:
+        """Probabilities: of class labels (n, K); of tasks, those of the second label, (n, tasks).
+
+        (n, 2) for the task of each row when `task` (n,) is given; with several classes within tasks (n, tasks, classes)
+        or (n, classes). Values of f without the pair in question and its copies, by the span rule (Vapnik and Chapelle
+        2000), say how often a value is right: see `ovk.calibration`.
+        """
+        values = self.decision_function(X, task)
+        calibration = Calibration(*map(float, self.calibration_))
+        if self.classes_in_tasks_ or (self.one_against_the_rest_ and values.ndim == 2):
+            return calibration.probabilities(values.reshape(-1, values.shape[-1])).reshape(values.shape)
+        found = calibration.probabilities(two_sided(values.ravel()))
+        return found if values.ndim == 1 else found[:, 1].reshape(values.shape)
+
+    def predict(self, X: Any, task: Any = None) -> Labels:
+        """Labels: (n,) of class labels, (n, tasks) of tasks; (n,) for the task of each row when `task` is given."""
+        values = self.decision_function(X, task)
+        if self.classes_in_tasks_ or (self.one_against_the_rest_ and values.ndim == 2):
+            labels: Labels = self.classes_[values.argmax(axis=-1)]
+        else:
+            labels = self.classes_[(values > 0).astype(int)]
+        return self._named(labels, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> float:
+        """Share of right labels, over all that were observed."""
+        return share_of_right_labels(self.predict(X, task), y, sample_weight)
+
+
+class MultiTaskSVR(ObservedScore, SupportVectorMachine):
+    """Support vector regression of several tasks at once, coupled by the operator of the kernel.
+
+    Minimises  1/2 |f|^2 + C sum over the observed outputs of max(0, |y_it - f_t(x_i) - bias| - epsilon).
+
+    Parameters
+    ----------
+    kernel, C, bias, tol, max_iter : as in `MultiTaskSVC`
+    epsilon : float >= 0
+        Errors up to this size cost nothing.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, bias_, dual_gap_, objective_, n_iter_ : as in `MultiTaskSVC`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import MultiTaskSVR
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> x = np.linspace(0, 6, 40)[:, None]
+    >>> Y = np.hstack([np.sin(x), np.sin(x) + 0.2])
+    >>> Y[3] = 20.0  # an outlier pulls no harder than any other point
+    >>> model = MultiTaskSVR(Gaussian(1.0) * MixedEffect(0.5), C=5.0, epsilon=0.05).fit(x, Y)
+    >>> bool(np.abs(model.predict(x[20:]) - Y[20:]).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        *,
+        bias: str = "none",
+        tol: float = 1e-6,
+        max_iter: int = 20_000,
+    ) -> None:
+        super().__init__(kernel, C, bias=bias, tol=tol, max_iter=max_iter)
+        self.epsilon = epsilon
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
+        with self._fitting(X, y):
+            epsilon = positive(self.epsilon, "epsilon", zero=True)
+            X, targets = self._check(X, y, sample_weight, task)
+            self._learn(X, targets, epsilon)
+        return self
+
+    def predict(self, X: Any, task: Any = None) -> Array:
+        """Outputs: (n, tasks); (n,) if y was, or for the task of each row when `task` (n,) is given."""
+        values = self._values(X, task)
+        return values[:, 0] if values.ndim == 2 and self.single_output_ else self._named(values, X)
+
+
+def check_labels(
+    y: Any, n: int, sample_weight: Any, task: Any, X: Any, outputs: int | None
+) -> tuple[Targets, Labels, bool]:
+    """Targets, classes in order, and whether the tasks are one class each against the rest."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
+    labels = check_array(
+        masked_as_nan(y, "y"),
+        ensure_2d=False,
+        dtype=None,
+        ensure_all_finite="allow-nan",
+        input_name="y",
+        ensure_min_samples=0,
+    )
+    if len(labels) != n:
+        check_consistent_length(X, labels)
+    if task is None and (labels.ndim == 1 or labels.shape[1] == 1):
+        refuse_masked(y, "y", "every row needs a label")
+        return _one_against_the_rest(column_or_1d(labels), n, sample_weight, X, outputs)
+    if task is None and labels.dtype.kind not in "biuf":
+        raise ValueError(f"labels of several tasks must be numbers (nan: not observed), got dtype {labels.dtype}")
+    seen = ~missing_labels(labels)
+    classes = np.unique(labels[seen])
+    if len(classes) < 2:
+        raise ValueError(f"tasks share at least two labels, such as 0 and 1, got {len(classes)}: {classes.tolist()}")
+    if len(classes) > 2:
+        if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+            odd = classes[classes != np.floor(classes)][0]
+            raise ValueError(f"labels of several classes must be whole numbers or names, got {odd:g}: use MultiTaskSVR")
+        signs = _classes_in_tasks(labels, seen, classes, task, outputs)
+        return check_targets(signs, n, sample_weight, None, X, outputs), classes, False
+    signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
+    return check_targets(signs, n, sample_weight, task, X, outputs), classes, False
+
+
+def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, outputs: int | None) -> Array:
+    """Targets (n, T K), entry t K + c: whether the label in task t is class c, 1 or -1; nan where none was observed."""
+    n, K = len(labels), len(classes)
+    if outputs is not None and outputs % K:
+        raise ValueError(
+            f"the kernel has {outputs} outputs, which is no multiple of the {K} classes: with several classes within "
+            "several tasks there is an output for each task and class, TensorProduct([T_tasks, T_classes])"
+        )
+    if task is None:
+        rows, tasks = np.nonzero(seen)
+        count = labels.shape[1]
+    else:
+        if labels.ndim > 1:
+            raise ValueError(f"y must be one label for each row in long form, got shape {labels.shape}")
+        each = check_tasks(task, n, None if outputs is None else outputs // K)
+        rows, tasks = np.flatnonzero(seen), each[seen]
+        count = int(each.max()) + 1 if outputs is None else outputs // K
+    signs = np.full((n, count, K), np.nan)
+    signs[rows, tasks] = np.where(labels[seen][:, None] == classes, 1.0, -1.0)
+    return signs.reshape(n, count * K)
+
+
+def _one_against_the_rest(
+    labels: Labels, n: int, sample_weight: Any, X: Any, outputs: int | None
+) -> tuple[Targets, Labels, bool]:
+    refuse_missing_labels(labels)
+    check_classification_targets(labels)
+    classes, numbers = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
+    if len(classes) == 2 and outputs in (None, 1):
+        signs: Array = 2.0 * numbers.astype(np.float64) - 1.0
+    else:
+        signs = 2.0 * np.eye(len(classes))[numbers] - 1.0
+    return check_targets(signs, n, sample_weight, None, X), classes, True
+
+
+def _rounded(values: Array) -> Array:
+    """Values to BITS significant bits: what is beyond is the rounding error of sums over the support vectors."""
+    fraction, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS))

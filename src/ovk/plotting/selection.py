@@ -1,0 +1,201 @@
+"""The error surface that a choice was made on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ovk._types import Array
+from ovk.batch.curves.curve_outputs import default_operators
+from ovk.grams.kronecker import distinct
+from ovk.kernels.algebra import Scaled
+from ovk.plotting.display import SKY, Display, plain_log_ticks, shortened, write_cells
+
+#: Line styles, so that curves can be told apart without colour.
+STYLES = ("-", "--", "-.", ":")
+
+
+@dataclass(eq=False, repr=False)
+class LeaveOneOutDisplay(Display):
+    """Left-out error against alpha, a curve for each operator (the best kernel's).
+
+    Parameters
+    ----------
+    alphas : (a,)
+    errors : (operators, a)
+    labels : names of the operators
+    best : alpha and error of the choice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKRidgeCV
+    >>> from ovk.plotting import LeaveOneOutDisplay
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> model = OVKRidgeCV(alphas=[0.1, 1.0], omegas=[0.0, 0.5]).fit(X, np.hstack([X, X]))
+    >>> LeaveOneOutDisplay.from_estimator(model, plot=False).errors.shape
+    (2, 2)
+    """
+
+    alphas: Array
+    errors: Array
+    labels: list[str]
+    best: tuple[float, float]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True) -> Self:
+        """The surface of a fitted `OVKRidgeCV` or `FunctionalRidgeCV`."""
+        check_is_fitted(estimator)
+        surface = estimator.errors_
+        kernel = int(surface.min(axis=(1, 2)).argmin())
+        names = _operator_names(estimator, surface.shape[1])
+        o, a = np.unravel_index(surface[kernel].argmin(), surface[kernel].shape)
+        best = (float(estimator.alphas_[a]), float(surface[kernel, o, a]))
+        display = cls(estimator.alphas_, surface[kernel], names, best)
+        return display.plot(ax) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._axes(ax)
+        shades = np.linspace(0.0, 0.85, len(self.errors))
+        from matplotlib import colormaps
+
+        for k, (errors, label) in enumerate(zip(self.errors, self.labels, strict=True)):
+            ax.plot(
+                self.alphas, errors, STYLES[k % len(STYLES)], color=colormaps["viridis"](shades[k]), label=label or None
+            )
+        ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        plain_log_ticks(ax.yaxis)
+        ax.set_xlabel("alpha")
+        ax.set_ylabel("mean squared left-out error")
+        ax.legend(fontsize=8)
+        ax.set_title("Leave-one-out error")
+        return self
+
+
+def _operator_names(estimator: Any, count: int) -> list[str]:
+    """What the operators that were compared are called."""
+    if estimator.omegas is not None:
+        return [f"omega = {omega}" for omega in estimator.omegas]
+    if estimator.operators is not None:
+        return [str(operator) for operator in estimator.operators]
+    if getattr(estimator, "n_eigen", None) is not None:
+        return [f"{number} eigenfunctions" for number in estimator.n_eigen]
+    if count == 1:
+        return [""]
+    return [str(operator.kernel) for operator in default_operators(estimator.grid_)]
+
+
+# Which kernels were learned to matter.
+
+
+@dataclass(eq=False, repr=False)
+class KernelWeightsDisplay(Display):
+    """The weights of a combination of kernels: a row for each operator, a column for each scalar kernel.
+
+    Parameters
+    ----------
+    weights : (operators, scalars), nan where there is no such kernel
+    scalars, operators : their names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import MovKL
+    >>> from ovk.plotting import KernelWeightsDisplay
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> model = MovKL(alpha=0.1, grid=np.linspace(0, 1, 10)).fit(X, np.sin(3 * np.linspace(0, 1, 10) + X))
+    >>> KernelWeightsDisplay.from_estimator(model, plot=False).weights.shape
+    (3, 8)
+    """
+
+    weights: Array
+    scalars: Sequence[str]
+    operators: Sequence[str]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True) -> Self:
+        """The learned weights of a `MovKL`."""
+        check_is_fitted(estimator)
+        kernels = estimator.kernel_.kernels
+        operators, operator_of = distinct([kernel.operator for kernel in kernels])
+        # The same kernel in another scale is the same column, unless an operator has both.
+        scalars, scalar_of = distinct([_unscaled(kernel.scalar) for kernel in kernels])
+        if len(set(zip(operator_of, scalar_of, strict=True))) < len(kernels):
+            scalars, scalar_of = distinct([kernel.scalar for kernel in kernels])
+        weights = np.full((len(operators), len(scalars)), np.nan)
+        weights[operator_of, scalar_of] = estimator.weights_
+        names = [_name(operator) for operator in operators]
+        display = cls(weights, [_name(scalar) for scalar in scalars], names)
+        return display.plot(ax) if plot else display
+
+    def plot(self, ax: Any = None) -> Self:
+        rows, columns = self.weights.shape
+        ax = self._axes(ax, (1.6 + 0.75 * columns, 1.6 + 0.5 * rows))
+        # Light to dark: readable in grey and by everybody.
+        most = max(float(np.nanmax(self.weights)), 1e-300)
+        ax.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=most, aspect="auto")
+        write_cells(ax, self.weights, lambda value: f"{value:.2f}" if value >= 0.005 else "0", most)
+        ax.set_xticks(range(columns), self.scalars, rotation=35, ha="right", fontsize=8)
+        ax.set_yticks(range(rows), self.operators, fontsize=8)
+        ax.set_title("kernel weights", fontsize=10)
+        return self
+
+
+def _unscaled(part: Any) -> Any:
+    while isinstance(part, Scaled):
+        part = part.kernel
+    return part
+
+
+def _name(part: Any) -> str:
+    """A short name: the class, and its length or degree."""
+    part = _unscaled(part)
+    inner = getattr(part, "kernel", None)
+    for attribute in ("length_scale", "degree", "n_eigen"):
+        value = getattr(part, attribute, None)
+        if isinstance(value, (int, float)):
+            return f"{type(part).__name__} {value:.3g}"
+    if inner is not None and hasattr(inner, "get_params"):
+        return f"{type(part).__name__} {_name(inner)}"
+    return type(part).__name__
+
+
+# Which columns a model uses.
+
+#: Most columns that are shown.
+SHOWN = 20
+
+
+@dataclass(eq=False, repr=False)
+class RelevanceDisplay(Display):
+    """How much each column matters to the predictions, as bars, the most relevant on top.
+
+    Parameters
+    ----------
+    relevance : by name of a column, in standard deviations of the outputs
+
+    Examples
+    --------
+    >>> from ovk.plotting import RelevanceDisplay
+    >>> display = RelevanceDisplay({"temperature": 0.8, "wind": 0.1}).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['wind', 'temperature']
+    """
+
+    relevance: Mapping[str, float]
+
+    def plot(self, ax: Any = None) -> Self:
+        shown = sorted(self.relevance.items(), key=lambda pair: -pair[1])[:SHOWN][::-1]
+        ax = self._axes(ax, (4.6, 1.2 + 0.27 * len(shown)))
+        ax.barh(range(len(shown)), [value for _, value in shown], color=SKY, edgecolor="black", linewidth=0.8)
+        ax.set_yticks(range(len(shown)), [shortened(name, 22) for name, _ in shown], fontsize=8)
+        ax.set_xlabel("change / standard deviation\nof the output", fontsize=8)
+        more = f"\n(first {SHOWN} of {len(self.relevance)})" if len(self.relevance) > SHOWN else ""
+        ax.set_title(f"Relevance of the inputs{more}", fontsize=10)
+        return self

@@ -1,0 +1,736 @@
+"""The dual of support vector machines, by blocks of coordinates.
+
+    minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper      (lower <= 0 <= upper)
+
+With q = y, epsilon = 0 and b_i between 0 and C y_i this is the dual of theorem 2.1 (hinge loss, b_i = y_i alpha_i);
+with bounds -C and C it is that of the epsilon-insensitive loss. For r = q - Kb the duality gap is a sum of terms >= 0,
+
+    gap = sum_i  s_i(r_i) - r_i b_i + epsilon |b_i|,     s_i(r) = max(0, upper_i (r - epsilon), lower_i (r + epsilon)),
+
+where sum s_i(r_i) is the loss of the function Kb: the rule that stops is the gap itself, relative to the primal value.
+
+A step takes the coordinates that want to go up most and those that want to go down most (both, because what one side
+adds to a common mode of K the other takes off again) and solves for all of them at once. When steps gain little, one
+step takes every coordinate between its bounds: that is where the small eigenvalues of K are felt. When that gains
+little too, because the right bounds are not known, Newton steps on a smoothed loss find them (hinge loss), or an
+interior point method: as soon as the steps so far have cost what it costs, so that it never more than doubles the time
+of a problem that was easy. Coordinates that rest firmly at a bound are set aside (shrinking) until the others are done,
+and then checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ovk._types import Array, Indices, Mask
+
+# A small quadratic programme in a box, by projected Newton steps.
+#
+#     minimise  1/2 d'Qd + g'd   subject to  low <= d <= high        (low <= 0 <= high)
+#
+# Coordinates that the gradient pushes against their bound stay there; on the others one takes the Newton step, cut off
+# at the bounds, or halved and cut off, when that lowers the value; else (where Q is nearly singular, the cut can turn
+# the direction uphill) it goes straight until the first bound, which always does. Once the right bounds are known, one
+# step is exact.
+
+#: Part of the slope that a step must gain, and the parts of a Newton step that are tried.
+ARMIJO, PARTS = 1e-4, (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
+
+
+def box_newton(Q: Array, g: Array, low: Array, high: Array, *, steps: int = 20, tol: float = 1e-10) -> Array:
+    """The minimiser d, (k,), to `tol` of the largest gradient at the start or as near as `steps` get.
+
+    Every step lowers the value, so the result is at least as good as d = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.solvers.support_vectors import box_newton
+    >>> Q = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> box_newton(Q, np.array([-1.0, -5.0]), np.zeros(2), np.ones(2))
+    array([0., 1.])
+    """
+    d, gradient = np.zeros_like(g), g.copy()
+    size = float(np.einsum("ii->i", Q).max(initial=0.0))
+    # What a bound holds back does not count.
+    open_ = ~(((low >= 0) & (g >= 0)) | ((high <= 0) & (g <= 0)))
+    goal = tol * float(np.abs(g[open_]).max(initial=0.0))
+    jitter = 1e-12 * size
+    for _ in range(steps):
+        free = np.flatnonzero(~(((d <= low) & (gradient >= 0)) | ((d >= high) & (gradient <= 0))))
+        if len(free) == 0 or np.abs(gradient[free]).max() <= goal:
+            break
+        A = Q.copy() if len(free) == len(Q) else np.take(Q[free], free, axis=1)
+        A.ravel()[:: len(A) + 1] += jitter
+        L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
+        if failed:
+            # Dependent rows (repeated points, a linear kernel): Q is singular there.
+            jitter = max(100.0 * jitter, 1e-300)
+            continue
+        step, _ = lapack.dpotrs(L, -gradient[free], lower=1)
+        found = _bent(Q, d, gradient, low, high, free, step)
+        if found is None:
+            found = _straight(Q, d, gradient, low, high, free, step)
+        if found is None:
+            break
+        d, change = found
+        gradient = gradient + change
+    return d
+
+
+def _bent(
+    Q: Array, d: Array, gradient: Array, low: Array, high: Array, free: Indices, step: Array
+) -> tuple[Array, Array] | None:
+    """The largest part of the step that gains enough once it is cut off at the bounds, and Q times the move."""
+    for part in PARTS:
+        new = d.copy()
+        new[free] = np.minimum(np.maximum(d[free] + part * step, low[free]), high[free])
+        move = new - d
+        change = Q @ move
+        slope = float(gradient @ move)
+        if slope < 0 and slope + 0.5 * float(move @ change) <= ARMIJO * slope:
+            return new, change
+    return None
+
+
+def _straight(
+    Q: Array, d: Array, gradient: Array, low: Array, high: Array, free: Indices, step: Array
+) -> tuple[Array, Array] | None:
+    """The step up to the first bound, and Q times it; None when rounding leaves nothing to gain."""
+    at, down = d[free], step < 0
+    room = np.where(down, low[free] - at, high[free] - at)
+    # A coordinate at its bound is free only when its gradient leads inwards, yet the joint step may lead out.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(step == 0, np.inf, room / step)
+    if (part <= 0).any():
+        step = np.where(part <= 0, 0.0, step)
+        part = np.where(part <= 0, np.inf, part)
+        if float(gradient[free] @ step) >= 0:
+            step = np.where(part < np.inf, -gradient[free] / np.einsum("ii->i", Q)[free].clip(1e-300), 0.0)
+            room = np.where(step < 0, low[free] - at, high[free] - at)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                part = np.where(step == 0, np.inf, room / step)
+    move = np.zeros_like(d)
+    move[free] = step
+    change = Q @ move
+    slope, curve = float(gradient @ move), float(move @ change)
+    if slope >= 0:
+        return None
+    best = -slope / curve if curve > 0 else np.inf
+    length = min(best, float(part.min()))
+    new = d + length * move
+    new[free] = np.where(part <= length, np.where(step < 0, low[free], high[free]), new[free])
+    return new, length * change
+
+
+# The dual of support vector machines by an interior point method.
+#
+#     minimise  1/2 b'Kb - q'b + epsilon |b|_1   subject to  lower <= b <= upper,  E'b = e
+#
+# Each coordinate is the difference of what is above zero and what is below, b = S x with 0 <= x <= u (the side that has
+# no room is left out), so that the value is smooth. With multipliers z of x >= 0, w of u - x >= 0 and beta of the sums,
+# and a target mu > 0 for every product x z and (u - x) w, a Newton step solves
+#
+#     (K + D) db + E dbeta = D S Theta^-1 rho,   E' db = e - E'b,    D = (S Theta^-1 S')^-1,  Theta = z / x + w / (u -
+#     x):
+#
+# one Cholesky factorisation, for a step that predicts and one that corrects (Mehrotra 1992). The number of steps hardly
+# depends on C, epsilon or the condition of K, where methods that change a few coordinates at a time take ever longer.
+
+#: Part of the way to the nearest bound that a step may go, and steps at most.
+WAY, STEPS = 0.995, 60
+#: Part of the mean diagonal of K that is added to it when it cannot be factored, and its growth.
+JITTER, GROWTH = 1e-13, 100.0
+
+
+class BoxProgramme(NamedTuple):
+    """The problem on all its coordinates: dense K, (N, N), q, bounds and epsilon; E, (N, T), and e, (T,), or None."""
+
+    K: Array
+    q: Array
+    lower: Array
+    upper: Array
+    epsilon: float
+    E: Array | None = None
+    e: Array | None = None
+
+
+def interior_point(problem: BoxProgramme, *, tol: float = 1e-9, start: Array | None = None) -> tuple[Array, Array]:
+    """Solution b, (N,), exactly at its bounds or at zero where the multipliers say so, and beta, (T,).
+
+    `tol` is the mean of the products x z at which to stop, relative to the scale of the value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.solvers.support_vectors import BoxProgramme, interior_point
+    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> q, room = np.array([1.0, 5.0]), np.ones(2)
+    >>> interior_point(BoxProgramme(K, q, 0 * room, room, 0.0))[0]
+    array([0., 1.])
+    """
+    p = problem
+    above, below = np.flatnonzero(p.upper > 0), np.flatnonzero(p.lower < 0)
+    of = np.concatenate([above, below])
+    sign = np.concatenate([np.ones(len(above)), -np.ones(len(below))])
+    u = np.concatenate([p.upper[above], -p.lower[below]])
+    search = _Path(p, of, sign, u, np.zeros(len(p.q)) if start is None else start)
+    for _ in range(STEPS):
+        if search.mu <= tol * search.scale or not search.step():
+            break
+    return search.solution(), search.beta
+
+
+class _Path:
+    """x between 0 and u, multipliers z, w > 0 and beta: g - z + w + sign E beta = 0 from the start."""
+
+    def __init__(self, problem: BoxProgramme, of: Indices, sign: Array, u: Array, start: Array) -> None:
+        self.p, self.of, self.sign, self.u = problem, of, sign, u
+        q, K = problem.q, problem.K
+        self._diagonal = max(float(np.einsum("ii->i", K).mean()), 1e-300)
+        # As far inside as coefficients usually are; C can be far larger.
+        inside = np.minimum(0.5 * u, max(0.1 * float(np.abs(q).mean()) / self._diagonal, 1e-300))
+        self.x = np.minimum(np.maximum(np.maximum(sign * start[of], 0.0), inside), np.maximum(u - inside, 0.5 * u))
+        E = problem.E
+        self.E = np.zeros((len(q), 0)) if E is None else E
+        self.e = np.zeros(self.E.shape[1]) if problem.e is None else problem.e
+        self.beta = np.zeros(self.E.shape[1])
+        self._renew()
+        level = max(float(np.abs(self.g).mean()), 1e-300)
+        self.z, self.w = np.maximum(self.g, 0.0) + level, np.maximum(-self.g, 0.0) + level
+        self.scale = max(float(np.abs(q).mean()) ** 2 / self._diagonal, 1e-300)
+
+    def _renew(self) -> None:
+        """b and the gradient g in x."""
+        self.v = self.u - self.x
+        self.b = np.bincount(self.of, weights=self.sign * self.x, minlength=len(self.p.q))
+        slope = self.p.K @ self.b - self.p.q
+        self.g = self.sign * slope[self.of] + self.p.epsilon
+
+    @property
+    def mu(self) -> float:
+        """Mean of the products that are zero at the solution."""
+        return float(self.x @ self.z + self.v @ self.w) / (2 * len(self.x))
+
+    def step(self) -> bool:
+        """Predict, correct, and go; False where rounding leaves nothing to gain."""
+        theta = self.z / self.x + self.w / self.v
+        D = 1.0 / np.bincount(self.of, weights=1.0 / theta, minlength=len(self.p.q))
+        L = self._factor(D)
+        if L is None:
+            return False
+        solved_E = _solve(L, self.E)
+        inner = self.E.T @ solved_E
+        slack = -(self.g - self.z + self.w + self.sign * (self.E @ self.beta)[self.of])
+        sums = self.E.T @ self.b - self.e
+
+        def direction(xz: Array, vw: Array) -> tuple[Array, Array, Array, Array]:
+            """Moves of x, z, w and beta towards products x z + xz = 0 and v w + vw = 0."""
+            rho = slack - xz / self.x + vw / self.v
+            h = D * np.bincount(self.of, weights=self.sign * rho / theta, minlength=len(D))
+            db = _solve(L, h)
+            dbeta = np.asarray(np.linalg.solve(inner, self.E.T @ db + sums), dtype=np.float64)
+            db = db - solved_E @ dbeta
+            # K db + E dbeta = h - D db, which does not suffer from the condition of K.
+            dx = (rho - self.sign * (h - D * db)[self.of]) / theta
+            return dx, -(xz + self.z * dx) / self.x, -(vw - self.w * dx) / self.v, dbeta
+
+        dx, dz, dw, _ = direction(self.x * self.z, self.v * self.w)
+        near = self._room(dx, dz, dw)
+        ahead = float((self.x + near * dx) @ (self.z + near * dz) + (self.v - near * dx) @ (self.w + near * dw))
+        target = self.mu * (max(ahead, 0.0) / (2 * len(self.x) * self.mu)) ** 3
+        dx, dz, dw, dbeta = direction(self.x * self.z + dx * dz - target, self.v * self.w - dx * dw - target)
+        length = min(1.0, WAY * self._room(dx, dz, dw))
+        if not (np.isfinite(dx).all() and length > 1e-10):
+            return False
+        self.x, self.z, self.w = self.x + length * dx, self.z + length * dz, self.w + length * dw
+        self.beta = self.beta + length * dbeta
+        self._renew()
+        return bool((self.x > 0).all() and (self.v > 0).all())
+
+    def _room(self, dx: Array, dz: Array, dw: Array) -> float:
+        """How much of the moves there is room for."""
+        most = 1.0 / WAY
+        for value, move in ((self.x, dx), (self.v, -dx), (self.z, dz), (self.w, dw)):
+            down = move < 0
+            if down.any():
+                most = min(most, float((value[down] / -move[down]).min()))
+        return most
+
+    def _factor(self, D: Array) -> Array | None:
+        jitter = 0.0
+        for _ in range(6):
+            A = self.p.K + np.diag(D + jitter)
+            L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
+            if not failed:
+                return np.asarray(L)
+            jitter = max(GROWTH * jitter, JITTER * self._diagonal)
+        return None
+
+    def solution(self) -> Array:
+        """b with x at the bound whose multiplier outweighs the distance to it, both in their own units."""
+        unit = self._diagonal
+        x = np.where(unit * self.x < self.z, 0.0, np.where(unit * self.v < self.w, self.u, self.x))
+        b = np.bincount(self.of, weights=self.sign * x, minlength=len(self.p.q))
+        return np.asarray(np.clip(b, self.p.lower, self.p.upper))
+
+
+def _solve(L: Array, right: Array) -> Array:
+    found, _ = lapack.dpotrs(L, right, lower=1)
+    return np.asarray(found)
+
+
+# The dual of support vector machines by Newton steps on a smoothed loss.
+#
+# With the ridge delta / 2 |b|^2 added to the dual, the primal loss has no kink: for the residuals r = q - f of f = K
+# beta
+#
+#     b_i(r) = r_i / delta cut off at the bounds [lower_i, upper_i],
+#
+# the value to minimise is 1/2 beta'K beta plus a smooth loss of slope b_i at each r_i, and beta = b(r) at the minimum.
+# A
+# Newton step sets beta to b on the coordinates at their bounds and, on the others F, to the solution of
+#
+#     (K_FF + delta I) beta_F = q_F - (K b_at the bounds)_F,
+#
+# of the size of F alone (Chapelle 2007, "Training a support vector machine in the primal"), followed by an exact search
+# along the line. The box grows to its size and delta falls, stage by stage, each from the end of the one before: a
+# large
+# box at once would have nearly every coordinate in F at first.
+
+#: The first delta in units of the mean diagonal of K, the factor between two stages, and stages at most.
+FIRST_SMOOTHING, FACTOR, STAGES = 0.1, 0.25, 40
+#: Newton steps in a stage, the part of the first slope at which it ends, and halvings of a step.
+MAX_NEWTON_STEPS, ENOUGH, HALVINGS = 100, 1e-7, 40
+#: Stages in a row that may fail to lower the gap.
+PATIENCE = 2
+
+Matrix = Callable[[Indices], Array]
+Product = Callable[[Array], Array]
+
+
+def smoothed_newton(
+    matrix: Matrix,
+    product: Product,
+    diagonal: float,
+    q: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    tol: float = 1e-4,
+    work: float = np.inf,
+) -> Array | None:
+    """b, (N,), near the minimiser of 1/2 b'Kb - q'b between the bounds; None where the work did not suffice.
+
+    Parameters
+    ----------
+    matrix : K[rows, rows] of some coordinates
+    product : K b
+    diagonal : mean diagonal of K
+    q, lower, upper : (N,) with lower <= 0 <= upper
+    tol : part of the primal value at which the duality gap is small enough
+    work : multiplications in factorisations, at most
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.solvers.support_vectors import smoothed_newton
+    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> q, room = np.array([1.0, 5.0]), np.ones(2)
+    >>> b = smoothed_newton(lambda rows: K[np.ix_(rows, rows)], lambda b: K @ b, 2.0, q, 0 * room, room, tol=1e-9)
+    >>> b.round(6) + 0.0
+    array([0., 1.])
+    """
+    size = max(float(upper.max(initial=0.0)), -float(lower.min(initial=0.0)), 1e-300)
+    # Up to about this size of the box hardly any coordinate lies between its bounds.
+    part = min(1.0, float(np.abs(q).mean()) / max(diagonal, 1e-300) / size)
+    delta = FIRST_SMOOTHING * max(diagonal, 1e-300)
+    state = _Smoothed(matrix, product, q, work)
+    best, least, failures = None, np.inf, 0
+    for _ in range(STAGES):
+        state.low, state.high, state.delta = part * lower, part * upper, delta
+        if not state.minimise():
+            return best
+        if part == 1.0:
+            b = state.outer(q - state.f)
+            gap, primal = _gap(b, product(b), q, lower, upper)
+            if gap < least:
+                best, least, failures = b, gap, 0
+            else:
+                failures += 1
+            if gap <= tol * primal or failures == PATIENCE:
+                break
+        part, delta = min(1.0, part / FACTOR), delta * FACTOR
+    return best
+
+
+def _gap(b: Array, values: Array, q: Array, lower: Array, upper: Array) -> tuple[float, float]:
+    """Duality gap and primal value."""
+    r = q - values
+    losses = np.maximum(0.0, np.maximum(upper * r, lower * r))
+    return float((losses - r * b).sum()), 0.5 * float(b @ values) + float(losses.sum())
+
+
+class _Smoothed:
+    """beta and f = K beta on their way."""
+
+    low: Array
+    high: Array
+    delta: float
+
+    def __init__(self, matrix: Matrix, product: Product, q: Array, work: float) -> None:
+        self._matrix, self._product, self._q, self._work = matrix, product, q, work
+        self.beta, self.f = np.zeros_like(q), np.zeros_like(q)
+
+    def outer(self, r: Array) -> Array:
+        """b(r), the slope of the smoothed loss."""
+        return np.asarray(np.clip(r / self.delta, self.low, self.high))
+
+    def minimise(self) -> bool:
+        """Newton steps at the present delta and bounds; False where a system cannot be solved, or not in time."""
+        first = None
+        for _ in range(MAX_NEWTON_STEPS):
+            r = self._q - self.f
+            target = self.outer(r)
+            free = np.flatnonzero((target > self.low) & (target < self.high))
+            self._work -= len(free) ** 3 / 6
+            if self._work < 0:
+                return False
+            if len(free) and not self._solve(free, target):
+                return False
+            move, change = target - self.beta, self._product(target) - self.f
+            # The slope along the move is linear but for the outer part.
+            at_start, per_length = float(self.beta @ change), float(move @ change)
+
+            def slope(
+                length: float,
+                r: Array = r,
+                change: Array = change,
+                at_start: float = at_start,
+                per_length: float = per_length,
+            ) -> float:
+                return at_start + length * per_length - float(self.outer(r - length * change) @ change)
+
+            down = -slope(0.0)
+            first = down if first is None else first
+            if down <= 0.0:
+                break
+            length = _root(slope, 1e-10 * down)
+            self.beta, self.f = self.beta + length * move, self.f + length * change
+            if down <= ENOUGH * first:
+                break
+        return True
+
+    def _solve(self, free: Indices, target: Array) -> bool:
+        """Put the Newton step into the free entries of `target`."""
+        fixed = target.copy()
+        fixed[free] = 0.0
+        right = self._q[free] - self._product(fixed)[free]
+        A = self._matrix(free)
+        A[np.diag_indices_from(A)] += self.delta
+        L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
+        if failed:
+            return False
+        target[free], _ = lapack.dpotrs(L, right, lower=1)
+        return True
+
+
+def _root(slope: Callable[[float], float], level: float) -> float:
+    """The length up to 1 at which an increasing slope, negative at 0, reaches zero."""
+    if slope(1.0) <= level:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    return high
+
+
+#: Coordinates in a step, steps between two looks at the gap, looks between two rounds of shrinking.
+BLOCK, LOOK, SHRINK = 32, 10, 3
+#: In a step for all free coordinates: how many there may be, violators added on each side, Newton steps.
+FREE, VIOLATORS, NEWTON = 1500, 64, 6
+#: Active coordinates up to which an interior point method may take them all, and factorisations that it takes.
+INTERIOR, FACTORS = 4000, 20
+#: Newton steps that a smoothed loss takes, about.
+SMOOTHED = 60
+#: What a step costs beside its factorisations, in multiplications of these: calls from Python, and each entry of K.
+CALLS, ENTRY = 1.5e7, 20
+#: The last digits are found by one more Newton step when that costs at most so many calls, or this part of the search.
+POLISH_CALLS, POLISH_SHARE = 3, 0.02
+
+
+@dataclass(frozen=True)
+class DualInfo:
+    """How a dual was solved.
+
+    Attributes
+    ----------
+    gap : duality gap, primal value minus dual value
+    primal : primal value 1/2 |f|^2 + sum of losses
+    iterations : block steps
+    converged : the gap came below the tolerance times the primal value
+    """
+
+    gap: float
+    primal: float
+    iterations: int
+    converged: bool
+
+
+class Products(Protocol):
+    """What is asked of K: products, entries and its diagonal, as a gram of one output has them."""
+
+    def matmat(self, C: Any) -> Array:
+        """K C, (N, k)."""
+
+    def entries(self, rows: Indices, outputs: Indices, columns: Indices, inputs: Indices) -> Array:
+        """K[rows, columns]; outputs and inputs are zero."""
+
+    def diagonal_blocks(self) -> Array:
+        """The diagonal, (N, 1, 1)."""
+
+
+class BoxDual(NamedTuple):
+    """The problem: K on N pairs, q, bounds (N,), epsilon."""
+
+    gram: Products
+    q: Array
+    lower: Array
+    upper: Array
+    epsilon: float
+
+    def matrix(self, rows: Indices, columns: Indices | None = None) -> Array:
+        """K[rows, columns], or K[rows, rows]."""
+        columns = rows if columns is None else columns
+        return self.gram.entries(rows, np.zeros_like(rows), columns, np.zeros_like(columns))
+
+    def losses(self, r: Array) -> Array:
+        """s_i(r_i), (N,)."""
+        return np.maximum(0.0, np.maximum(self.upper * (r - self.epsilon), self.lower * (r + self.epsilon)))
+
+    def gaps(self, b: Array, r: Array) -> Array:
+        """Each coordinate's part of the duality gap, (N,)."""
+        return self.losses(r) - r * b + self.epsilon * np.abs(b)
+
+    def info(self, b: Array, r: Array, values: Array, iterations: int, tol: float) -> DualInfo:
+        """The record of a solution with function values Kb."""
+        primal = 0.5 * float(b @ values) + float(self.losses(r).sum())
+        gap = float(self.gaps(b, r).sum())
+        return DualInfo(gap, primal, iterations, gap <= tol * primal)
+
+
+def dual_coordinate(
+    problem: BoxDual, *, tol: float = 1e-6, max_iter: int = 10_000, start: Array | None = None
+) -> tuple[Array, DualInfo]:
+    """Solution b, (N,), and how it was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.grams import DenseBlocks
+    >>> from ovk.solvers.support_vectors import BoxDual, dual_coordinate
+    >>> K = DenseBlocks(np.array([[2.0, 1.0], [1.0, 2.0]]), 1)
+    >>> y = np.array([1.0, -1.0])
+    >>> b, info = dual_coordinate(BoxDual(K, y, np.minimum(0, 5 * y), np.maximum(0, 5 * y), 0.0))
+    >>> b, info.converged
+    (array([ 1., -1.]), True)
+    """
+    search = _Search(problem, np.zeros_like(problem.q) if start is None else start.copy())
+    last, iteration = np.inf, 0
+    while iteration < max_iter:
+        gap = search.gap()
+        if gap <= tol * search.primal:
+            if not search.shrunk:
+                break
+            search.restore()
+            last = np.inf
+            continue
+        look = iteration // LOOK
+        if look % SHRINK == SHRINK - 1:
+            search.shrink()
+        stalled, last = gap > 0.5 * last, gap
+        moved = (search.step_smoothed(tol) or search.step_all(tol) or search.step_free()) if stalled else False
+        moved = moved or search.step_block()
+        iteration += 1
+        for _ in range(LOOK - 1):
+            moved |= search.step_block()
+            iteration += 1
+        if not moved:
+            if not search.shrunk:
+                break  # rounding: no step gains anything any more
+            search.restore()
+    search.restore()
+    if iteration:
+        search.polish()
+    return search.b, problem.info(search.b, search.r, problem.q - search.r, iteration, tol)
+
+
+class _Search:
+    """Coefficients b and residuals r = q - Kb, the latter up to date on the `active` coordinates alone."""
+
+    def __init__(self, problem: BoxDual, b: Array) -> None:
+        self.problem, self.b = problem, np.clip(b, problem.lower, problem.upper)
+        # Cost of all steps, and of block steps since all free coordinates were solved for.
+        self.spent, self.by_blocks = 0.0, 0.0
+        self.smoothed = problem.epsilon > 0
+        self.restore()
+
+    def restore(self) -> None:
+        """All coordinates active, r anew, free of what rounding has added up."""
+        self.active: Indices = np.arange(len(self.b))
+        self.r: Array = self.problem.q - self.problem.gram.matmat(self.b[:, None])[:, 0]
+        self.shrunk = False
+
+    def gap(self) -> float:
+        """Of the active coordinates; keeps the primal value, which is known only while all of them are."""
+        gaps = self.problem.gaps(self.b, self.r)
+        if self.shrunk:
+            return float(gaps[self.active].sum())
+        self.primal = 0.5 * float(self.b @ (self.problem.q - self.r)) + float(self.problem.losses(self.r).sum())
+        return float(gaps.sum())
+
+    def _slopes(self) -> tuple[Array, Array]:
+        """What a small step up, and a small step down, would gain at each active coordinate; -inf at a bound."""
+        p, A = self.problem, self.active
+        b, r = self.b[A], self.r[A]
+        up = np.where(b >= 0, r - p.epsilon, r + p.epsilon)
+        down = np.where(b <= 0, -r - p.epsilon, p.epsilon - r)
+        return np.where(b < p.upper[A], up, -np.inf), np.where(b > p.lower[A], down, -np.inf)
+
+    def _most(self, gains: Array, count: int, least: float = -np.inf) -> Indices:
+        """Up to `count` active coordinates of largest gain above `least`."""
+        count = min(count, len(gains))
+        chosen = np.argpartition(gains, len(gains) - count)[len(gains) - count :]
+        return self.active[chosen[gains[chosen] > least]]
+
+    def step_block(self) -> bool:
+        """Solve for those that want to move most, in either direction."""
+        up, down = self._slopes()
+        if max(up.max(initial=-np.inf), down.max(initial=-np.inf)) <= 0:
+            return False
+        W = np.union1d(self._most(up, BLOCK // 2), self._most(down, BLOCK // 2))
+        self.by_blocks += self._cost(W, NEWTON)
+        return self._solve(W, 20, 1e-3)
+
+    def step_free(self) -> bool:
+        """Solve for all coordinates between their bounds, and the worst at them."""
+        up, down = self._slopes()
+        slope = np.where(self._free()[self.active], np.maximum(np.abs(up), np.abs(down)), -np.inf)
+        chosen = [self._most(slope, FREE), self._most(up, VIOLATORS, 0.0), self._most(down, VIOLATORS, 0.0)]
+        W = np.unique(np.concatenate(chosen))
+        if self.by_blocks < self._cost(W, NEWTON):
+            # Not before blocks have had the same time: while bounds still change, they gain as much.
+            return self.step_block()
+        self.by_blocks = 0.0
+        return self._solve(W, NEWTON, 1e-8)
+
+    def _free(self) -> Mask:
+        """Which coordinates lie between their bounds and away from zero, (N,)."""
+        return np.asarray((self.b > self.problem.lower) & (self.b < self.problem.upper) & (self.b != 0))
+
+    def polish(self) -> None:
+        """Meet the conditions of all free coordinates exactly, where that is cheap.
+
+        A gap of `tol` leaves the function itself only known to the root of `tol`; once the bounds are right, one Newton
+        step finds it to rounding, so that repeated rows and weights give the same function.
+        """
+        W = np.flatnonzero(self._free())
+        if not 0 < len(W) <= FREE or self._cost(W, 1) > max(POLISH_CALLS * CALLS, POLISH_SHARE * self.spent):
+            return
+        before, gap = (self.b.copy(), self.r), self.gap()
+        self._solve(W, NEWTON, 0.0)
+        self.restore()
+        if self.gap() > gap:
+            self.b, self.r = before
+
+    def _cost(self, W: Indices, steps: int) -> float:
+        """Of a step on the coordinates W, in multiplications."""
+        return CALLS + ENTRY * len(W) * len(self.active) + steps * len(W) ** 2 * (ENTRY + len(W) / 6)
+
+    def step_smoothed(self, tol: float) -> bool:
+        """Solve for all coordinates with a smoothed loss, once; False if nothing is gained."""
+        if self.smoothed:
+            return False
+        self.smoothed = True
+        p = self.problem
+        new = smoothed_newton(
+            p.matrix,
+            lambda b: p.gram.matmat(b[:, None])[:, 0],
+            float(p.gram.diagonal_blocks().mean()),
+            p.q,
+            p.lower,
+            p.upper,
+            tol=tol,
+            # No more than an interior point method would take, on as many coordinates as it may have.
+            work=FACTORS * min(len(p.q), INTERIOR) ** 3 / 6,
+        )
+        if new is None:
+            return False
+        free = np.flatnonzero((new > p.lower) & (new < p.upper))
+        self.spent += SMOOTHED * self._cost(free, 1)
+        before = self.b
+        self.restore()
+        values = p.gram.matmat(new[:, None])[:, 0]
+        if self._dual(new, values) >= self._dual(before, p.q - self.r):
+            return False
+        self.b, self.r = new, p.q - values
+        return True
+
+    def _dual(self, b: Array, values: Array) -> float:
+        """The value to be minimised, for function values Kb."""
+        return float(0.5 * b @ values - self.problem.q @ b) + self.problem.epsilon * float(np.abs(b).sum())
+
+    def step_all(self, tol: float) -> bool:
+        """Solve for all active coordinates by an interior point method; False when it is not worth it."""
+        p, A = self.problem, self.active
+        cost = FACTORS * len(A) ** 3 / 6
+        if len(A) > INTERIOR or self.spent < cost:
+            return False
+        self.spent -= cost
+        K, b = p.matrix(A), self.b[A]
+        # What these coordinates alone must fit; the others stay as they are.
+        part = BoxProgramme(K, self.r[A] + K @ b, p.lower[A], p.upper[A], p.epsilon)
+        new, _ = interior_point(part, tol=min(1e-9, 1e-3 * tol), start=b)
+        change = K @ (new - b)
+        gain = (self.r[A] - 0.5 * change) @ (new - b) - p.epsilon * float(np.abs(new).sum() - np.abs(b).sum())
+        if gain <= 0:
+            return False
+        self.b[A] = new
+        self.r[A] -= change
+        return True
+
+    def _solve(self, W: Indices, steps: int, tol: float) -> bool:
+        """Minimise over the coordinates W with the others as they are."""
+        if len(W) == 0:
+            return False
+        p = self.problem
+        b, r, low, high = self.b[W], self.r[W], p.lower[W], p.upper[W]
+        g = -r
+        if p.epsilon > 0:
+            # Each stays on its side of the kink at zero in this step; at zero, on the side it wants to go to.
+            positive = (b > 0) | ((b == 0) & (r > 0))
+            low, high = np.where(positive, 0.0, low), np.where(positive, high, 0.0)
+            g = g + np.where(positive, p.epsilon, -p.epsilon)
+        self.spent += self._cost(W, steps)
+        rows = p.matrix(W, self.active)
+        Q = rows[:, np.searchsorted(self.active, W)]
+        d = box_newton(Q, g, low - b, high - b, steps=steps, tol=tol)
+        # Exactly at the bound, not beside it: what is free is told by comparison.
+        self.b[W] = np.where(d >= high - b, high, np.where(d <= low - b, low, b + d))
+        self.r[self.active] -= (self.b[W] - b) @ rows
+        return bool((self.b[W] != b).any())
+
+    def shrink(self) -> None:
+        """Set aside what rests at a bound more firmly than anything that still moves."""
+        up, down = self._slopes()
+        worst = max(up.max(initial=0.0), down.max(initial=0.0))
+        keep = (up > -worst) | (down > -worst)
+        if not keep.all() and keep.any():
+            self.active = self.active[keep]
+            self.shrunk = True
