@@ -26,7 +26,7 @@ import numpy as np
 
 import ovk
 from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
-from ovk.cli import main
+from ovk.app.cli import main
 
 FILE, NATS, KAFKA, FAST = "file", "NATS, killed", "Kafka mock, killed", "NATS, left alone"
 NAMES = ("x0", "x1", "x2", "x3", "a", "b")
@@ -162,7 +162,7 @@ class Runs:
             "--json",
         ]
         where = ["--resume", self.folder / f"{name}.ovk", "--predictions", self.folder / name]
-        return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [source, *asked, *where]), *more]
+        return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [source, *asked, *where]), *more]
 
     def clear(self, name: str) -> None:
         shutil.rmtree(self.folder / name, ignore_errors=True)

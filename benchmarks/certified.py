@@ -10,9 +10,9 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from benchmarks.online_click import paper_operator
 from ovk import OLOK
 from ovk.kernels import Gaussian
+from ovk.objectives.schedules import InverseSqrt
 from ovk.online import Tolerance
 from ovk.operators import Dense
-from ovk.schedules import InverseSqrt
 
 P, D, MILLION = 120, 16, 1_000_000
 #: Hours that the paper states for a million rows: all points kept, and truncated.

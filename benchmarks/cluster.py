@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
 from ovk import OVKRidge
-from ovk.distributed import fit
-from ovk.distributed.engines import local_cluster
+from ovk.app.parallel import fit
+from ovk.app.parallel.engines import local_cluster
 from ovk.kernels import Gaussian
 
 P, D = 20, 5

@@ -28,9 +28,9 @@ import numpy as np
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from benchmarks.streams import household
 from ovk import AutoStream
+from ovk.app.sessions import make_model
 from ovk.datasets import make_stream
 from ovk.evaluation import progressive
-from ovk.sessions import make_model
 from reproduce.data import load_household
 
 WHOLE, KILLED = "left alone", "killed and resumed"
@@ -69,7 +69,7 @@ class Runs:
     def command(self, name: str) -> list[str]:
         model, parts = self.folder / f"{name}.ovk", self.folder / name
         where = ["--resume", model, "--predictions", parts, "--checkpoint", self.every, "--json"]
-        return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [self.path, *self.asked, *where])]
+        return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [self.path, *self.asked, *where])]
 
     def whole(self) -> None:
         """The run that is left alone."""

@@ -30,10 +30,10 @@ from scipy.linalg import solve
 from sklearn.base import clone
 
 from ovk import OLOK, PKAWV, AutoStream
-from ovk._threads import one_blas_thread
+from ovk.base.threads import one_blas_thread
 from ovk.features import Fourier
 from ovk.kernels import Gaussian
-from ovk.schedules import Constant
+from ovk.objectives.schedules import Constant
 
 Array = npt.NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from ovk import OKVAR
 from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings
 from ovk.batch.okvar.coupling import Entrywise
 from ovk.kernels import Gaussian
+from ovk.objectives.penalties import L1
 from ovk.operators import Identity
-from ovk.penalties import L1
 from reproduce.data import make_gene_network
 
 OURS, NAIVE = "OKVAR.fit", "the same steps on the (n d)^2 matrix"

@@ -18,9 +18,9 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Settings
 from benchmarks.service_client import ServiceClient
 from benchmarks.service_process import ServerProcess
 from benchmarks.service_trials import make_model, make_rows, readers_trial
-from ovk.serving import Checkpoint
-from ovk.serving.log import Entry
-from ovk.serving.rows import RequestRows
+from ovk.app.serve import Checkpoint
+from ovk.app.serve.log import Entry
+from ovk.app.serve.rows import RequestRows
 
 #: Rows of a request to learn.
 ROWS = 100

@@ -25,7 +25,7 @@ def _serve(arguments: list[str], report: Connection) -> None:
     """What a forked process does: the command, with its standard error into a pipe."""
     os.dup2(report.fileno(), 2)
     report.close()
-    from ovk.cli import main
+    from ovk.app.cli import main
 
     main(["serve", *arguments, "--port", "0"])
 
@@ -38,7 +38,7 @@ class ForkedProcess:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["ovk.cli.app", "ovk.serving.app", "ovk.serving.run"])
+        context.set_forkserver_preload(["ovk.app.cli.app", "ovk.app.serve.app", "ovk.app.serve.run"])
         ours, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=_serve, args=(list(arguments), theirs), daemon=True)
         self._process.start()
@@ -79,7 +79,7 @@ class ServerProcess:
 
     def __init__(self, arguments: Sequence[Any], *, module: str | None = None, forked: bool = False) -> None:
         words = list(map(str, arguments))
-        command = [sys.executable, "-m", "ovk.cli", "serve", *words, "--port", "0"]
+        command = [sys.executable, "-m", "ovk.app.cli", "serve", *words, "--port", "0"]
         if module is not None:
             command = [sys.executable, "-m", module, *words]
         self.lines: list[dict[str, Any]] = []

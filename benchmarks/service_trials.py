@@ -21,11 +21,11 @@ from benchmarks.service_client import ServiceClient
 from benchmarks.service_fuzz import fuzzed_requests
 from benchmarks.service_process import ServerProcess
 from ovk import PKAWV
-from ovk._threads import one_blas_thread
+from ovk.app.serve import Checkpoint, learn_log
+from ovk.app.serve.log import Entry
+from ovk.app.serve.rows import RequestRows
+from ovk.base.threads import one_blas_thread
 from ovk.kernels import Gaussian
-from ovk.serving import Checkpoint, learn_log
-from ovk.serving.log import Entry
-from ovk.serving.rows import RequestRows
 
 #: Most seconds of a whole trial.
 LONGEST = 1500.0
@@ -210,7 +210,7 @@ def readers_trial(folder: Path, seconds: float, *, readers: int = 8, rate: float
 
 def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int], list[float]]:
     """What a learner of the log predicts after each of its records."""
-    from ovk.serving.log import Log
+    from ovk.app.serve.log import Log
 
     learner = ovk.load(model)
     found = {}

@@ -14,10 +14,10 @@ from benchmarks.service_fuzz import StrangeRequest, fuzzed_requests
 
 import ovk
 from ovk import PKAWV
+from ovk.app.serve import Limits, create_app
+from ovk.app.sessions import Settings, learn
+from ovk.app.tables import open_records
 from ovk.kernels import Gaussian
-from ovk.serving import Limits, create_app
-from ovk.sessions import Settings, learn
-from ovk.streams import open_records
 from serving_rows import rows, table
 
 with warnings.catch_warnings():

@@ -12,7 +12,7 @@ import numpy as np
 
 import ovk
 from fuzz.model_files import mutated
-from ovk.cli import main
+from ovk.app.cli import main
 
 #: Done, wrong call, unusable data.
 CODES = {0, 2, 3}

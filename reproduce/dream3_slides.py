@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from ovk.batch import OKVAR, best_okvar
 from ovk.kernels import Gaussian
+from ovk.objectives.penalties import L1L2
 from ovk.operators import Identity
-from ovk.penalties import L1L2
 from reproduce.support import Array
 
 #: Weights to choose from: of the norm, of the coefficients, of the operator.

@@ -18,8 +18,8 @@ import numpy as np
 
 from ovk.features import KORS, Fourier, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian, Polynomial
+from ovk.objectives.schedules import InverseSqrt
 from ovk.online import OLOK, PKAWV
-from ovk.schedules import InverseSqrt
 from reproduce.data import DatasetNotFound, load_codrna
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, data_folder, track

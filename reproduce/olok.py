@@ -20,10 +20,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 from ovk.batch import OVKRidge
 from ovk.datasets import make_multitask
 from ovk.kernels import Gaussian
+from ovk.objectives.schedules import InverseSqrt
 from ovk.online import OLOK, PaperWindow
 from ovk.operators import Dense
 from ovk.ovkernels import Separable
-from ovk.schedules import InverseSqrt
 from reproduce.data import load_parkinsons, load_wine
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track

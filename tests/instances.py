@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import ovk
-from ovk import grams, kernels, operators, ovkernels, solvers
+from ovk import kernels, operators, ovkernels, solvers
 from ovk.curves import Components, FourierBasis, Grid, ProductGrid
 from ovk.kernels import (
     Function,
@@ -42,7 +42,7 @@ from ovk.operators import (
     TensorProduct,
     Tree,
 )
-from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable, WeightedSum
+from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable, WeightedSum, grams
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs
 
 P = D = 3  # inputs and outputs

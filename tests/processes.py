@@ -52,7 +52,7 @@ def environment():
 def ovk(*arguments):
     """``ovk`` as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ovk.cli", *map(str, arguments)],
+        [sys.executable, "-m", "ovk.app.cli", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,7 +63,7 @@ def ovk(*arguments):
 PAUSED = """
 import os, sys, time
 from pathlib import Path
-from ovk.cli import main
+from ovk.app.cli import main
 
 folder, pauses, replace, renamed = Path(sys.argv[1]), sys.argv[2].split(","), os.replace, 0
 

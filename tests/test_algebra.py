@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovk._algebra import Algebra, combine, rule
+from ovk.base.parameters import Algebra, combine, rule
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, Identity
 from ovk.ovkernels import CurlFree

@@ -8,11 +8,11 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV
 
 from ovk import OLOK, PKAWV, OVKRidge, VectorField
-from ovk.expansion import Expansion
+from ovk.app.report import report
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.plotting import report
+from ovk.ovkernels.expansion import Expansion
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 2))

@@ -16,7 +16,7 @@ MODULES = [
     if ">>>" in path.read_text(encoding="utf-8")
 ]
 #: Modules whose packages may be missing, or warn when they are imported.
-OPTIONAL = {"ovk.online.river": "river", "ovk.mlflow": "mlflow.pyfunc"}
+OPTIONAL = {"ovk.online.river": "river", "ovk.app.serve.mlflow": "mlflow.pyfunc"}
 
 
 @pytest.mark.parametrize("name", MODULES)

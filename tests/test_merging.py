@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ovk
 from ovk import IOKR, PKAWV, OVKRidge, PKAWVClassifier
+from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RunningMean
 from ovk.evaluation.running import RunningMoments, Standardised, Unscaled
 from ovk.features import Fourier, Given, MergeTree, Nystrom, merge_all
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, MixedEffect
-from ovk.streams import chunks
 from ovk.structured import Jaccard
 
 RNG = np.random.default_rng(5)

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from ovk._params import Parameters, cached, equal
-from ovk._registry import lookup, public_name, register
+from ovk.base.parameters import Parameters, cached, equal
+from ovk.base.state import lookup, public_name, register
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense
 

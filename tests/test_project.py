@@ -135,8 +135,8 @@ def test_a_model_is_loaded_before_its_package_was_imported(tmp_path):
 
 
 def test_every_class_can_be_loaded_by_name():
-    from ovk._params import Parameters
-    from ovk._registry import lookup, public_name
+    from ovk.base.parameters import Parameters
+    from ovk.base.state import lookup, public_name
 
     for name, thing in PUBLIC:
         if inspect.isclass(thing) and issubclass(thing, Parameters):

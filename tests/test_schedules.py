@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from ovk import OLOK
 from ovk.kernels import Gaussian, Matern
-from ovk.losses import EpsilonInsensitive, Pinball
+from ovk.objectives.losses import EpsilonInsensitive, Pinball
+from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt, as_schedule
 from ovk.operators import Identity
-from ovk.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt, as_schedule
 
 T = np.array([1, 4, 100])
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from memory import peak_memory
-from ovk.streams import Chunk, chunks
+from ovk.app.tables import chunks
+from ovk.evaluation import Chunk
 
 NAMES = ["a", "b", "c", "y", "z"]
 

@@ -22,15 +22,15 @@ from ovk import (
     OVKRidge,
     OVKRidgeCV,
     PKAWVClassifier,
-    _threads,
 )
-from ovk._threads import one_blas_thread, tile_threads
+from ovk.app.sessions import Settings, learn
+from ovk.app.tables import open_records
+from ovk.base import threads as _threads
+from ovk.base.threads import one_blas_thread, tile_threads
 from ovk.kernels import Gaussian, tiles
-from ovk.online.add_features import add_features
 from ovk.online.experts import stage_experts
+from ovk.online.new_features import add_features
 from ovk.operators import Identity
-from ovk.sessions import Settings, learn
-from ovk.streams import open_records
 
 
 @pytest.fixture(autouse=True)

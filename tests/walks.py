@@ -57,8 +57,8 @@ def chunk_of_olok():
 
 def block_of_a_file():
     """A block in the middle of ``ovk stream FILE``: read, prepared, predicted, learned and counted."""
-    from ovk.sessions import Session, Settings
-    from ovk.streams import open_records
+    from ovk.app.sessions import Session, Settings
+    from ovk.app.tables import open_records
 
     X, Y = _data(1400, d=2, missing=0.1)
     path = Path(tempfile.mkdtemp()) / "rows.csv"

@@ -11,7 +11,7 @@ from audits.base import NEW, K, X, Y, excess, largest, statement
 from ovk import IOKR, MovKL, MovKLCV
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Linear
-from ovk.metrics import lcr, rsse
+from ovk.objectives.metrics import lcr, rsse
 from ovk.operators import Identity, Integral, MixedEffect, Multiplication
 from ovk.ovkernels import CurlFree, DivFree
 
@@ -154,7 +154,9 @@ def left_out_curves() -> float:
     return largest(model.errors_[0], error)
 
 
-@statement("MovKL", "the measures RSSE and LCR", "ovk.metrics.rsse", "test_metrics.py::test_rsse_is_an_integral")
+@statement(
+    "MovKL", "the measures RSSE and LCR", "ovk.objectives.metrics.rsse", "test_metrics.py::test_rsse_is_an_integral"
+)
 def measures() -> float:
     grid = Grid.regular(40)
     y, f = np.cos(3 * np.asarray(grid.points))[None], np.zeros((1, 40))

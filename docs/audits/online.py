@@ -11,7 +11,8 @@ from audits.base import K, X, Y, excess, largest, statement
 from ovk import KAWV, OLOK, PKAWV, MultiTaskSVC, OVKRidge
 from ovk.features import KORS, Given, Nystrom, NystromMap, TaylorMap
 from ovk.kernels import Gaussian, Matern
-from ovk.losses import Novelty, NuHinge, NuInsensitive
+from ovk.objectives.losses import Novelty, NuHinge, NuInsensitive
+from ovk.objectives.schedules import Constant
 from ovk.online import (
     PaperWindow,
     Tolerance,
@@ -29,7 +30,6 @@ from ovk.online import (
     suggest_from_capacity,
 )
 from ovk.operators import MixedEffect
-from ovk.schedules import Constant
 
 
 def steps(eta: Callable[[int], float], alpha: float, window: int | None = None) -> Any:
@@ -159,7 +159,7 @@ def norma() -> float:
 @statement(
     "NORMA notes",
     "margin, threshold and tube of the paper behind the notes",
-    "ovk.losses.NuHinge",
+    "ovk.objectives.losses.NuHinge",
     "online/test_norma.py::test_learns_what_the_paper_writes",
 )
 def thresholds() -> float:

@@ -10,11 +10,11 @@ from sklearn.svm import LinearSVC
 
 from audits.base import NEW, K, X, Y, excess, largest, statement
 from ovk import IOKR, OKVAR, LinkPredictor, MultiTaskSVC, OVKRidge
-from ovk.expansion import Expansion
 from ovk.kernels import Gaussian, Linear, Tanimoto
+from ovk.objectives.penalties import L1, L1L2, PSDCone
 from ovk.operators import GraphLaplacian, LowRank, MeanRegularised, MixedEffect, TensorProduct
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Transformable
-from ovk.penalties import L1, L1L2, PSDCone
+from ovk.ovkernels.expansion import Expansion
 from ovk.structured import Diffusion
 
 
@@ -35,7 +35,7 @@ def ridge() -> float:
 @statement(
     "OVK slides",
     "the reproducing property of an operator-valued kernel",
-    "ovk.expansion.Expansion",
+    "ovk.ovkernels.expansion.Expansion",
     "ovkernels/test_laws.py::test_positive_semi_definite",
 )
 def reproducing() -> float:
@@ -51,7 +51,7 @@ def reproducing() -> float:
 @statement(
     "OVK slides",
     "the norm for K = k B is that of the pseudo-inverse of B",
-    "ovk.expansion.Expansion",
+    "ovk.ovkernels.expansion.Expansion",
     "test_expansion.py::test_norm",
 )
 def norm() -> float:
@@ -326,7 +326,7 @@ def aggregates() -> float:
 @statement(
     "OVK slides",
     "proximal operators of the penalties on C and B",
-    "ovk.penalties.L1",
+    "ovk.objectives.penalties.L1",
     "penalties/test_penalties.py::test_l1_step_fulfils_the_subgradient_condition",
 )
 def proximal_steps() -> float:

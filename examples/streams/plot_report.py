@@ -2,7 +2,7 @@
 A report on one page
 ====================
 
-`ovk.plotting.report` puts errors, intervals, residuals and the structure of the outputs on one self-contained HTML
+`ovk.app.report.writer` puts errors, intervals, residuals and the structure of the outputs on one self-contained HTML
 page. Its figures are displays in the style of scikit-learn, which can be used on their own.
 """
 
@@ -12,10 +12,11 @@ import tempfile
 import numpy as np
 
 from ovk import PKAWV, progressive
+from ovk.app.report import report
 from ovk.evaluation import Recent
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.plotting import CalibrationDisplay, OutputGraphDisplay, RecentDisplay, ResidualDisplay, report
+from ovk.plotting import CalibrationDisplay, OutputGraphDisplay, RecentDisplay, ResidualDisplay
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, (1500, 2))

@@ -13,9 +13,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ovk import load
+from ovk.app.sessions import Settings, learn
+from ovk.app.tables import open_records
 from ovk.plotting import RecentDisplay
-from ovk.sessions import Settings, learn
-from ovk.streams import open_records
 
 rng = np.random.default_rng(0)
 t = np.arange(3000)

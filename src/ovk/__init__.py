@@ -10,7 +10,10 @@ from ovk import _startup  # noqa: F401  before everything that takes long
 from ovk._version import __version__
 
 if TYPE_CHECKING:
-    from ovk import curves, features, grams, kernels, operators, ovkernels, solvers, structured
+    from ovk import curves, features, kernels, operators, ovkernels, solvers, structured
+    from ovk.app.report import report
+    from ovk.app.sessions import fit_file
+    from ovk.app.tables import progressive, progressive_classes
     from ovk.batch import (
         OKVAR,
         FunctionalRidge,
@@ -30,8 +33,7 @@ if TYPE_CHECKING:
         VectorField,
         tune,
     )
-    from ovk.evaluation import DelayedLabels, WithIntervals, progressive, progressive_classes
-    from ovk.expansion import Expansion
+    from ovk.evaluation import DelayedLabels, WithIntervals
     from ovk.online import (
         KAWV,
         OLOK,
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
         OnlineOperator,
         PKAWVClassifier,
     )
+    from ovk.ovkernels import Expansion
     from ovk.persistence import load, save
-    from ovk.sessions import fit_file
     from ovk.structured import IOKR, LinkPredictor
 
 __all__ = [
@@ -86,13 +88,13 @@ __all__ = [
     "curves",
     "features",
     "fit_file",
-    "grams",
     "kernels",
     "load",
     "operators",
     "ovkernels",
     "progressive",
     "progressive_classes",
+    "report",
     "save",
     "solvers",
     "structured",
@@ -107,18 +109,18 @@ _HOMES = {
         ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
     ),
     **dict.fromkeys(("load", "save"), "persistence"),
-    **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive", "progressive_classes"), "evaluation"),
-    "Expansion": "expansion",
-    "fit_file": "sessions",
+    **dict.fromkeys(("DelayedLabels", "WithIntervals"), "evaluation"),
+    **dict.fromkeys(("progressive", "progressive_classes"), "app.tables"),
+    "Expansion": "ovkernels",
+    "fit_file": "app.sessions",
+    "report": "app.report",
 }
-_PACKAGES = ("curves", "features", "grams", "kernels", "operators", "ovkernels", "solvers", "structured")
+_PACKAGES = ("curves", "features", "kernels", "operators", "ovkernels", "solvers", "structured")
 
 
 def __getattr__(name: str) -> Any:
-    if name.endswith("Display") or name in ("plot", "report"):
-        raise AttributeError(
-            f"plots are in ovk.plotting: from ovk.plotting import {name if name != 'plot' else 'report'}"
-        )
+    if name.endswith("Display"):
+        raise AttributeError(f"plots are in ovk.plotting: from ovk.plotting import {name}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _PACKAGES:

@@ -18,11 +18,11 @@ from types import FrameType
 def is_command(arguments: Sequence[str]) -> bool:
     """Whether a process that was started by these words is the command line.
 
-    >>> is_command(["python", "-m", "ovk.cli", "demo"]), is_command(["python", "/usr/bin/ovk"]), is_command(["python"])
+    >>> is_command(["python", "-m", "ovk.app.cli", "demo"]), is_command(["python", "/usr/bin/ovk"]), is_command(["python"])
     (True, True, False)
     """
     if "-m" in arguments:
-        return arguments[arguments.index("-m") + 1 :][:1] == ["ovk.cli"]
+        return arguments[arguments.index("-m") + 1 :][:1] == ["ovk.app.cli"]
     return any(os.path.basename(word) in ("ovk", "ovk.exe") for word in arguments[:2])
 
 
@@ -34,7 +34,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 def is_service(arguments: Sequence[str]) -> bool:
     """Whether a process that was started by these words is ``ovk serve``.
 
-    >>> is_service(["python", "-m", "ovk.cli", "serve", "m.ovk"]), is_service(["python", "/usr/bin/ovk", "demo"])
+    >>> is_service(["python", "-m", "ovk.app.cli", "serve", "m.ovk"]), is_service(["python", "/usr/bin/ovk", "demo"])
     (True, False)
     """
     return is_command(arguments) and "serve" in arguments[:5]

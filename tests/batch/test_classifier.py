@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ovk
 from ovk import MovKLClassifier, MultiTaskSVC, OVKClassifier, OVKClassifierCV, OVKRidge
-from ovk.calibration import Calibration, ScoreCounts, two_sided
 from ovk.kernels import Gaussian
+from ovk.objectives.calibration import Calibration, ScoreCounts, two_sided
 from ovk.operators import MixedEffect
 
 RNG = np.random.default_rng(0)

@@ -7,12 +7,12 @@ from numpy.testing import assert_allclose
 import ovk
 import reference
 from ovk import FunctionalRidge, FunctionalRidgeCV
-from ovk._params import equal
+from ovk.base.parameters import equal
+from ovk.base.targets import Targets
 from ovk.batch.curves.curve_outputs import CHOICE_VALUES, coarser_curves, default_operators
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic
 from ovk.operators import Dense, Identity, Integral, Multiplication
-from ovk.targets import Targets
 
 RNG = np.random.default_rng(0)
 T = np.sort(RNG.uniform(0, 1, 9))

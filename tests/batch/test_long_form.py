@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose
 from batch.reference import long_form
 from memory import peak_memory
 from ovk import OVKRidge, OVKRidgeCV
-from ovk.expansion import Expansion
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree
+from ovk.ovkernels.expansion import Expansion
 
 KERNELS = {
     "separable": Gaussian(0.8) * MixedEffect(0.6),

@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ovk
 from batch.reference import long_form, manifold_ridge
-from ovk import OVKRidge, distributed
-from ovk.graphs import laplacian
+from ovk import OVKRidge
+from ovk.app import parallel as distributed
+from ovk.base.graphs import laplacian
 from ovk.kernels import Laplacian, Matern, Precomputed
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import Diagonal

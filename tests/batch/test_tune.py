@@ -12,12 +12,12 @@ import instances
 import reference
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import OVKRidge, OVKRidgeCV, load, save, tune
+from ovk.base.targets import check_targets
 from ovk.batch.tuning.criterion import TuningCriterion, bounds, parameters, read, write
 from ovk.batch.tuning.tune import Search, with_low_rank
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Cluster, Dense, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree, Separable
-from ovk.targets import check_targets
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((9, instances.P))

@@ -6,12 +6,12 @@ from numpy.testing import assert_allclose
 
 from memory import peak_memory
 from ovk import OVKRidgeCV
+from ovk.base.targets import check_targets
 from ovk.batch.ridge.left_out import PairErrors, uncoupled_errors
 from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.problem import PairProblem
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, MixedEffect
-from ovk.targets import check_targets
 
 ALPHAS = np.array([1e-3, 0.1, 10.0])
 

@@ -11,6 +11,7 @@ import ovk
 import reference
 from batch.reference import long_form
 from ovk import OVKRidge, VectorField
+from ovk.base.targets import check_targets
 from ovk.batch.fields.comparison import field_search
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search
@@ -18,7 +19,6 @@ from ovk.datasets import make_vector_field
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree
-from ovk.targets import check_targets
 
 
 def fixed(**options):

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
-from ovk.cli import main
+from ovk.app.cli import main
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pytest
 import ovk as package
 from household import series
 from ovk import OLOK, save
-from ovk.cli import errors
-from ovk.cli.app import COMMANDS
-from ovk.cli.demo import COMMANDS as DEMO_COMMANDS
-from ovk.cli.demo import write_demo_table
+from ovk.app.cli import errors
+from ovk.app.cli.app import COMMANDS
+from ovk.app.cli.demo import COMMANDS as DEMO_COMMANDS
+from ovk.app.cli.demo import write_demo_table
 from ovk.persistence import load
 
 
@@ -32,7 +32,7 @@ def test_version_and_help(ovk):
 
 
 def test_without_its_packages_it_says_what_to_install(tmp_path):
-    code = "import sys; sys.modules['typer'] = None; from ovk.cli import main; main([])"
+    code = "import sys; sys.modules['typer'] = None; from ovk.app.cli import main; main([])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 5
     assert found.stderr == "the command line needs the extra 'cli' of ovk: pip install typer rich\n"
@@ -43,7 +43,7 @@ REPORT = "import sys, time, json; print(json.dumps([time.process_time(), sorted(
 COMPLETION = {"_OVK_COMPLETE": "complete_bash", "COMP_WORDS": "ovk st", "COMP_CWORD": "1"}
 
 
-def run_ovk(*arguments, code="from ovk.cli import main; main(sys.argv[1:])", **environment):
+def run_ovk(*arguments, code="from ovk.app.cli import main; main(sys.argv[1:])", **environment):
     """Output, processor seconds and loaded modules of a process."""
     code = f"import sys\ntry:\n    {code}\nfinally:\n    {REPORT}"
     command = [sys.executable, "-c", code, *arguments]
@@ -66,8 +66,8 @@ def test_help_version_and_completion_load_no_numerical_library(arguments, enviro
 def test_help_of_a_command_loads_no_other_command():
     out, _, modules = run_ovk("stream", "--help")
     assert "--targets" in out
-    others = {f"ovk.cli.{name}" for name in COMMANDS if name != "stream"}
-    assert not (others | {"ovk.plotting", "ovk.serving"}) & modules
+    others = {f"ovk.app.cli.{name}" for name in COMMANDS if name != "stream"}
+    assert not (others | {"ovk.plotting", "ovk.app.serve"}) & modules
 
 
 def test_help_takes_little_more_time_than_its_packages():
@@ -113,7 +113,7 @@ def test_fit_then_predict(ovk, tmp_path):
 
 
 def test_what_fit_tells(ovk, tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.sessions.batch.LONG", 100)
+    monkeypatch.setattr("ovk.app.sessions.batch.LONG", 100)
     path, model, page = tmp_path / "t.csv", tmp_path / "m.ovk", tmp_path / "r.html"
     lines = [f"{'ERR' if i in (7, 9) else i % 7},{'' if i % 2 else i % 7},{i % 7 + 1}" for i in range(100)]
     path.write_text("x,half,whole\n" + "\n".join(lines), encoding="utf-8")
@@ -179,8 +179,8 @@ def test_a_stream_predicts_rows_it_has_not_learned(ovk, tmp_path):
 
 
 def test_a_table_with_many_rows_is_fitted_with_landmarks(ovk, tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.sessions.batch.EXACT", 100)
-    monkeypatch.setattr("ovk.sessions.batch.LANDMARKS", 30)
+    monkeypatch.setattr("ovk.app.sessions.batch.EXACT", 100)
+    monkeypatch.setattr("ovk.app.sessions.batch.LANDMARKS", 30)
     path, model = series(tmp_path / "t.csv", 400, missing=0.0), tmp_path / "m.ovk"
     assert ovk("fit", path, "--targets", "a,b", "--lags", "1,2", "--save", model)[0] == 0
     assert load(model).estimator.landmarks == 30
@@ -231,7 +231,7 @@ def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monke
 
 
 def test_demo_for_machines(ovk, tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.cli.demo._report", lambda *arguments: False)
+    monkeypatch.setattr("ovk.app.cli.demo._report", lambda *arguments: False)
     found = json.loads(ovk("demo", "--rows", 400, "--out", tmp_path, "--json")[1])
     assert found["same_predictions_after_loading"]
     assert found["report"] is None
@@ -261,7 +261,7 @@ def test_wrong_kernels_couplings_and_formats_are_wrong_calls(ovk, tmp_path):
 def test_a_reader_that_has_seen_enough(ovk, tmp_path):
     """``ovk ... | head -1`` ends with 0 and without a word."""
     path, model = series(tmp_path / "t.csv", 20000), tmp_path / "m.ovk"
-    run = [sys.executable, "-m", "ovk.cli"]
+    run = [sys.executable, "-m", "ovk.app.cli"]
     settings = ["--targets", "a", "--features", "x", "--save", model]
     assert ovk("stream", series(tmp_path / "short.csv", 1500), *settings)[0] == 0
     process = subprocess.Popen([*run, "predict", str(model), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from household import series
-from ovk.cli import main
+from ovk.app.cli import main
 from ovk.persistence import load
 
 CODES = {0, 2, 3, 4}

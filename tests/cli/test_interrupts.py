@@ -12,8 +12,8 @@ import time
 import pytest
 
 from household import series
-from ovk.cli import main
-from ovk.sessions.learn import load_session
+from ovk.app.cli import main
+from ovk.app.sessions.learning import load_session
 from processes import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
@@ -29,7 +29,7 @@ def hear_signals():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def start(*arguments, program=("-m", "ovk.cli")):
+def start(*arguments, program=("-m", "ovk.app.cli")):
     return subprocess.Popen(
         [sys.executable, *program, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -96,8 +96,8 @@ def table(tmp_path_factory):
 TELLING = """
 import sys
 from pathlib import Path
-from ovk.cli import main
-from ovk.sessions.session import Learning
+from ovk.app.cli import main
+from ovk.app.sessions.session import Learning
 
 signs, read = Path(sys.argv.pop(1)), Learning.read
 
@@ -145,8 +145,8 @@ def test_a_process_that_waits_for_rows_saves_its_blocks_and_leaves(table, tmp_pa
 
 INSIDE = """
 import os, sys
-from ovk.cli import main
-from ovk.sessions import Session
+from ovk.app.cli import main
+from ovk.app.sessions import Session
 
 number, learn = int(sys.argv[1]), Session.predict_then_learn
 
@@ -238,7 +238,7 @@ def test_a_second_signal_gives_up_at_once(table, tmp_path):
 
 def test_interrupted_while_it_imports(tmp_path):
     """The list of imports tells when it is in the midst of them."""
-    process = start("stream", tmp_path / "t.csv", program=("-X", "importtime", "-m", "ovk.cli"))
+    process = start("stream", tmp_path / "t.csv", program=("-X", "importtime", "-m", "ovk.app.cli"))
     for line in process.stderr:
         if "numpy.version" in line:
             break

@@ -5,9 +5,9 @@ import itertools
 import pytest
 
 from household import series
+from ovk.app.sessions import Settings, learn
+from ovk.app.tables import open_records
 from ovk.persistence import atomic, load
-from ovk.sessions import Settings, learn
-from ovk.streams import open_records
 
 
 class Killed(BaseException):

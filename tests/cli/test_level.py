@@ -9,8 +9,8 @@ import pytest
 
 from household import series
 from ovk import load
+from ovk.app.sessions import Settings
 from ovk.evaluation import Recent
-from ovk.sessions import Settings
 
 ASK = ["--targets", "a,b", "--features", "", "--lags", "1,2", "--model", "olok", "--warm-up", "200", "--block", "100"]
 

@@ -13,8 +13,8 @@ import sys
 import pytest
 
 from household import series
-from ovk.streams import open_records
-from ovk.streams.text import part_read
+from ovk.app.tables import open_records
+from ovk.app.tables.text import part_read
 from processes import PATIENCE
 
 
@@ -76,7 +76,7 @@ class Conversation:
     """A command to which lines are written, and which answers with lines."""
 
     def __init__(self, *arguments):
-        command = [sys.executable, "-m", "ovk.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "ovk.app.cli", *map(str, arguments)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(command, **pipes, bufsize=0)
 

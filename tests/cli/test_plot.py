@@ -5,10 +5,10 @@ import pytest
 
 from household import series
 from ovk import OKVAR, OLOK, FunctionalRidge, FunctionalRidgeCV, OVKRidgeCV, load, save
+from ovk.app.sessions import Settings, learn
+from ovk.app.sessions.input_relevance import relevance
+from ovk.app.tables import open_records
 from ovk.curves import ProductGrid
-from ovk.sessions import Settings, learn
-from ovk.sessions.relevance import relevance
-from ovk.streams import open_records
 
 
 @pytest.fixture(scope="module")

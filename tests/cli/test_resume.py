@@ -5,9 +5,9 @@ import json
 import pytest
 
 from household import series
-from ovk.sessions import Session, Settings
-from ovk.sessions.learn import load_session
-from ovk.streams import open_records
+from ovk.app.sessions import Session, Settings
+from ovk.app.sessions.learning import load_session
+from ovk.app.tables import open_records
 
 ASK = [
     *("--targets", "a,b", "--lags", "1,2,3", "--time", "Date,Time", "--model", "olok"),

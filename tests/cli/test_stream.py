@@ -14,8 +14,8 @@ import pytest
 
 from household import series
 from ovk import load
+from ovk.app.sessions import Session
 from ovk.persistence import inspect
-from ovk.sessions import Session
 
 ASK = ["--targets", "a,b", "--lags", "1,2,3", "--time", "Date,Time", "--model", "olok", "--warm-up", "200"]
 
@@ -172,7 +172,7 @@ def written(parts):
 
 def command(path, model, parts, *more):
     where = [*ASK, "--save", model, "--resume", model, "--predictions", parts, "--block", "50", "--checkpoint", "200"]
-    return [sys.executable, "-m", "ovk.cli", "stream", *map(str, [path, *where, *more])]
+    return [sys.executable, "-m", "ovk.app.cli", "stream", *map(str, [path, *where, *more])]
 
 
 @pytest.mark.long

@@ -1,6 +1,6 @@
 import pytest
 
-from ovk.distributed.engines import local_cluster
+from ovk.app.parallel.engines import local_cluster
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
-from ovk.distributed import FilePart, PartError, fit, predict, progressive, score
-from ovk.distributed.engines import local_cluster
+from ovk.app.parallel import FilePart, PartError, fit, predict, progressive, score
+from ovk.app.parallel.engines import local_cluster
+from ovk.app.tables import split_files
 from ovk.features import Fourier, Given, Nystrom
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.streams import split_files
 from ovk.structured import Jaccard
 from processes import PATIENCE
 

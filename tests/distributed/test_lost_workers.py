@@ -15,8 +15,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ovk import OVKRidge
-from ovk.distributed import WorkersLost, fit
-from ovk.distributed.engines import WORKER_TIMEOUT, DaskEngine, local_cluster
+from ovk.app.parallel import WorkersLost, fit
+from ovk.app.parallel.engines import WORKER_TIMEOUT, DaskEngine, local_cluster
 from ovk.kernels import Gaussian
 from processes import PATIENCE, wait_until
 
@@ -94,7 +94,7 @@ def wait_while(fitting, condition, what):
 def own_client():
     """Two workers that are copies of a process which has imported everything: they are soon back."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(["distributed", "ovk.distributed"])
+        get_mp_context().set_forkserver_preload(["distributed", "ovk.app.parallel"])
         with local_cluster(2) as client:
             yield client
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ovk import OLOK, load, progressive, save
+from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RefittedRidge, RunningMean
 from ovk.evaluation.running import FARTHEST, Standardised
-from ovk.streams import chunks
 
 
 def stream(n=900, d=2):

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk import OLOK, AutoStream, progressive
+from ovk.app.report import report
+from ovk.app.report.sections import drift_section
 from ovk.evaluation import ACI, ProgressiveResult, RefittedRidge
-from ovk.plotting import IntervalDisplay, RecentDisplay, report
-from ovk.plotting.sections import drift_section
+from ovk.plotting import IntervalDisplay, RecentDisplay
 
 DAYS = np.datetime64("2024-01-01") + np.arange(400) * np.timedelta64(1, "h")
 

@@ -8,7 +8,7 @@ from scipy import sparse
 import instances
 import ovk
 import reference
-from ovk._params import equal
+from ovk.base.parameters import equal
 from ovk.features import KORS, Given, NystromMap, OperatorNystromMap
 from ovk.features.nystrom import independent
 from ovk.kernels import Gaussian, Linear, Tanimoto

@@ -8,11 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import instances
-from ovk.grams import ByOutput, DenseBlocks, Gram, Kronecker, Observed, Rotated, Stacked
-from ovk.grams.kronecker import common_eigenvectors
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal
+from ovk.ovkernels.grams import ByOutput, DenseBlocks, Gram, Kronecker, Observed, Rotated, Stacked, common_eigenvectors
 
 EVERY = instances.each(instances.GRAMS)
 FULL = instances.each(instances.GRAMS, without={name for name, gram in instances.GRAMS if isinstance(gram, Observed)})

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
+from ovk.base.targets import Targets
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import PairsLeftOut, SeparableLeftOut
-from ovk.targets import Targets
 
 KERNEL = Gaussian(1.0)
 REGIONS = ("each", "box", "ellipsoid")

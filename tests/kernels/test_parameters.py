@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import instances
 import ovk
-from ovk._params import equal
+from ovk.base.parameters import equal
 from ovk.kernels import Function, Gaussian, Linear
 from ovk.persistence import NotSavable
 

@@ -7,12 +7,21 @@ import pytest
 
 from instances import PATH, B
 from ovk.kernels import Gaussian, Linear, Matern
-from ovk.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Pinball, SimplexHinge, Squared, simplex_code
+from ovk.objectives.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Pinball,
+    SimplexHinge,
+    Squared,
+    simplex_code,
+)
+from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt
 from ovk.online.first_order import base
 from ovk.online.second_order import arrow, block_ridge, kawv
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Hadamard, Transformable
-from ovk.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt
 
 D = 3
 

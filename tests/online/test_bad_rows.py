@@ -10,10 +10,10 @@ from sklearn.exceptions import NotFittedError
 from online.streams import KERNELS, LOSSES, stream
 from ovk import OLOK, Expansion, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.losses import EpsilonInsensitive, Huber, Novelty, Pinball
+from ovk.objectives.losses import EpsilonInsensitive, Huber, Novelty, Pinball
+from ovk.objectives.schedules import Constant, DistanceOverGradients, InverseSqrt, Schedule
 from ovk.online import PaperWindow, Tolerance, Window
 from ovk.operators import Identity, MixedEffect
-from ovk.schedules import Constant, DistanceOverGradients, InverseSqrt, Schedule
 
 
 def state(model):

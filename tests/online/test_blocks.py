@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ovk.grams import Kronecker
 from ovk.online.first_order.blocks import BlockInputs, squared_loss
 from ovk.operators import MixedEffect
+from ovk.ovkernels.grams import Kronecker
 
 
 def read_only(G):

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 
 from online.streams import KERNELS, LOSSES, blocks_of, stream
 from ovk import OLOK
-from ovk.expansion import Expansion
 from ovk.kernels import Gaussian, Linear
-from ovk.losses import Novelty
+from ovk.objectives.losses import Novelty
+from ovk.objectives.schedules import Constant, Inverse, InverseSqrt
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window
 from ovk.operators import Identity
-from ovk.schedules import Constant, Inverse, InverseSqrt
+from ovk.ovkernels.expansion import Expansion
 
 ROUNDING = 1e-13
 

@@ -16,8 +16,8 @@ from ovk import KAWV, OLOK, PKAWV, Diverged, NoveltyDetector, OLOKClassifier, On
 from ovk.evaluation import progressive
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
+from ovk.objectives.schedules import Constant, InverseSqrt
 from ovk.online import Tolerance
-from ovk.schedules import Constant, InverseSqrt
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 4))

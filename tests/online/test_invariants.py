@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from online.streams import KERNELS, LOSSES, SCHEDULES, stream
 from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian
+from ovk.objectives.schedules import Constant, Inverse, InverseSqrt
 from ovk.online import PaperWindow, Window
 from ovk.operators import Identity, MixedEffect
-from ovk.schedules import Constant, Inverse, InverseSqrt
 
 LIPSCHITZ = [name for name in LOSSES if LOSSES[name].lipschitz(3) is not None]
 

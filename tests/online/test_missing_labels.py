@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk import AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
-from ovk.calibration import Calibration
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
+from ovk.objectives.calibration import Calibration
 
 CLASSES = ["a", "b", "c"]
 POINTS = np.random.default_rng(1).standard_normal((30, 2))

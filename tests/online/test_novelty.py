@@ -5,7 +5,7 @@ import pytest
 
 from ovk import OLOK
 from ovk.kernels import Gaussian
-from ovk.losses import Novelty
+from ovk.objectives.losses import Novelty
 
 
 def run(nu, schedule, n=6000):

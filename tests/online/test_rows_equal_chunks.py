@@ -15,10 +15,10 @@ import reference
 from online.streams import BLOCKS, KERNELS, LOSSES, SCHEDULES, blocks_of, in_chunks, stream
 from ovk import OLOK
 from ovk.kernels import Gaussian
-from ovk.losses import Novelty
+from ovk.objectives.losses import Novelty
+from ovk.objectives.schedules import InverseSqrt
 from ovk.online import PaperWindow, Tolerance, Window
 from ovk.operators import MixedEffect
-from ovk.schedules import InverseSqrt
 
 N = 120  # several blocks of each size in BLOCKS
 

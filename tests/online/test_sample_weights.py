@@ -12,10 +12,10 @@ from online.streams import KERNELS, LOSSES, blocks_of, in_chunks, stream
 from ovk import KAWV, OLOK, PKAWV, OLOKClassifier, OnlineOperator, PKAWVClassifier
 from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian
-from ovk.losses import NuInsensitive
+from ovk.objectives.losses import NuInsensitive
+from ovk.objectives.schedules import Constant, InverseSqrt
 from ovk.online import Tolerance
 from ovk.operators import Dense, MixedEffect
-from ovk.schedules import Constant, InverseSqrt
 
 N = 20
 K = Gaussian(1.0)
@@ -118,7 +118,7 @@ def test_the_bound_on_truncation_counts_weights():
     assert len(short.support_) < 150
     points = np.vstack([short.support_.X, whole.support_.X])
     coefficients = np.vstack([short.support_.A[:, 0], -whole.support_.A[:, 0]])
-    assert ovk.expansion.Expansion(short.kernel_, points, coefficients).norm() <= short.truncation_error_
+    assert ovk.ovkernels.expansion.Expansion(short.kernel_, points, coefficients).norm() <= short.truncation_error_
     assert np.abs(Z - Z_whole).max() < 0.05
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.losses import EpsilonInsensitive
+from ovk.objectives.losses import EpsilonInsensitive
+from ovk.objectives.schedules import InverseSqrt
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
 from ovk.online.first_order.truncation import LAST
-from ovk.schedules import InverseSqrt
 
 RNG = np.random.default_rng(0)
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import instances
 import ovk
 import reference
-from ovk._params import equal
+from ovk.base.parameters import equal
 from ovk.operators import Cluster, Dense, GraphLaplacian, Identity, LowRank, MixedEffect, Tree
 from ovk.operators.base import spectrum
 from ovk.ovkernels.base import by_entry

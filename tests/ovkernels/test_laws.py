@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose
 
 import instances
-from ovk._params import equal
+from ovk.base.parameters import equal
 from ovk.kernels import Gaussian, Linear, Scaled
 from ovk.operators import Dense, MixedEffect
 from ovk.ovkernels import CurlFree, Separable, WeightedSum

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import instances
 import ovk
-from ovk._params import equal
+from ovk.base.parameters import equal
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, DivFree, Separable, Transformable, as_operator_kernel

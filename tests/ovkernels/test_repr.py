@@ -6,7 +6,7 @@ from scipy import sparse
 
 import instances
 from ovk import OLOK, OVKRidge, curves, kernels, operators, ovkernels
-from ovk._params import Parameters, equal
+from ovk.base.parameters import Parameters, equal
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
 from ovk.operators import Identity, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree, WeightedSum

@@ -10,10 +10,10 @@ from sklearn.base import clone
 import instances
 import reference
 from ovk import OLOK
-from ovk.grams import Kronecker
 from ovk.kernels import Function, Gaussian, Linear, Polynomial
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Separable, WeightedSum
+from ovk.ovkernels.grams import Kronecker
 from ovk.solvers import Cholesky, ConjugateGradient, select
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)

@@ -21,23 +21,24 @@ from sklearn.gaussian_process.kernels import RBF
 
 import ovk
 from ovk import curves, evaluation, features, kernels, operators, ovkernels, structured
-from ovk._registry import registered
+from ovk.app.serve import Checkpoint
+from ovk.app.serve.log import Entry
+from ovk.app.serve.rows import RequestRows
+from ovk.app.sessions import GroupErrors, Settings, fit_classes, fit_table, learn
+from ovk.app.tables import Batch, open_records
+from ovk.base.state import registered
 from ovk.batch import TuningInfo
+from ovk.evaluation import Chunk
 from ovk.evaluation.running import Unscaled
-from ovk.expansion import Expansion
 from ovk.kernels import Gaussian, Linear, Matern
+from ovk.objectives.penalties import L1, Trace
 from ovk.online import BOA, MLPoly, Window
 from ovk.online.experts.engine import StageMixture
 from ovk.online.experts.stage_experts import StageExperts
 from ovk.operators import Identity, Integral, MixedEffect
-from ovk.penalties import L1, Trace
+from ovk.ovkernels.expansion import Expansion
 from ovk.persistence import save
-from ovk.serving import Checkpoint
-from ovk.serving.log import Entry
-from ovk.serving.rows import RequestRows
-from ovk.sessions import GroupErrors, Settings, fit_classes, fit_table, learn
 from ovk.solvers import PenaltySum, ProximalInfo
-from ovk.streams import Batch, Chunk, open_records
 
 FOLDER = Path(__file__).parent / "golden"
 

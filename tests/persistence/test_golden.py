@@ -14,8 +14,7 @@ import random
 import numpy as np
 import pytest
 
-from ovk._registry import lookup, public_name, registered
-from ovk._state import State
+from ovk.base.state import State, lookup, public_name, registered
 from ovk.online.shared.compact_state import CompactState
 from ovk.persistence import ChangedClass, CorruptFile, UnknownClass, load, save
 from persistence.regenerate import CASES, FOLDER, golden_file, is_estimator

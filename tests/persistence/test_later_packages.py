@@ -6,14 +6,14 @@ import sys
 import pytest
 
 import ovk
+from ovk.app.sessions import Settings
 from ovk.persistence import UnknownClass
-from ovk.sessions import Settings
 
 
 @pytest.mark.long
 def test_a_session_loads_in_a_process_that_imported_ovk_alone(tmp_path):
     ovk.save(Settings(["y"], lags=[1]), tmp_path / "settings.ovk")
-    code = "import sys, ovk; assert 'ovk.sessions' not in sys.modules; print(ovk.load(sys.argv[1]).lags)"
+    code = "import sys, ovk; assert 'ovk.app.sessions' not in sys.modules; print(ovk.load(sys.argv[1]).lags)"
     command = [sys.executable, "-c", code, str(tmp_path / "settings.ovk")]
     assert subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout == "[1]\n"
 
@@ -22,7 +22,7 @@ def test_a_name_that_nobody_registered_is_not_imported(tmp_path, monkeypatch):
     ovk.save(Settings(["y"]), tmp_path / "settings.ovk")
     import importlib
 
-    from ovk import _registry
+    from ovk.base import state as _registry
 
     asked = []
     real = importlib.import_module
@@ -30,4 +30,4 @@ def test_a_name_that_nobody_registered_is_not_imported(tmp_path, monkeypatch):
     monkeypatch.setattr(_registry, "_CLASSES", {})
     with pytest.raises(UnknownClass, match=r"sessions\.Settings"):
         ovk.load(tmp_path / "settings.ovk")
-    assert asked == ["ovk.sessions"]
+    assert asked == ["ovk.app.sessions"]

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.preprocessing import Binarizer
 
 from ovk import kernels, operators
-from ovk._params import Parameters, Registered
+from ovk.base.parameters import Parameters, Registered
 from ovk.persistence import ChangedClass, CorruptFile, NotSavable, UnknownClass, load, register, save
 from persistence.toys import Budgeted, Kernel, Record, Ridge, Window, forge, parts_of, same
 

@@ -7,7 +7,7 @@ import importlib.util
 import pkgutil
 
 import ovk
-from ovk._registry import registered
+from ovk.base.state import registered
 
 
 def public_modules():

@@ -33,7 +33,7 @@ from sklearn.preprocessing import (
 )
 
 import ovk
-from ovk import _registry
+from ovk.base import state as _registry
 from ovk.kernels import Gaussian
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass, inspect, load, save
 from ovk.persistence.scikit_learn import ESTIMATORS
@@ -139,7 +139,7 @@ def test_to_register_a_class_of_the_list_changes_nothing(path, monkeypatch):
     model = make_pipeline(OneHotEncoder(drop="first"), StandardScaler(with_mean=False)).fit(WORDS)
     save(model, path)
     before = path.read_bytes()
-    monkeypatch.setattr("ovk._registry._CLASSES", {**_registry._CLASSES})
+    monkeypatch.setattr("ovk.base.state._CLASSES", {**_registry._CLASSES})
     for cls in (Pipeline, OneHotEncoder, StandardScaler):
         ovk.persistence.register(cls)
     save(model, path)

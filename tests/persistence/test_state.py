@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ovk._params import Parameters, Registered
-from ovk._registry import lookup, public_name
-from ovk._state import State, StateMismatch
+from ovk.base.parameters import Parameters, Registered
+from ovk.base.state import State, StateMismatch, lookup, public_name
 from ovk.persistence import ChangedClass, CorruptFile, NotSavable, inspect, load, save
 from persistence.toys import Kernel, forge, parts_of
 

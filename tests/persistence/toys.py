@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._params import Parameters, Registered
+from ovk.base.parameters import Parameters, Registered
 
 
 class Kernel(Parameters):

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from ovk import OLOK, progressive
+from ovk.app.report import report
 from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
 from ovk.online import PKAWVClassifier
-from ovk.plotting import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay, report
+from ovk.plotting import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay
 
 
 @pytest.fixture(scope="module")

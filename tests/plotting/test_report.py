@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from ovk import OLOK, OVKRidgeCV, progressive
+from ovk.app.report import report
+from ovk.app.report.page import WIDTH
+from ovk.app.sessions import Settings, fit_table
+from ovk.app.tables import open_records
 from ovk.evaluation import Recent
-from ovk.plotting import CalibrationDisplay, report
+from ovk.plotting import CalibrationDisplay
 from ovk.plotting.display import date_axis, pyplot
-from ovk.plotting.page import WIDTH
 from ovk.plotting.recent import ResidualDisplay
-from ovk.sessions import Settings, fit_table
-from ovk.streams import open_records
 
 plt = pyplot()
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import ovk
-from ovk.plotting import report
+from ovk.app.report import report
 
 pytest.importorskip("matplotlib")
 

@@ -8,10 +8,10 @@ from benchmarks.service_process import ServerProcess
 
 import ovk
 from ovk import PKAWV, OLOKClassifier, OVKRidge
+from ovk.app.serve import Limits, create_app
+from ovk.app.sessions import Settings, fit_table, learn
+from ovk.app.tables import open_records
 from ovk.kernels import Gaussian
-from ovk.serving import Limits, create_app
-from ovk.sessions import Settings, fit_table, learn
-from ovk.streams import open_records
 from processes import PATIENCE
 from serving_rows import rows, table
 

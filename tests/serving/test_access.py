@@ -11,8 +11,8 @@ import pytest
 from benchmarks.service_process import ServerProcess
 from starlette.routing import Route
 
-from ovk.serving import Tokens, create_app
-from ovk.serving.intake import Intake
+from ovk.app.serve import Tokens, create_app
+from ovk.app.serve.intake import Intake
 from serving_rows import rows
 
 X, Y = (table.tolist() for table in rows(1))
@@ -162,7 +162,7 @@ def test_plain_addresses_need_their_scope(app, asking):
 def test_no_spelling_of_an_address_gets_more_than_the_token_allows(app, submitted, monkeypatch, asking, filtered):
     """The check in the handler is enough, also where nothing refuses control characters."""
     if not filtered:
-        monkeypatch.setattr("ovk.serving.guard.CONTROL", re.compile("(?!)"))
+        monkeypatch.setattr("ovk.app.serve.guard.CONTROL", re.compile("(?!)"))
     allowed = ASKING[asking]
 
     async def run():

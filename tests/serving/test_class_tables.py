@@ -3,8 +3,8 @@
 import numpy as np
 
 from ovk import load
-from ovk.serving.contenders import as_contender
-from ovk.serving.rows import RequestRows
+from ovk.app.serve.contenders import as_contender
+from ovk.app.serve.rows import RequestRows
 
 
 def test_a_session_of_classes_predicts_and_learns(stream_of_classes, tmp_path):

@@ -10,11 +10,11 @@ import pytest
 from benchmarks.service_process import ServerProcess
 
 import ovk
-from ovk.serving import Checkpoint, Limits, learn_log
-from ovk.serving.access import RequestRefused
-from ovk.serving.log import Entry, Log
-from ovk.serving.rows import RequestRows
-from ovk.serving.service import ModelService
+from ovk.app.serve import Checkpoint, Limits, learn_log
+from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.log import Entry, Log
+from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.service import ModelService
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
@@ -288,8 +288,8 @@ def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, t
 
 def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch):
     """The receipt of a label and the knowledge that its prediction was labelled go together."""
-    from ovk.serving import receipts
-    from ovk.serving.receipts import RequestIdentifiers
+    from ovk.app.serve import receipts
+    from ovk.app.serve.receipts import RequestIdentifiers
 
     monkeypatch.setattr(receipts, "REMEMBERED", 3)
     X, Y = rows(1, seed=63)

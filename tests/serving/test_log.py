@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ovk.serving import LogDamaged
-from ovk.serving.log import MAGIC, OVERHEAD, Log
+from ovk.app.serve import LogDamaged
+from ovk.app.serve.log import MAGIC, OVERHEAD, Log
 
 GROUPS = [[b"one", b"two"], [b"three" * 20], [b"four", b"five"]]
 

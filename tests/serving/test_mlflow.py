@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import ovk
-from ovk.mlflow import save_model
+from ovk.app.serve.mlflow import save_model
 from serving_rows import rows, table
 
 
@@ -42,7 +42,7 @@ def test_mlflow_loads_a_session(models, tmp_path):
         found = loaded(tmp_path / "model").predict(frame)
     assert list(found.columns) == ["a", "b"]
     session = ovk.load(models / "table.ovk")
-    from ovk.streams import Batch
+    from ovk.app.tables import Batch
 
     session.preparation.bind(["word", "x"], predict=True)
     twin = session.predict(Batch([list(frame["word"]), list(frame["x"])], [1, 2, 3, 4], []))

@@ -15,8 +15,8 @@ from benchmarks.service_process import ServerProcess
 from benchmarks.service_trials import fuzz_trial, kill_trial
 
 import ovk
-from ovk.serving import create_app
-from ovk.serving.log import Entry, Log
+from ovk.app.serve import create_app
+from ovk.app.serve.log import Entry, Log
 from processes import PATIENCE
 from serving_rows import rows, table
 
@@ -61,7 +61,7 @@ def test_tritons_client_with_binary_tensors(server, models):
         client.close()
     assert [one["name"] for one in metadata["inputs"]] == ["word", "x"]
     session = ovk.load(models / "table.ovk")
-    from ovk.streams import Batch
+    from ovk.app.tables import Batch
 
     session.preparation.bind(["word", "x"], predict=True)
     batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3], [])
@@ -93,7 +93,7 @@ def test_a_folder_is_served_by_one_process(models, tmp_path):
 
 
 def test_an_address_that_others_reach_needs_tokens(models, capsys):
-    from ovk.cli import main
+    from ovk.app.cli import main
 
     with pytest.raises(SystemExit) as end:
         main(["serve", str(models / "point.ovk"), "--host", "0.0.0.0"])
@@ -114,9 +114,9 @@ def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
 
 
 def test_a_log_that_is_damaged_in_the_middle_is_a_refusal_to_start(models, tmp_path, capsys, monkeypatch):
-    from ovk.cli import main
+    from ovk.app.cli import main
 
-    monkeypatch.setattr("ovk.serving.run.log_as_json", lambda: None)  # it would change the loggers of all tests
+    monkeypatch.setattr("ovk.app.serve.run.log_as_json", lambda: None)  # it would change the loggers of all tests
 
     app = create_app([models / "point.ovk"], data=tmp_path).state.server
     app.open()
@@ -142,8 +142,8 @@ def test_sigterm_ends_a_start_in_good_order(models, tmp_path):
     """While the log of an earlier process is replayed, which may take long."""
     code = """
 import os, signal, sys
-from ovk.cli import main
-from ovk.serving.service import ModelService
+from ovk.app.cli import main
+from ovk.app.serve.service import ModelService
 
 def terminated(self, origin):
     os.kill(os.getpid(), signal.SIGTERM)
@@ -161,7 +161,7 @@ main(sys.argv[1:])
 
 
 def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():
-    code = "import os, signal, sys; sys.orig_argv = ['python', '-m', 'ovk.cli', {0!r}, 'm.ovk']; import ovk; "
+    code = "import os, signal, sys; sys.orig_argv = ['python', '-m', 'ovk.app.cli', {0!r}, 'm.ovk']; import ovk; "
     code += "os.kill(os.getpid(), signal.SIGTERM)"
     for command, ends in {"serve": 0, "stream": -signal.SIGTERM}.items():
         found = subprocess.run([sys.executable, "-c", code.format(command)], capture_output=True, timeout=PATIENCE)
@@ -192,7 +192,7 @@ def test_a_start_that_finds_no_room_names_the_file(models, tmp_path):
     def little():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 
-    command = [sys.executable, "-m", "ovk.cli", "serve", models / "point.ovk", "--data", tmp_path, "--port", "0"]
+    command = [sys.executable, "-m", "ovk.app.cli", "serve", models / "point.ovk", "--data", tmp_path, "--port", "0"]
     found = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE, preexec_fn=little)
     assert found.returncode == 4
     words = " ".join(found.stderr.split())
@@ -200,7 +200,7 @@ def test_a_start_that_finds_no_room_names_the_file(models, tmp_path):
 
 
 def test_a_port_that_is_taken_is_said_so(server):
-    from ovk.serving.run import _listening
+    from ovk.app.serve.run import _listening
 
     with pytest.raises(OSError, match="cannot listen at 127"), _listening("127.0.0.1", server.port):
         pass

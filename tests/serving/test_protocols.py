@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ovk
-from ovk.serving import Checkpoint, learn_log
-from ovk.serving.page import view
+from ovk.app.serve import Checkpoint, learn_log
+from ovk.app.serve.page import view
 from processes import wait_until
 from serving_rows import rows, table
 
@@ -105,7 +105,7 @@ def test_predictions_of_a_session_with_words_lags_and_intervals(client_of, model
     lines = table(4, seed=3)
     inputs = [tensor("word", [line[0] for line in lines], "BYTES"), tensor("x", [line[1] for line in lines])]
     found = outputs(client.post("/v2/models/table/infer", json={"inputs": inputs, "parameters": {"level": 0.8}}))
-    from ovk.streams import Batch
+    from ovk.app.tables import Batch
 
     session.preparation.bind(["word", "x"], predict=True)
     batch = Batch([[line[0] for line in lines], [line[1] for line in lines]], [1, 2, 3, 4], [])
@@ -434,7 +434,7 @@ def test_another_model_does_not_take_over_a_folder(client_of, models, tmp_path):
     other = tmp_path / "other" / "point.ovk"
     other.parent.mkdir()
     other.write_bytes((models / "wide.ovk").read_bytes())
-    from ovk.serving import create_app
+    from ovk.app.serve import create_app
 
     with pytest.raises(ValueError, match="made from another file"):
         create_app([other], data=tmp_path).state.server.open()

@@ -9,9 +9,9 @@ from html import unescape
 import numpy as np
 import pytest
 
-from ovk.serving import Tokens
-from ovk.serving.log import Log
-from ovk.serving.page import page_and_policy
+from ovk.app.serve import Tokens
+from ovk.app.serve.log import Log
+from ovk.app.serve.page import page_and_policy
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
@@ -196,7 +196,7 @@ def test_the_page_loads_nothing():
 
 
 def test_no_trace_of_the_stack_leaves_the_process(client_of, monkeypatch, caplog):
-    from ovk.serving.contenders import RegressorContender
+    from ovk.app.serve.contenders import RegressorContender
 
     def broken(self, *arguments):
         raise ZeroDivisionError("a secret of /etc/somewhere")

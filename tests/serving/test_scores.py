@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovk.serving.scores import POINTS, SHOWN, STEP, WINDOW, Outcome, Scores
+from ovk.app.serve.scores import POINTS, SHOWN, STEP, WINDOW, Outcome, Scores
 
 
 def outcomes(n, seed):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import ovk
-from ovk.serving import Limits
-from ovk.serving.access import RequestRefused
-from ovk.serving.log import Entry
-from ovk.serving.rows import RequestRows
-from ovk.serving.service import ModelService
+from ovk.app.serve import Limits
+from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.log import Entry
+from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.service import ModelService
 from processes import PATIENCE
 from serving_rows import rows
 
@@ -116,7 +116,7 @@ def test_the_age_of_a_checkpoint_is_that_of_its_file(service_of, monkeypatch):
 
     killed(service_of(), *rows(20, seed=44))
     # Neither a new process nor a checkpoint that cannot be written makes the file any newer.
-    monkeypatch.setattr("ovk.serving.service.save", full)
+    monkeypatch.setattr("ovk.app.serve.service.save", full)
     again = service_of()
     assert (again.state.sequence, again.saved_sequence) == (1, 0)
     assert time.time() - again.saved_at >= 73

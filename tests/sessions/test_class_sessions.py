@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk import load
+from ovk.app.sessions import ClassSession, Settings, fit_classes, learn
+from ovk.app.tables import open_records
 from ovk.evaluation import ClassEvaluator
 from ovk.online import AutoStreamClassifier
-from ovk.sessions import ClassSession, Settings, fit_classes, learn
-from ovk.streams import open_records
 
 KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}
 

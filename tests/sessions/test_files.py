@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ovk import load
-from ovk.cli import main
-from ovk.distributed import WorkersLost
-from ovk.distributed.engines import local_cluster
-from ovk.sessions import Settings, fit_files
-from ovk.streams import split_files
+from ovk.app.cli import main
+from ovk.app.parallel import WorkersLost
+from ovk.app.parallel.engines import local_cluster
+from ovk.app.sessions import Settings, fit_files
+from ovk.app.tables import split_files
 from processes import PATIENCE, environment, free_port
 
 
@@ -100,7 +100,7 @@ def test_the_command_over_a_scheduler_and_workers_of_their_own(folder, tmp_path,
 def test_the_command_over_workers_of_this_machine(folder, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
     # In threads of this process, which start at once.
-    monkeypatch.setattr("ovk.cli.fit.local_cluster", partial(local_cluster, processes=False))
+    monkeypatch.setattr("ovk.app.cli.fit.local_cluster", partial(local_cluster, processes=False))
     asked = ["fit", str(folder / "[0-9].csv"), "--targets", "a,b", "--landmarks", "20", "--json", "--save"]
     main_done([*asked, str(tmp_path / "two.ovk"), "--workers", "2"])
     main_done([*asked, str(tmp_path / "one.ovk")])
@@ -112,7 +112,7 @@ def test_workers_that_do_not_return_are_told_in_a_sentence(folder, tmp_path, cap
     def lost(*arguments):
         raise WorkersLost("no worker for 120 s (worker_timeout) while learning", 1, 3)
 
-    monkeypatch.setattr("ovk.cli.fit.fit_files", lost)
+    monkeypatch.setattr("ovk.app.cli.fit.fit_files", lost)
     with pytest.raises(SystemExit) as ended:
         main(["fit", str(folder / "0.csv"), "--targets", "a", "--landmarks", "9", "--save", str(tmp_path / "m.ovk")])
     assert ended.value.code == 1

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import ovk
-from ovk.cli.app import app
-from ovk.sessions import Fitted, FittedClasses
+from ovk.app.cli.app import app
+from ovk.app.sessions import Fitted, FittedClasses
 
 
 @pytest.fixture
@@ -96,10 +96,10 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
 
 
 def test_no_metric_of_many_inputs(tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.sessions.batch.MAPPED", 5)
+    monkeypatch.setattr("ovk.app.sessions.batch.MAPPED", 5)
     X = np.random.default_rng(0).standard_normal((120, 6))
     path = tmp_path / "many.csv"
     np.savetxt(path, np.column_stack([X, np.sin(2 * X[:, 0])]), "%.6g", ",", header="a,b,c,d,e,f,y", comments="")
     assert "metric" not in ovk.fit_file(path, "y").summary()
-    monkeypatch.setattr("ovk.sessions.batch.MAPPED", 6)
+    monkeypatch.setattr("ovk.app.sessions.batch.MAPPED", 6)
     assert "metric" in ovk.fit_file(path, "y").summary()

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ovk.app.sessions import Session, Settings, fit_table, learn
+from ovk.app.sessions.forecasts import horizon_errors, quantiles, roll_forward
+from ovk.app.tables import open_records
+from ovk.base.dates import as_dates, following
 from ovk.persistence import load, save
-from ovk.sessions import Session, Settings, fit_table, learn
-from ovk.sessions.forecasts import horizon_errors, quantiles, roll_forward
-from ovk.streams import open_records
-from ovk.streams.steps import as_dates, following
 from reference import forecast_row_by_row
 
 

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import ovk
-from ovk.cli.app import app
-from ovk.sessions import GroupErrors, Settings, fit_files, learn
-from ovk.streams import split_files
+from ovk.app.cli.app import app
+from ovk.app.sessions import GroupErrors, Settings, fit_files, learn
+from ovk.app.tables import split_files
 
 
 def visits(path, patients, seed, first=0):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ovk.sessions import Interrupted, StopSignals
+from ovk.app.sessions import Interrupted, StopSignals
 from processes import PATIENCE
 
 
@@ -52,7 +52,7 @@ def test_a_read_that_waits_is_woken_up():
     """The exception is swallowed in a function that C code calls, and then the process waits for a line."""
     program = """
 import ctypes, os, signal, sys
-from ovk.sessions import Interrupted, StopSignals
+from ovk.app.sessions import Interrupted, StopSignals
 
 number = signal.SIGTERM
 called = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))

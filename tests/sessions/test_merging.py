@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from brokers import NAMES, csv_file, table
 from ovk import PKAWV, load, save
-from ovk.cli import main
+from ovk.app.cli import main
+from ovk.app.sessions import Settings, learn, merge_sessions
+from ovk.app.tables import Batch, open_records
 from ovk.evaluation import Recent
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian
-from ovk.sessions import Settings, learn, merge_sessions
-from ovk.streams import Batch, open_records
 
 SIZES = (300, 170, 410)
 PARTS = [table(n, seed) for seed, n in enumerate(SIZES)]

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import ovk
-from ovk.cli.app import app
-from ovk.sessions import Session, Settings, fit_classes, fit_table
-from ovk.streams import Batch, open_records
+from ovk.app.cli.app import app
+from ovk.app.sessions import Session, Settings, fit_classes, fit_table
+from ovk.app.tables import Batch, open_records
 
 
 def _write(path, rows, header="line,load,when,y"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from household import series
-from ovk.sessions import MODELS, Session, Settings, fit_table, learn, make_model
-from ovk.streams import open_records
+from ovk.app.sessions import MODELS, Session, Settings, fit_table, learn, make_model
+from ovk.app.tables import open_records
 
 
 def run(path, **settings):

@@ -5,9 +5,9 @@ import pytest
 
 import instances
 import reference
-from ovk.grams import DenseBlocks, Kronecker, Observed
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, Identity
+from ovk.ovkernels.grams import DenseBlocks, Kronecker, Observed
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs, as_solver, select
 from ovk.solvers.posterior import solve_with_intercept
 

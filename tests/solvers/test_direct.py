@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
-from ovk.grams import DenseBlocks, Kronecker
 from ovk.kernels import Gaussian, Linear, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
+from ovk.ovkernels.grams import DenseBlocks, Kronecker
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs

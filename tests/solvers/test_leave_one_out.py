@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
-from ovk.grams import Kronecker, Observed
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, Integral
 from ovk.ovkernels import CurlFree
+from ovk.ovkernels.grams import Kronecker, Observed
 from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs, observed_eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
+from ovk.base.targets import Targets
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import PairsLeftOut, SeparableLeftOut, SeparablePairsLeftOut
-from ovk.targets import Targets
 
 N, D, M = 9, 3, 4
 X = np.random.default_rng(0).standard_normal((N, 3))

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import reference
+from ovk.base.targets import Targets
 from ovk.kernels import Gaussian, Polynomial
-from ovk.penalties import L1, Frobenius, PSDCone, Trace
+from ovk.objectives.penalties import L1, Frobenius, PSDCone, Trace
 from ovk.solvers import PenaltySum
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.output_kernel import CompleteProfile, PairProfile, learn_low_rank, learn_operator
-from ovk.targets import Targets
 
 rng = np.random.default_rng(0)
 N, D = 25, 4

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
-from ovk.grams import Observed
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense
 from ovk.ovkernels import Diagonal
+from ovk.ovkernels.grams import Observed
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, MissingOutputs, select
 from ovk.solvers.posterior import explained_by_pairs, explained_covariance
 

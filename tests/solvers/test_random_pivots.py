@@ -11,7 +11,7 @@ from ovk.features import Given, RPCholesky
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, MixedEffect
 from ovk.ovkernels import CurlFree
-from ovk.solvers.conjugate_gradient import conjugate_gradients
+from ovk.solvers.iterative import conjugate_gradients
 from ovk.solvers.preconditioners import _accepted, random_pivots
 
 RNG = np.random.default_rng(0)

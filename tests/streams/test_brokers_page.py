@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ovk import load
-from ovk.cli import main
+from ovk.app.cli import main
 
 pytestmark = pytest.mark.long
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ovk.streams.columns import Number, guess
+from ovk.app.tables.columns import Number, guess
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import ovk as library
 from brokers import csv_file, json_messages, table
 from kafka_mock import Killed, Mock
-from ovk.sessions import Settings, learn, merge_sessions
-from ovk.streams import BrokerError, Gap, open_broker, open_records
+from ovk.app.sessions import Settings, learn, merge_sessions
+from ovk.app.tables import BrokerError, Gap, open_broker, open_records
 from processes import PATIENCE, PausedRun, ovk
 
 pytest.importorskip("confluent_kafka")
@@ -116,7 +116,7 @@ def test_wrong_calls(mock):
 
 
 def test_no_broker(monkeypatch):
-    from ovk.streams import kafka
+    from ovk.app.tables import kafka
 
     monkeypatch.setattr(kafka, "ANSWER", 0.5)
     with pytest.raises(BrokerError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
@@ -125,7 +125,7 @@ def test_no_broker(monkeypatch):
 
 def test_an_offset_that_is_gone_is_a_gap(mock, tmp_path, monkeypatch):
     """The mock keeps everything: that the beginning is gone is what its client is told here."""
-    from ovk.streams.kafka import KafkaPartition
+    from ovk.app.tables.kafka import KafkaPartition
 
     mock.publish("old", json_messages(ROWS, 50))
     address = f"kafka://{mock.hosts}/old?partition=0"

@@ -7,8 +7,8 @@ import pytest
 
 from brokers import certificates
 from kafka_gate import Gate, tls_context
-from ovk.cli import main
-from ovk.streams.kafka import security
+from ovk.app.cli import main
+from ovk.app.tables.kafka import security
 
 pytest.importorskip("confluent_kafka")
 
@@ -58,7 +58,7 @@ def test_credentials_by_the_names_of_the_client_library(known, options):
 @pytest.fixture
 def refused(monkeypatch, capsys):
     """The sentence with which ``ovk stream`` ends at a gate, and its exit code 2."""
-    from ovk.streams import kafka
+    from ovk.app.tables import kafka
 
     monkeypatch.setattr(kafka, "ANSWER", 4.0)
 

@@ -8,11 +8,11 @@ import pytest
 
 import ovk as library
 from brokers import NATSServer, certificates, csv_file, csv_messages, json_messages, table
-from ovk.cli import main
-from ovk.sessions import Settings, learn
-from ovk.streams import BrokerError, Gap, open_broker, open_records
-from ovk.streams.credentials import credentials
-from ovk.streams.jetstream import JetStream
+from ovk.app.cli import main
+from ovk.app.sessions import Settings, learn
+from ovk.app.tables import BrokerError, Gap, open_broker, open_records
+from ovk.app.tables.broker_access import credentials
+from ovk.app.tables.jetstream import JetStream
 from processes import PATIENCE, PausedRun, ovk, wait_until
 
 SETTINGS = {"warm_up": 100, "block": 64, "every": 256, "max_bad": 1.0}
@@ -227,7 +227,7 @@ def test_a_gap_is_named(server, tmp_path):
 @pytest.mark.long
 def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tmp_path, monkeypatch):
     server.publish("SLOW", json_messages(ROWS, 100))
-    monkeypatch.setattr("ovk.streams.brokers.PAUSES", 2)
+    monkeypatch.setattr("ovk.app.tables.brokers.PAUSES", 2)
     read, calls = JetStream.read, iter(range(10**6))
     monkeypatch.setattr(JetStream, "read", lambda self, place: [] if next(calls) % 6 else read(self, place))
     session = learned(f"{server.url}/SLOW", tmp_path)
@@ -238,7 +238,7 @@ def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tm
             await context.delete_msg("SLOW", number)
 
     monkeypatch.setattr(JetStream, "read", read)
-    monkeypatch.setattr("ovk.streams.jetstream.WAIT", 0.2)
+    monkeypatch.setattr("ovk.app.tables.jetstream.WAIT", 0.2)
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     with open_broker(f"{server.url}/SLOW") as records:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ovk.streams import Batch, Preparation, read_table
-from ovk.streams.cells import read_numbers
-from ovk.streams.columns import Category, Number, doubt, guess, numbers_things
+from ovk.app.tables import Batch, Preparation, read_table
+from ovk.app.tables.columns import Category, Number, doubt, guess, numbers_things
+from ovk.base.cells import read_numbers
 
 
 @pytest.mark.parametrize(

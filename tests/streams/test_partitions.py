@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ovk as library
 from brokers import NAMES, NATSServer, csv_file, csv_messages, json_messages, table
 from kafka_mock import Killed, Mock
-from ovk.cli import main
-from ovk.sessions import Settings, learn, learn_partitions, merge_sessions
-from ovk.streams import Batch, BrokerError, Gap, open_broker, open_partitions, open_records
+from ovk.app.cli import main
+from ovk.app.sessions import Settings, learn, learn_partitions, merge_sessions
+from ovk.app.tables import Batch, BrokerError, Gap, open_broker, open_partitions, open_records
 from processes import PATIENCE, PausedRun, ovk, wait_until
 
 pytest.importorskip("confluent_kafka")
@@ -135,7 +135,7 @@ def test_killed_processes_change_no_byte(address, tmp_path):
 @pytest.mark.parametrize("order", [(2, 1, 0), (1, 2, 0)])
 def test_the_order_in_which_partitions_are_read_changes_no_byte(address, whole, tmp_path, monkeypatch, order):
     """Blocks of one partition may all come before those of another, or between them."""
-    from ovk.sessions import runs
+    from ovk.app.sessions import runs
 
     def one_after_the_other(files, watch, stop):
         (file,) = files
@@ -170,7 +170,7 @@ def test_rows_that_come_later_are_learned_from_where_each_partition_was(mock, tm
 
 def shown(monkeypatch, numbers):
     """Let the topic have only these partitions: those of the mock are always four."""
-    from ovk.streams.kafka import KafkaPartition
+    from ovk.app.tables.kafka import KafkaPartition
 
     monkeypatch.setattr(KafkaPartition, "_partitions", lambda self: list(numbers))
 
@@ -196,7 +196,7 @@ def test_a_topic_that_had_one_partition(address, tmp_path, monkeypatch):
 
 
 def test_rows_that_a_new_partition_has_lost_are_a_gap(address, tmp_path, monkeypatch):
-    from ovk.streams.kafka import KafkaPartition
+    from ovk.app.tables.kafka import KafkaPartition
 
     with monkeypatch.context() as patch:
         shown(patch, [0, 1])

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovk import load, save
-from ovk.streams import Batch, Lags, Preparation
-from ovk.streams.cells import read_numbers
-from ovk.streams.columns import Category, Instant, Number, guess
-from ovk.streams.instants import CALENDAR_NAMES, Clock, calendar
+from ovk.app.tables import Batch, Lags, Preparation
+from ovk.app.tables.columns import Category, Instant, Number, guess
+from ovk.app.tables.instants import CALENDAR_NAMES, Clock, calendar
+from ovk.base.cells import read_numbers
 
 
 def batch(*columns):

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from ovk.streams import open_records
+from ovk.app.tables import open_records
 
 
 @pytest.mark.parametrize("name", ["table.xlsx", "table.csv"])

@@ -21,17 +21,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ovk._params import check_int, positive
-from ovk._types import Array, Indices, Labels, Mask
-from ovk.batch.ridge.kernel_estimator import KernelEstimator
-from ovk.batch.ridge.prediction import ObservedScore, same_inputs
-from ovk.batch.ridge.problem import PairProblem, takes_gram
-from ovk.calibration import Calibration, two_sided
-from ovk.expansion import Expansion
-from ovk.ovkernels import OperatorKernel
-from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate
-from ovk.solvers.task_bias import dual_with_biases
-from ovk.targets import (
+from ovk.base.parameters import check_int, positive
+from ovk.base.targets import (
     Targets,
     check_targets,
     check_tasks,
@@ -41,6 +32,15 @@ from ovk.targets import (
     refuse_missing_labels,
     share_of_right_labels,
 )
+from ovk.base.types import Array, Indices, Labels, Mask
+from ovk.batch.ridge.kernel_estimator import KernelEstimator
+from ovk.batch.ridge.prediction import ObservedScore, same_inputs
+from ovk.batch.ridge.problem import PairProblem, takes_gram
+from ovk.objectives.calibration import Calibration, two_sided
+from ovk.ovkernels import OperatorKernel
+from ovk.ovkernels.expansion import Expansion
+from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate
+from ovk.solvers.task_bias import dual_with_biases
 
 # What the support vector machines of several tasks share: the dual, its solution, and the function it gives.
 
@@ -288,7 +288,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return values[:, 0] if values.ndim == 2 and self.one_against_the_rest_ and values.shape[1] == 1 else values
 
     def _calibrated(self, values: Array, signs: Array, weights: Array) -> Array:
-        """Slope and offset of `ovk.calibration`, from left-out values of pairs, their labels -1 or 1 and weights."""
+        """Slope and offset of `ovk.objectives.calibration`, from left-out values of pairs, their labels -1 or 1 and weights."""
         right, wrong = weights * (signs > 0), weights * (signs < 0)
         if not (self.classes_in_tasks_ or (self.one_against_the_rest_ and self.n_outputs_ > 1)):
             # Two labels: the value is a score of the second, and its negative one of the first.
@@ -302,7 +302,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
         (n, 2) for the task of each row when `task` (n,) is given; with several classes within tasks (n, tasks, classes)
         or (n, classes). Values of f without the pair in question and its copies, by the span rule (Vapnik and Chapelle
-        2000), say how often a value is right: see `ovk.calibration`.
+        2000), say how often a value is right: see `ovk.objectives.calibration`.
         """
         values = self.decision_function(X, task)
         calibration = Calibration(*map(float, self.calibration_))

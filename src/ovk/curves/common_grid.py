@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ovk._params import check_int, positive
-from ovk._types import Array
+from ovk.base.parameters import check_int, positive
+from ovk.base.types import Array
 from ovk.curves.grid import BadGrid, Grid, as_grid
 from ovk.curves.product import ProductGrid
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ovk._params import Parameters, cached, check_int, positive
-from ovk._types import Array
+from ovk.base.parameters import Parameters, cached, check_int, positive
+from ovk.base.types import Array
 
 
 class BadGrid(ValueError):

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._params import cached, check_int
-from ovk._types import Array, Indices
+from ovk.base.parameters import cached, check_int
+from ovk.base.types import Array, Indices
 from ovk.curves.grid import BadGrid, Grid, as_grid
 
 # A Kronecker product of matrices that is never formed.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from ovk._types import Array, Loaded, RandomState
+from ovk.base.types import Array, Loaded, RandomState
 
 
 def bundle(

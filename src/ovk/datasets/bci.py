@@ -9,8 +9,8 @@ import numpy as np
 from scipy.signal import butter, sosfiltfilt
 from sklearn.utils import Bunch
 
-from ovk._params import check_int, positive
-from ovk._types import Array, RandomState
+from ovk.base.parameters import check_int, positive
+from ovk.base.types import Array, RandomState
 from ovk.curves import Grid
 from ovk.datasets._shared import as_generator
 from ovk.operators.curves import exponential_sums

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._params import check_int, in_interval, positive
-from ovk._types import Array, Loaded, RandomState
+from ovk.base.parameters import check_int, in_interval, positive
+from ovk.base.types import Array, Loaded, RandomState
 from ovk.datasets._shared import as_generator, bundle
 
 #: Standard deviations of the five weights in the publication: the roots of 1, 0.64, 0.49, 0.36 and 0.25.

@@ -17,13 +17,16 @@ from ovk.evaluation.delayed import DelayedLabels
 from ovk.evaluation.drift import DriftResult, PageHinkley
 from ovk.evaluation.evaluator import Evaluator
 from ovk.evaluation.learners import OnlineLearner
-from ovk.evaluation.progressive import progressive
+from ovk.evaluation.progressive_evaluation import progressive
 from ovk.evaluation.regret import Regret, regret
 from ovk.evaluation.result import LearnerErrors, ProgressiveResult
+from ovk.evaluation.sources import Chunk, Chunks, chunks
 
 __all__ = [
     "ACI",
     "Baseline",
+    "Chunk",
+    "Chunks",
     "ClassEvaluator",
     "ClassScores",
     "ClassificationResult",
@@ -46,6 +49,7 @@ __all__ = [
     "RunningMean",
     "StronglyAdaptive",
     "WithIntervals",
+    "chunks",
     "progressive",
     "progressive_classes",
     "regret",

@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk._params import Registered, check_int
-from ovk._state import State, forked
-from ovk._types import Array, Indices, Labels, Mask, Times
+from ovk.base.parameters import Registered, check_int
+from ovk.base.state import State, forked
+from ovk.base.types import Array, Indices, Labels, Mask, Times
 from ovk.evaluation.drift import DriftRecord, DriftResult
 from ovk.evaluation.late import waiting_rows
 from ovk.evaluation.learners import TakesLastLabel, has_learned, last_label

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from ovk._params import Parameters, check_int
-from ovk._types import Array, Indices, Times
+from ovk.base.parameters import Parameters, check_int
+from ovk.base.types import Array, Indices, Times
 from ovk.evaluation.conformal import WithIntervals
 from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label, last_labels
 from ovk.intervals.regions import Regions, concatenate

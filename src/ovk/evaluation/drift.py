@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk._params import Parameters, positive
-from ovk._state import State
-from ovk._types import Array, Mask, Times
+from ovk.base.parameters import Parameters, positive
+from ovk.base.state import State
+from ovk.base.types import Array, Mask, Times
 from ovk.evaluation.running import RunningMoments
 from ovk.online.experts.auto import StageLearner
 

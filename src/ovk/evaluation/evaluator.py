@@ -11,9 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ovk._params import Registered
-from ovk._state import State
-from ovk._types import Array, Mask, Times
+from ovk.base.parameters import Registered
+from ovk.base.state import State
+from ovk.base.types import Array, Mask, Times
+from ovk.evaluation import Chunk
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.conformal.learner import IntervalRecord
@@ -22,7 +23,6 @@ from ovk.evaluation.late import LateBaseline, LearnsLate
 from ovk.evaluation.learners import Mergeable, OnlineLearner, RowByRow, as_learner
 from ovk.evaluation.result import LearnerErrors, ProgressiveResult
 from ovk.evaluation.running import RunningSum, Scaling, checkpoints
-from ovk.streams import Chunk
 
 
 @runtime_checkable
@@ -104,7 +104,7 @@ class Evaluator(State, Registered):
     >>> from ovk import OLOK
     >>> from ovk.evaluation import LastValue, Evaluator
     >>> from ovk.evaluation.running import Standardised
-    >>> from ovk.streams import chunks
+    >>> from ovk.app.tables import chunks
     >>> X = np.linspace(0, 9, 300)[:, None]
     >>> evaluator = None
     >>> for chunk in chunks(X, np.sin(5 * X), chunk_size=100):

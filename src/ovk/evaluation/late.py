@@ -12,8 +12,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk._params import check_int, positive
-from ovk._types import Array, Times
+from ovk.base.parameters import check_int, positive
+from ovk.base.types import Array, Times
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.learners import Incremental, TakesLastLabel, has_learned, last_label, last_labels
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk._state import is_fitted_name
-from ovk._types import Array
+from ovk.base.state import is_fitted_name
+from ovk.base.types import Array
 
 
 @runtime_checkable

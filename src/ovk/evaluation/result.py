@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ovk._params import check_int
-from ovk._types import Array, Mask
-from ovk.evaluation.conformal import IntervalResult
+from ovk.base.parameters import check_int
+from ovk.base.types import Array, Mask
 from ovk.evaluation.conformal.learner import IntervalResult, interval_counts
 from ovk.evaluation.drift import DriftResult
 from ovk.evaluation.running import checkpoints

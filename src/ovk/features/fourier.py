@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk._params import Registered, check_int, dense_inputs, positive
-from ovk._types import Array
+from ovk.base.parameters import Registered, check_int, dense_inputs, positive
+from ovk.base.types import Array
 from ovk.kernels import Gaussian, Product, ScalarKernel, Scaled, Sum
 from ovk.ovkernels import (
     CurlFree,

@@ -12,10 +12,10 @@ from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import dtrmm
 
-from ovk._params import Parameters, Registered, check_int, equal, in_interval
-from ovk._singular import SingularSystem
-from ovk._state import State
-from ovk._types import Array, Indices
+from ovk.base.errors import SingularSystem
+from ovk.base.parameters import Parameters, Registered, check_int, equal, in_interval
+from ovk.base.state import State
+from ovk.base.types import Array, Indices
 from ovk.features.selection import BlockKernels, Given, Selection, SelectionState
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, as_operator_kernel

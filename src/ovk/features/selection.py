@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._params import Parameters, check_int, positive
-from ovk._state import State
-from ovk._types import Array, Mask
+from ovk.base.parameters import Parameters, check_int, positive
+from ovk.base.state import State
+from ovk.base.types import Array, Mask
 from ovk.solvers.cholesky import solve_lower
 
 

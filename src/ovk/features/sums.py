@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import dsyrk
 
-from ovk._state import State
-from ovk._types import Array, Indices, Mask
+from ovk.base.state import State
+from ovk.base.types import Array, Indices, Mask
 from ovk.solvers.cholesky import forward_row, solve_lower, whitened_rows
 
 #: Rounding of a Gram matrix and its factor, as a part of its largest entry.

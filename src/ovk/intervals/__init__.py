@@ -1,6 +1,6 @@
 """Prediction intervals from left-out functions: for each output, for all outputs at once, for whole curves."""
 
-from ovk.intervals.jackknife import fold_numbers, jackknife, jackknife_plus
+from ovk.intervals.jackknife_intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import Regions, concatenate
 
 __all__ = ["Regions", "concatenate", "fold_numbers", "jackknife", "jackknife_plus"]

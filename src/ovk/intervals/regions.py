@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk._named_outputs import unnamed
-from ovk._state import State
-from ovk._types import Array, Indices
+from ovk.base.frames import unnamed
+from ovk.base.state import State
+from ovk.base.types import Array, Indices
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk._algebra import ATOM, PRODUCT, SUM, part, rule
-from ovk._params import positive
-from ovk._types import Array, Indices
+from ovk.base.parameters import ATOM, PRODUCT, SUM, part, positive, rule
+from ovk.base.types import Array, Indices
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 

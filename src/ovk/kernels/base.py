@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._algebra import Algebra
-from ovk._params import Parameters
-from ovk._types import Array, Indices
+from ovk.base.parameters import Algebra, Parameters
+from ovk.base.types import Array, Indices
 
 
 class Slope(NamedTuple):

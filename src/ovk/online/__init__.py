@@ -1,6 +1,6 @@
 """Learning from a stream."""
 
-from ovk._diverged import Diverged
+from ovk.base.errors import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.movkl import OnlineMovKL

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import check_int, in_interval, positive
-from ovk._threads import thread_for_row
-from ovk._transactions import reads
-from ovk._types import Array
+from ovk.base.parameters import check_int, in_interval, positive
+from ovk.base.targets import check_inputs
+from ovk.base.threads import thread_for_row
+from ovk.base.transactions import reads
+from ovk.base.types import Array
 from ovk.batch.operator_learning.search import fill_gaps, stretch
 from ovk.curves import Grid, PrincipalComponents
 from ovk.curves.grid import as_grid
@@ -21,7 +22,6 @@ from ovk.kernels import Gaussian, Linear
 from ovk.online.second_order.pkawv import PKAWV
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, checked_rows
-from ovk.targets import check_inputs
 
 
 class OnlineOperator(StreamRegressor):

@@ -101,8 +101,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammainc
 
-from ovk._params import check_int, in_interval, positive
-from ovk._types import Array
+from ovk.base.parameters import check_int, in_interval, positive
+from ovk.base.types import Array
 from ovk.kernels import (
     Gaussian,
     Laplacian,
@@ -116,12 +116,11 @@ from ovk.kernels import (
     Sum,
     as_kernel,
 )
-from ovk.losses import Squared, as_loss
-from ovk.losses.regression import ThresholdLoss
+from ovk.objectives.losses import Squared, ThresholdLoss, as_loss
+from ovk.objectives.schedules import InverseSqrt, as_schedule
 from ovk.online.first_order.olok import OLOK
 from ovk.online.first_order.truncation import PaperWindow
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable
-from ovk.schedules import InverseSqrt, as_schedule
 from ovk.solvers import SingularSystem
 
 

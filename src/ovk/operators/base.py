@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import helmert
 
-from ovk._algebra import Algebra
-from ovk._params import Parameters, cached, check_int, in_interval
-from ovk._types import Array
+from ovk.base.parameters import Algebra, Parameters, cached, check_int, in_interval
+from ovk.base.types import Array
 from ovk.curves import Grid
 
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from ovk._algebra import Algebra
-from ovk._params import Parameters
-from ovk._types import Array, Indices
-from ovk.grams import Gram, Kronecker
-from ovk.grams.kronecker import distinct, proportional
+from ovk.base.parameters import Algebra, Parameters
+from ovk.base.types import Array, Indices
 from ovk.kernels import NotDifferentiable, ScalarKernel
 from ovk.kernels.base import contract
 from ovk.operators import Dense, OutputOperator
+from ovk.ovkernels.grams import Gram, Kronecker, distinct, proportional
 
 if TYPE_CHECKING:
     from ovk.ovkernels.separable import Separable

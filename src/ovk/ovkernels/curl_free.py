@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._params import dense_inputs
-from ovk._types import Array, Indices
-from ovk.grams import DenseBlocks, Gram
+from ovk.base.parameters import dense_inputs
+from ovk.base.types import Array, Indices
 from ovk.kernels import Matern, NotDifferentiable, Stationary
 from ovk.ovkernels.base import OperatorKernel
+from ovk.ovkernels.grams import DenseBlocks, Gram
 
 
 class _Form(NamedTuple):

@@ -7,15 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._algebra import AND, PRODUCT, part, rule
-from ovk._params import PartsMixin, dense_inputs
-from ovk._types import Array, Indices, Transform
-from ovk.grams import DenseBlocks, Gram, Kronecker
-from ovk.grams.kronecker import distinct
+from ovk.base.parameters import AND, PRODUCT, PartsMixin, dense_inputs, part, rule
+from ovk.base.types import Array, Indices, Transform
 from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.operators import Dense
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term, by_entry
+from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, distinct
 from ovk.ovkernels.weighted_sum import check_same_outputs
 
 

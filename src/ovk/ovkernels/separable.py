@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk._algebra import ATOM, PRODUCT, part, rule
-from ovk._types import Array, Indices
-from ovk.grams import Gram, Kronecker
+from ovk.base.parameters import ATOM, PRODUCT, part, rule
+from ovk.base.types import Array, Indices
 from ovk.kernels import ScalarKernel, as_kernel
 from ovk.kernels.base import contract
 from ovk.kernels.foreign import as_ours
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.base import OperatorKernel, Term, by_entry
+from ovk.ovkernels.grams import Gram, Kronecker
 
 
 class Separable(OperatorKernel):

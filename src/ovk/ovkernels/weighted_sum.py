@@ -7,11 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._algebra import ATOM, PRODUCT, SUM, part, rule
-from ovk._params import PartsMixin
-from ovk._types import Array, Indices
-from ovk.grams import DenseBlocks, Gram
+from ovk.base.parameters import ATOM, PRODUCT, SUM, PartsMixin, part, rule
+from ovk.base.types import Array, Indices
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term
+from ovk.ovkernels.grams import DenseBlocks, Gram
 from ovk.ovkernels.separable import Separable
 
 

@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ovk._registry import register
+from ovk.base.state import register
 from ovk.persistence import container, objects, plain
-from ovk.persistence.atomic import replacing
+from ovk.persistence.atomic import replacing as replacing
 from ovk.persistence.codec import Builder, Contents, Description, Reader, StoredArray, StoredObject, Writer
 from ovk.persistence.container import Container
 from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
@@ -73,7 +73,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import os, tempfile
-    >>> from ovk._params import Parameters
+    >>> from ovk.base.parameters import Parameters
     >>> class Line(Parameters):
     ...     def __init__(self, alpha=1.0):
     ...         self.alpha = alpha
@@ -140,7 +140,7 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from ovk._params import Parameters
+    >>> from ovk.base.parameters import Parameters
     >>> class Line(Parameters):
     ...     def __init__(self, alpha=1.0):
     ...         self.alpha = alpha

@@ -18,9 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from ovk._params import Parameters
-from ovk._registry import lookup, public_name
-from ovk._state import State, StateMismatch, is_fitted_name
+from ovk.base.parameters import Parameters
+from ovk.base.state import State, StateMismatch, is_fitted_name, lookup, public_name
 from ovk.persistence.codec import Codec, Json, Reader, Writer
 from ovk.persistence.errors import ChangedClass, UnknownClass
 from ovk.persistence.scikit_learn import ESTIMATORS, build_estimator, encode_estimator, listed_name

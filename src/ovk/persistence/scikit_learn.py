@@ -20,8 +20,7 @@ import sklearn
 from scipy import sparse
 from scipy.interpolate import BSpline
 
-from ovk._registry import lookup, public_name
-from ovk._state import is_fitted_name
+from ovk.base.state import is_fitted_name, lookup, public_name
 from ovk.persistence.codec import Json, Writer
 from ovk.persistence.errors import ChangedClass
 

@@ -1,9 +1,8 @@
-"""Plots as scikit-learn-style displays: ``Display.from_estimator(model)``; and `report`, all of them on one page."""
+"""Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
 from ovk.plotting.curves import FunctionalPredictionDisplay
 from ovk.plotting.display import Display
 from ovk.plotting.drift import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay
-from ovk.plotting.forecast import ForecastDisplay
 from ovk.plotting.graph import (
     JacobianDisplay,
     NetworkDisplay,
@@ -15,7 +14,6 @@ from ovk.plotting.intervals import IntervalDisplay
 from ovk.plotting.prediction import ObservedDisplay, PredictionDisplay
 from ovk.plotting.progressive import ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
 from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
-from ovk.plotting.report import report
 from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
 from ovk.plotting.vector_field import VectorFieldDisplay
 
@@ -25,7 +23,6 @@ __all__ = [
     "ConfusionDisplay",
     "Display",
     "DriftDisplay",
-    "ForecastDisplay",
     "FunctionalPredictionDisplay",
     "IntervalDisplay",
     "JacobianDisplay",
@@ -44,5 +41,4 @@ __all__ = [
     "SeriesDisplay",
     "SupportDisplay",
     "VectorFieldDisplay",
-    "report",
 ]

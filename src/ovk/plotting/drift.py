@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._types import Array
+from ovk.base.types import Array
 from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
 from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display, shortened, write_cells
 
@@ -52,7 +52,7 @@ class DriftDisplay(Display):
     def from_result(
         cls, result: ProgressiveResult | ClassificationResult, *, axes: Any = None, plot: bool = True
     ) -> Self:
-        """What `ovk.evaluation.progressive` or `progressive_classes` has noted.
+        """What `ovk.evaluation.progressive_evaluation` or `progressive_classes` has noted.
 
         Parameters
         ----------

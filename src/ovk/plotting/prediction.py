@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._named_outputs import unnamed
-from ovk._types import Array
+from ovk.base.frames import unnamed
+from ovk.base.types import Array
 from ovk.evaluation import Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.plotting.display import BLUE, Display, draw_band, own_names, shortened

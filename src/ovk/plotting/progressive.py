@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ovk._types import Array
+from ovk.base.types import Array
 from ovk.evaluation import ProgressiveResult, Regret
 from ovk.plotting.display import BLUE, LINES, Display, plain_log_ticks, shortened
 
@@ -67,7 +67,7 @@ class ProgressiveErrorDisplay(Display):
 
         Parameters
         ----------
-        result : what `ovk.evaluation.progressive` returned
+        result : what `ovk.evaluation.progressive_evaluation` returned
         error : "mse" or "mae"
         outputs : names or numbers of the outputs to show; default all, or their mean if there are more than six
         axes : matplotlib axes, as many as outputs, optional

@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._named_outputs import unnamed
-from ovk._params import check_int
-from ovk._types import Array
+from ovk.base.dates import as_dates, as_instants
+from ovk.base.frames import unnamed
+from ovk.base.parameters import check_int
+from ovk.base.types import Array
 from ovk.evaluation import ProgressiveResult, Recent
 from ovk.evaluation.conformal.rolling import LEVEL
 from ovk.evaluation.result import stretch
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
-from ovk.streams.steps import as_dates, as_instants
 
 #: Rows that are drawn.
 ROWS = 150

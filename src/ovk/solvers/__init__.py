@@ -1,10 +1,10 @@
 """Solvers of (K + alpha I) C = Y that use the structure of the gram."""
 
-from ovk._singular import SingularSystem
+from ovk.base.errors import SingularSystem
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import Cholesky
-from ovk.solvers.conjugate_gradient import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.eigen import Eigen
+from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.proximal import Minimum, PenaltySum, ProximalInfo, proximal_gradient
 from ovk.solvers.select import as_solver, select
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._params import Parameters, Registered
-from ovk._types import Array
-from ovk.grams import Gram
+from ovk.base.parameters import Parameters, Registered
+from ovk.base.types import Array
+from ovk.ovkernels.grams import Gram
 
 
 @dataclass(frozen=True)

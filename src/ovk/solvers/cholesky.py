@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 
-from ovk._singular import SingularSystem
-from ovk._types import Array
-from ovk.grams import Decoupled, Gram
+from ovk.base.errors import SingularSystem
+from ovk.base.types import Array
+from ovk.ovkernels.grams import Decoupled, Gram
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
@@ -95,7 +95,7 @@ class Cholesky(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.grams import Kronecker
+    >>> from ovk.ovkernels.grams import Kronecker
     >>> from ovk.operators import MixedEffect
     >>> from ovk.solvers import Cholesky
     >>> gram = Kronecker(np.eye(3), MixedEffect(0.5, output_dim=2))

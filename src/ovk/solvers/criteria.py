@@ -26,9 +26,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from ovk._types import Array, Indices
+from ovk.base.targets import members_of_groups
+from ovk.base.types import Array, Indices
 from ovk.solvers.cholesky import cholesky_factor
-from ovk.targets import members_of_groups
 
 
 class Criterion(NamedTuple):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._params import positive
-from ovk._singular import SingularSystem
-from ovk._types import Array
-from ovk.grams import Decoupled, Gram, Observed
+from ovk.base.errors import SingularSystem
+from ovk.base.parameters import positive
+from ovk.base.types import Array
+from ovk.ovkernels.grams import Decoupled, Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
@@ -89,7 +89,7 @@ class Eigen(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.grams import Kronecker
+    >>> from ovk.ovkernels.grams import Kronecker
     >>> from ovk.operators import Identity
     >>> from ovk.solvers import Eigen
     >>> solver = Eigen()
@@ -173,7 +173,7 @@ def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.grams import Kronecker, Observed
+    >>> from ovk.ovkernels.grams import Kronecker, Observed
     >>> from ovk.kernels import Gaussian
     >>> from ovk.operators import Integral
     >>> from ovk.solvers.eigen import observed_eigenpairs

@@ -22,12 +22,12 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 
-from ovk._types import Array, Indices
-from ovk.grams import Rotated
+from ovk.base.targets import ObservedPairs, members_of_groups
+from ovk.base.types import Array, Indices
 from ovk.operators import Spectrum
 from ovk.operators.base import spectrum
+from ovk.ovkernels.grams import Rotated
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
-from ovk.targets import ObservedPairs, members_of_groups
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22

@@ -24,13 +24,12 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from ovk._types import Array
-from ovk.penalties import Penalty
-from ovk.penalties.sparse import Spectral
+from ovk.base.targets import ObservedPairs
+from ovk.base.types import Array
+from ovk.objectives.penalties import Penalty, Spectral
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs
 from ovk.solvers.proximal import proximal_gradient
-from ovk.targets import ObservedPairs
 
 # Ridge regression as a function of the output operator alone.
 #
@@ -196,7 +195,7 @@ def learn_operator(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.penalties import Trace
+    >>> from ovk.objectives.penalties import Trace
     >>> from ovk.solvers.eigen import eigenpairs
     >>> from ovk.solvers.output_kernel import learn_operator
     >>> from ovk.solvers.output_kernel import CompleteProfile

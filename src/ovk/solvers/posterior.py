@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk._progress import track
-from ovk._singular import SingularSystem
-from ovk._types import Array
-from ovk.grams import Decoupled, Gram, Rotated
+from ovk.base.errors import SingularSystem
+from ovk.base.progress import track
+from ovk.base.types import Array
+from ovk.ovkernels.grams import Decoupled, Gram, Rotated
 from ovk.solvers.base import Solution, Solver
 from ovk.solvers.cholesky import Cholesky, CholeskyState
 

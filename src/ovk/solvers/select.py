@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from ovk.grams import DenseBlocks, Gram, Kronecker, Observed
+from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers.base import Solver
 from ovk.solvers.cholesky import Cholesky
-from ovk.solvers.conjugate_gradient import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.eigen import Eigen
+from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
 
 #: One eigendecomposition costs about as much as this many Cholesky factorisations.
 MANY_EIGENVALUES = 8
@@ -24,7 +24,7 @@ def select(gram: Gram) -> Solver:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.grams import Kronecker
+    >>> from ovk.ovkernels.grams import Kronecker
     >>> from ovk.operators import Dense, MixedEffect
     >>> from ovk.solvers import select
     >>> select(Kronecker(np.eye(4), MixedEffect(0.5, output_dim=50)))
@@ -75,7 +75,7 @@ def as_solver(solver: Any, gram: Gram) -> Solver:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.grams import Kronecker
+    >>> from ovk.ovkernels.grams import Kronecker
     >>> from ovk.operators import Identity
     >>> from ovk.solvers import as_solver
     >>> as_solver("eigen", Kronecker(np.eye(2), Identity(1)))

@@ -1,7 +1,7 @@
 """Structured outputs: regression into the feature space of a kernel on the outputs, pre-images, link prediction."""
 
+from ovk.base.graphs import as_adjacency, laplacian
 from ovk.batch.ridge.graph_penalty import neighbour_graph
-from ovk.graphs import as_adjacency, laplacian
 from ovk.structured.iokr import IOKR
 from ovk.structured.label_kernels import Delta, Hierarchy, Jaccard, Kendall, KSpectrum, MeanMap, Mismatch
 from ovk.structured.link_prediction import LinkPredictor, link_aucs

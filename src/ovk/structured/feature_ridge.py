@@ -23,9 +23,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from ovk._params import check_int, positive
-from ovk._state import State
-from ovk._types import Array, Outputs
+from ovk.base.parameters import check_int, positive
+from ovk.base.state import State
+from ovk.base.types import Array, Outputs
 from ovk.batch import MovKL, OVKRidge
 from ovk.batch.ridge.graph_penalty import penalty_matrix
 from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks

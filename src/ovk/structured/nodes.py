@@ -12,9 +12,9 @@ from scipy.linalg import lapack
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import expm_multiply, splu
 
-from ovk._params import cached, check_int, positive
-from ovk._types import Array, Indices
-from ovk.graphs import as_adjacency, laplacian
+from ovk.base.graphs import as_adjacency, laplacian
+from ovk.base.parameters import cached, check_int, positive
+from ovk.base.types import Array, Indices
 from ovk.kernels.foreign import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ovk._types import Array, Indices, Outputs
+from ovk.base.targets import refuse_masked
+from ovk.base.types import Array, Indices, Outputs
 from ovk.batch.ridge.prediction import row_keys
 from ovk.kernels import Precomputed, ScalarKernel
-from ovk.targets import refuse_masked
 
 
 class ObjectKernel(ScalarKernel):

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import Parameters, check_int, positive
-from ovk._types import Array, Indices, Outputs
-from ovk.expansion import row_slices
+from ovk.base.parameters import Parameters, check_int, positive
+from ovk.base.types import Array, Indices, Outputs
 from ovk.kernels import Gaussian, Linear, ScalarKernel
+from ovk.ovkernels.expansion import row_slices
 from ovk.structured.outputs import (
     Candidates,
     checked_blocks,

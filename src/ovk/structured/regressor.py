@@ -11,11 +11,12 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import Parameters, check_int
-from ovk._transactions import Transactional, reads
-from ovk._types import Array, Outputs
-from ovk.expansion import row_slices
+from ovk.base.parameters import Parameters, check_int
+from ovk.base.targets import check_inputs
+from ovk.base.transactions import Transactional, reads
+from ovk.base.types import Array, Outputs
 from ovk.kernels import Linear, ScalarKernel, as_kernel
+from ovk.ovkernels.expansion import row_slices
 from ovk.structured.outputs import (
     Candidates,
     as_outputs,
@@ -35,7 +36,6 @@ from ovk.structured.preimage import (
     nearest_shared,
     scores_per_example,
 )
-from ovk.targets import check_inputs
 
 
 class FeatureRegressor(MultiOutputMixin, Transactional, Parameters, ABC):

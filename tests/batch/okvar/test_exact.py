@@ -6,9 +6,9 @@ import pytest
 import reference
 from ovk import OKVAR, OVKRidge
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
+from ovk.objectives.penalties import L1, L1L2
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import Diagonal, Transformable
-from ovk.penalties import L1, L1L2
 from reproduce.data import make_gene_network
 
 KERNELS = [

@@ -11,9 +11,9 @@ import ovk
 from ovk import OKVAR
 from ovk.batch import best_okvar, consensus, leave_one_series_out, penalty_path, rank_average, stability_selection
 from ovk.kernels import Gaussian
+from ovk.objectives.penalties import L1, L1L2
 from ovk.operators import Identity
 from ovk.ovkernels import Transformable
-from ovk.penalties import L1, L1L2
 from reproduce.data import make_gene_network
 
 
@@ -136,7 +136,7 @@ def test_a_penalty_that_empties_the_operator_says_so(made):
         ({"lag": 0}, "lag must be a whole number >= 1"),
         ({"target": "past"}, "target must be one of 'next', 'increment', 'integral'"),
         ({"target": "integral", "lag": 2}, "needs lag=1"),
-        ({"penalty": "l1"}, "penalty must be a penalty of ovk.penalties"),
+        ({"penalty": "l1"}, "penalty must be a penalty of ovk.objectives.penalties"),
         ({"memory": -1.0}, "memory must be"),
         ({"smoothing": np.nan}, "smoothing must be"),
         ({"learn_operator": True, "operator_weight": 0.0}, "operator_weight must be a finite number > 0"),

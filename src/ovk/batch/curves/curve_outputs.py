@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._named_outputs import unnamed
-from ovk._params import Parameters
-from ovk._types import Array, Indices
+from ovk.base.frames import unnamed
+from ovk.base.parameters import Parameters
+from ovk.base.targets import FILL, Targets
+from ovk.base.types import Array, Indices
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.curves.grid import as_grid
@@ -18,7 +19,6 @@ from ovk.intervals import Regions
 from ovk.kernels import Gaussian, Laplacian, Matern, OnColumns, OnCurves, Periodic, ScalarKernel, median_distance
 from ovk.operators import CurveOperator, Identity, Integral
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.targets import FILL, Targets
 
 
 class CurveOutputs(OVKRegressor, saved=False):

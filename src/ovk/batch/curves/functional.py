@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import check_int, equal, positive
-from ovk._types import Array
+from ovk.base.parameters import check_int, equal, positive
+from ovk.base.targets import Targets
+from ovk.base.types import Array
 from ovk.batch.curves.curve_outputs import (
     CHOICE_VALUES,
     INTERCEPT,
@@ -28,7 +29,6 @@ from ovk.kernels.foreign import as_ours
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 from ovk.solvers.eigen import Eigenpairs
-from ovk.targets import Targets
 
 
 class FunctionalRidge(CurveOutputs, OVKRidge):

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import check_int, positive
-from ovk._types import Array, Indices
+from ovk.base.parameters import check_int, positive
+from ovk.base.targets import Targets, check_groups, drop_unobserved_rows
+from ovk.base.types import Array, Indices
 from ovk.batch.fields.comparison import (
     KINDS,
     OutlierEstimate,
@@ -21,9 +22,8 @@ from ovk.batch.fields.comparison import (
 )
 from ovk.batch.ridge.landmarks import as_generator, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
-from ovk.expansion import Expansion
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, WeightedSum, as_operator_kernel
-from ovk.targets import Targets, check_groups, drop_unobserved_rows
+from ovk.ovkernels.expansion import Expansion
 
 CRITERIA = ("evidence", "loo", None)
 

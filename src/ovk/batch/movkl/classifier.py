@@ -10,10 +10,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._types import Array, Labels
+from ovk.base.targets import check_inputs, masked_as_nan, refuse_missing_labels, share_of_right_labels
+from ovk.base.types import Array, Labels
 from ovk.batch.movkl.movkl import MovKL, MovKLParameters
-from ovk.calibration import Calibration, two_sided
-from ovk.targets import check_inputs, masked_as_nan, refuse_missing_labels, share_of_right_labels
+from ovk.objectives.calibration import Calibration, two_sided
 
 
 class MovKLClassifier(ClassifierMixin, MovKLParameters):
@@ -87,7 +87,7 @@ class MovKLClassifier(ClassifierMixin, MovKLParameters):
         """Probabilities of the two labels, (n, d, 2) or (n, 2), on the fitted grid or on another.
 
         Of several classes (n, K), and of sets (n, K) that the label is in the set. Scores at all times of curves that
-        were left out, in closed form, say how often a score is right: see `ovk.calibration`.
+        were left out, in closed form, say how often a score is right: see `ovk.objectives.calibration`.
         """
         scores = self.decision_function(X, grid=grid)
         calibration = self.model_._remembered("calibration", self._calibration)

@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ovk._params import Parameters, check_int, in_interval, positive
+from ovk.base.parameters import Parameters, check_int, in_interval, positive
+from ovk.base.targets import Targets, check_alphas
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.ridge.left_out import check_two_inputs
@@ -17,7 +18,6 @@ from ovk.batch.tuning.kernel_grid import kernel_grid
 from ovk.curves import Grid
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
-from ovk.targets import Targets, check_alphas
 
 
 class MovKLParameters(Parameters, saved=False):

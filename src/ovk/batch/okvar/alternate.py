@@ -16,13 +16,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._params import check_int, positive
-from ovk._types import Array
+from ovk.base.parameters import check_int, positive
+from ovk.base.types import Array
 from ovk.batch.okvar.coupling import Coupling, Decomposable
 from ovk.batch.okvar.regression import SeriesRegression, UnpenalisedTerms
-from ovk.grams import Gram
+from ovk.objectives.penalties import L1, Penalty, PSDCone
 from ovk.operators.base import spectrum
-from ovk.penalties import L1, Penalty, PSDCone
+from ovk.ovkernels.grams import Gram
 from ovk.solvers import PenaltySum, ProximalInfo, proximal_gradient
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
@@ -306,7 +306,7 @@ class LearningSettings:
         check_int(self.max_iter, "max_iter")
         check_int(self.max_rounds, "max_rounds")
         if self.penalty is not None and not isinstance(self.penalty, Penalty):
-            raise ValueError(f"penalty must be a penalty of ovk.penalties or None, got {self.penalty!r}")
+            raise ValueError(f"penalty must be a penalty of ovk.objectives.penalties or None, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
             raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
 

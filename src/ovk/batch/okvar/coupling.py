@@ -14,10 +14,10 @@ from functools import singledispatch
 
 import numpy as np
 
-from ovk._types import Array
-from ovk.grams import DenseBlocks, Gram, Kronecker
+from ovk.base.types import Array
 from ovk.operators import Dense
 from ovk.ovkernels import Hadamard, OperatorKernel, Separable
+from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker
 
 
 class Coupling(ABC):

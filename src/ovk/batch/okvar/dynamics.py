@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import check_int, positive
-from ovk._types import Array
+from ovk.base.parameters import check_int, positive
+from ovk.base.types import Array
 from ovk.batch.okvar.regression import steady, waves, windows
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, relaxed
-from ovk.expansion import Expansion
+from ovk.ovkernels.expansion import Expansion
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,20 +8,20 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._named_outputs import NamedOutputs, OutputFrame, library_of
-from ovk._params import Parameters, check_int, positive
-from ovk._types import Aggregate, Array
+from ovk.base.frames import NamedOutputs, OutputFrame, library_of
+from ovk.base.parameters import Parameters, check_int, positive
+from ovk.base.types import Aggregate, Array
 from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OKVARSolution
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
 from ovk.batch.okvar.regression import SeriesRegression, checked_periods, make_regression
 from ovk.batch.okvar.series import TimeSeries, Units, read_series
-from ovk.expansion import Expansion
 from ovk.kernels import Gaussian
-from ovk.metrics import r2_observed
+from ovk.objectives.metrics import r2_observed
+from ovk.objectives.penalties import Penalty
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.penalties import Penalty
+from ovk.ovkernels.expansion import Expansion
 
 
 class OKVAR(NamedOutputs, Parameters):
@@ -40,7 +40,7 @@ class OKVAR(NamedOutputs, Parameters):
         It sees standardised states, unless `standardize` is False.
     alpha : float
         Weight of the norm; 0 is allowed with a penalty.
-    penalty : penalty of `ovk.penalties`, optional
+    penalty : penalty of `ovk.objectives.penalties`, optional
         Omega, for instance ``L1(0.1)`` or ``L1L2(0.1)``, for few coefficients or few support points.
     learn_operator : bool
         Learn the operator B of ``k * B``, or of ``(k * B) & K``, in turn with C, from the one in the kernel.

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ovk._extras import required
-from ovk._params import Registered, check_int, in_interval, positive
-from ovk._progress import ProgressBar
-from ovk._types import Aggregate, Array, Mask
+from ovk.base.parameters import Registered, check_int, in_interval, positive
+from ovk.base.progress import ProgressBar
+from ovk.base.targets import members_of_groups
+from ovk.base.types import Aggregate, Array, Mask
 from ovk.batch.okvar.regression import SeriesRegression
-from ovk.targets import members_of_groups
 
 _AGGREGATES: dict[str, Callable[[Array], Array]] = {
     "mean": lambda J: np.abs(np.mean(J, axis=0)),

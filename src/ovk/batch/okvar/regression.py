@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._params import check_int, positive
-from ovk._types import Array, Indices, Mask
+from ovk.base.parameters import check_int, positive
+from ovk.base.types import Array, Indices, Mask
 from ovk.batch.okvar.series import SAME_STEP, TimeSeries, Units, low_passed, smoothed
 
 TARGETS = ("next", "increment", "integral")

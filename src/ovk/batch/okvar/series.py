@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk._state import State
-from ovk._types import Array
-from ovk.targets import check_inputs, masked_as_nan
+from ovk.base.state import State
+from ovk.base.targets import check_inputs, masked_as_nan
+from ovk.base.types import Array
 
 #: A step in time that differs by less than this part of the usual one is the usual one.
 SAME_STEP = 1e-3

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovk._types import Array, Map
-from ovk.expansion import row_slices
+from ovk.base.types import Array, Map
 from ovk.kernels import ScalarKernel
+from ovk.ovkernels.expansion import row_slices
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
-from ovk.solvers.conjugate_gradient import Iterate, conjugate_gradients
+from ovk.solvers.iterative import Iterate, conjugate_gradients
 from ovk.solvers.preconditioners import LowRankPreconditioner, random_pivots
 
 #: Rows of a gram that are filled at a time.

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._diverged import refuse_endless
-from ovk._named_outputs import NamedOutputs, unnamed
-from ovk._params import Parameters, check_int, in_interval, positive
-from ovk._types import Array
+from ovk.base.errors import refuse_endless
+from ovk.base.frames import NamedOutputs, unnamed
+from ovk.base.parameters import Parameters, check_int, in_interval, positive
+from ovk.base.targets import check_alphas, check_inputs, check_targets, drop_unobserved_rows
+from ovk.base.types import Array
 from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
 from ovk.batch.operator_learning.search import (
     ALPHAS,
@@ -26,11 +27,10 @@ from ovk.batch.operator_learning.search import (
 from ovk.batch.ridge.problem import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents
 from ovk.curves.grid import as_grid
-from ovk.expansion import Expansion
 from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
 from ovk.ovkernels import Separable
-from ovk.targets import check_alphas, check_inputs, check_targets, drop_unobserved_rows
+from ovk.ovkernels.expansion import Expansion
 
 #: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
 CALIBRATING, QUANTILES = 200, 401

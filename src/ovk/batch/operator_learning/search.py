@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._progress import track
-from ovk._types import Array, Mask
+from ovk.base.progress import track
+from ovk.base.types import Array, Mask
 from ovk.batch.operator_learning.exact import symmetric_gram
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial, RationalQuadratic, ScalarKernel
 from ovk.operators import Identity

@@ -11,16 +11,16 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
 
-from ovk._named_outputs import NamedOutputs
-from ovk._params import Parameters
-from ovk._state import State
-from ovk._types import Array, Indices, Labels
+from ovk.base.frames import NamedOutputs
+from ovk.base.parameters import Parameters
+from ovk.base.state import State
+from ovk.base.targets import check_inputs, masked_as_nan, missing_labels, share_of_right_labels
+from ovk.base.types import Array, Indices, Labels
 from ovk.batch.ridge.kernel_estimator import KernelTags
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
-from ovk.calibration import Calibration
-from ovk.targets import check_inputs, masked_as_nan, missing_labels, share_of_right_labels
+from ovk.objectives.calibration import Calibration
 
 # Columns of class labels as targets of a regression, and back.
 #
@@ -245,7 +245,7 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
         For several columns of labels a list of them, or, if all have two classes, (n, columns) probabilities of the
         second one.
 
-        The scores of rows that were left out, in closed form, say how often a score is right: see `ovk.calibration`.
+        The scores of rows that were left out, in closed form, say how often a score is right: see `ovk.objectives.calibration`.
         With class weights the probabilities are those of a population in which classes are as frequent as their
         weights make them.
         """

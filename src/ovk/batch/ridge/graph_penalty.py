@@ -22,16 +22,16 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lu_factor, lu_solve
 
-from ovk._params import check_int
-from ovk._types import Array
+from ovk.base.graphs import as_adjacency, laplacian
+from ovk.base.parameters import check_int
+from ovk.base.targets import Targets, ridge_and_scales
+from ovk.base.types import Array
 from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.problem import takes_gram
-from ovk.grams import Stacked
-from ovk.graphs import as_adjacency, laplacian
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel
+from ovk.ovkernels.grams import Stacked
 from ovk.solvers import SolverInfo
-from ovk.targets import Targets, ridge_and_scales
 
 #: Rows of the kernel matrix held at once while neighbours are looked for.
 ROWS = 1024

@@ -23,10 +23,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ovk._params import check_int, equal
-from ovk._singular import SingularSystem
-from ovk._state import State
-from ovk._types import Array, Indices
+from ovk.base.errors import SingularSystem
+from ovk.base.parameters import check_int, equal
+from ovk.base.state import State
+from ovk.base.targets import Targets, ridge_and_scales
+from ovk.base.types import Array, Indices
 from ovk.features import NystromMap, OperatorNystromMap
 from ovk.features.nystrom import as_rpcholesky
 from ovk.features.sums import OutputSums
@@ -35,9 +36,8 @@ from ovk.operators.base import spectrum
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
-from ovk.solvers.conjugate_gradient import conjugate_gradient
+from ovk.solvers.iterative import conjugate_gradient
 from ovk.solvers.posterior import inner_blocks
-from ovk.targets import Targets, ridge_and_scales
 
 
 @dataclass

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk._params import check_int, positive
-from ovk._progress import ProgressBar
-from ovk._types import Array, Indices
+from ovk.base.parameters import check_int, positive
+from ovk.base.progress import ProgressBar
+from ovk.base.targets import ObservedPairs, Targets, check_alphas
+from ovk.base.types import Array, Indices
 from ovk.batch.ridge.left_out import CompleteErrors, LeaveOneOutRegressor, PairErrors
+from ovk.objectives.penalties import L1, Frobenius, Penalty, Spectral, Trace
 from ovk.operators import Dense
 from ovk.operators.base import spectrum
 from ovk.ovkernels import Separable
-from ovk.penalties import L1, Frobenius, Penalty, Spectral, Trace
 from ovk.solvers import PenaltySum
 from ovk.solvers.eigen import KnownEigen
 from ovk.solvers.output_kernel import CompleteProfile, Learned, PairProfile, Profile, learn_low_rank, learn_operator
-from ovk.targets import ObservedPairs, Targets, check_alphas
 
 #: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.
 PATH = np.logspace(-0.5, -6.0, 12)
@@ -45,7 +45,7 @@ class OutputKernelRidge(LeaveOneOutRegressor):
     alphas : float, sequence of floats > 0, or None
         Weights of the penalty. Of several, the one with the smallest left-out error is taken (T is held as learned from
         all rows, as alpha is); each T starts from that of the next larger alpha. None makes a path from the data.
-    penalty : "trace", "frobenius", "sparse" or a penalty of `ovk.penalties`
+    penalty : "trace", "frobenius", "sparse" or a penalty of `ovk.objectives.penalties`
         Omega: tr T (few common factors), |T|_F^2 (Dinuzzo et al. 2011), or tr T + sum |T_ij| / 4 (few pairs of outputs
         that go together). `Trace` and `Frobenius` may be given with a weight; any other penalty is added to tr T, such
         as ``L1(2.0)`` for a sparser T. Without the trace the sum of |T_ij| would always make T diagonal.
@@ -234,4 +234,6 @@ def as_operator_penalty(penalty: Any) -> Penalty:
     names: dict[str, Penalty] = {"frobenius": Frobenius(), "trace": Trace(), "sparse": L1(0.25)}
     if isinstance(penalty, str) and penalty in names:
         return as_operator_penalty(names[penalty])
-    raise ValueError(f"penalty must be one of {sorted(names)} or a penalty of ovk.penalties, got {penalty!r}")
+    raise ValueError(
+        f"penalty must be one of {sorted(names)} or a penalty of ovk.objectives.penalties, got {penalty!r}"
+    )

@@ -23,17 +23,17 @@ from scipy import sparse
 from scipy.linalg import cho_solve, lapack
 from scipy.stats import chi2, norm
 
-from ovk._singular import SingularSystem
-from ovk._types import Array, Indices
-from ovk.expansion import row_slices
-from ovk.grams import DenseBlocks, Gram, Observed
+from ovk.base.errors import SingularSystem
+from ovk.base.targets import Targets, ridge_and_scales
+from ovk.base.types import Array, Indices
 from ovk.kernels import Precomputed, ScalarKernel
 from ovk.operators.base import spectrum
 from ovk.ovkernels import OperatorKernel, Separable
+from ovk.ovkernels.expansion import row_slices
+from ovk.ovkernels.grams import DenseBlocks, Gram, Observed
 from ovk.solvers import Solution, Solver, SolverInfo, as_solver
-from ovk.solvers.conjugate_gradient import conjugate_gradients
+from ovk.solvers.iterative import conjugate_gradients
 from ovk.solvers.posterior import explained_by_pairs, explained_covariance, solve_with_intercept
-from ovk.targets import Targets, ridge_and_scales
 
 
 class Problem(ABC):

@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk._params import check_int, positive
-from ovk._progress import ProgressBar, progress_shown
-from ovk._types import Array, Mask
+from ovk.base.parameters import check_int, positive
+from ovk.base.progress import ProgressBar, progress_shown
+from ovk.base.targets import Targets, check_alpha, check_observed_outputs
+from ovk.base.types import Array, Mask
 from ovk.batch.ridge.graph_penalty import (
     check_manifold,
     graph_of_inputs,
@@ -27,7 +28,6 @@ from ovk.batch.ridge.prediction import ExpansionPrediction
 from ovk.batch.ridge.problem import as_single, ridge_problem, robust_targets, single_precision_ridge
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import as_solver
-from ovk.targets import Targets, check_alpha, check_observed_outputs
 
 
 class OVKRegressor(KernelEstimator, ExpansionPrediction, saved=False):

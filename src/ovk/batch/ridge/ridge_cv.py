@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from ovk._params import in_interval, positive
-from ovk._progress import progress_shown
-from ovk._threads import one_blas_thread
-from ovk._types import Array, Indices
+from ovk.base.parameters import in_interval, positive
+from ovk.base.progress import progress_shown
+from ovk.base.targets import Targets, check_alpha, check_alphas, check_groups
+from ovk.base.threads import one_blas_thread
+from ovk.base.types import Array, Indices
 from ovk.batch.ridge.landmarks import choose_landmarks, new_generator
 from ovk.batch.ridge.left_out import LeaveOneOutRegressor, error_surface, merge_same_inputs, with_operator
 from ovk.batch.ridge.table_inputs import TableInputs, mean_and_deviation
@@ -21,7 +22,6 @@ from ovk.batch.tuning.validation import in_threads
 from ovk.operators import Dense, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers.eigen import Eigenpairs, KnownEigen
-from ovk.targets import Targets, check_alpha, check_alphas, check_groups
 
 # The automatic choice in the units of the data.
 #

@@ -14,11 +14,11 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ovk._bad_cells import refuse_odd_frames
-from ovk._state import State
-from ovk._types import Array, Indices
+from ovk.base.errors import refuse_odd_frames
+from ovk.base.state import State
+from ovk.base.targets import check_inputs, is_missing
+from ovk.base.types import Array, Indices
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
-from ovk.targets import check_inputs, is_missing
 
 # Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.
 
@@ -111,7 +111,7 @@ def check_categories(words: Sequence[str], name: object) -> None:
     >>> check_categories(["71.6%", "60%", "n/a"], "humidity")
     Traceback (most recent call last):
     ...
-    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.streams.read_table, which does that; if they are categories, give the column the type category
+    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does that; if they are categories, give the column the type category
     >>> check_categories(["red", "blue", "red"], "colour")
     """  # noqa: E501
     present = [text for word in words if (text := word.strip()).lower() not in _MISSING]
@@ -123,13 +123,13 @@ def check_categories(words: Sequence[str], name: object) -> None:
     if dates and len(dates) >= enough:
         raise ValueError(
             f"column {name!r} of X holds dates written as text, such as {dates[0]!r}: turn them into numbers, such as "
-            "days since the first one, or leave the column out; ovk.streams.read_table makes the time of day, of the "
+            "days since the first one, or leave the column out; ovk.app.tables.read_table makes the time of day, of the "
             f"week and of the year of them; {category}"
         )
     if numbers and len(numbers) + len(whole) >= enough:
         raise ValueError(
             f"column {name!r} of X holds numbers written as text, such as {numbers[0]!r}: make numbers of them (strip "
-            "percent signs and thousands separators), or read the file with ovk.streams.read_table, which does that; "
+            "percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does that; "
             f"{category}"
         )
     different = len(set(present))

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk._params import Registered
-from ovk._types import Array, Indices
+from ovk.base.parameters import Registered
+from ovk.base.types import Array, Indices
 from ovk.batch.tuning.gradient_metric import FEWEST_ROWS, halves, metric_kernels
 from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, in_threads, mean_loss
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk._types import Array, Indices
+from ovk.base.targets import Targets
+from ovk.base.types import Array, Indices
 from ovk.batch.ridge.prediction import order_of_rows, same_inputs
 from ovk.ovkernels import OperatorKernel, Term
 from ovk.solvers.criteria import (
@@ -19,7 +20,6 @@ from ovk.solvers.criteria import (
     separable_leave_one_out,
     split_among_terms,
 )
-from ovk.targets import Targets
 
 # The continuous parameters of an operator-valued kernel as one vector.
 #

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import check_int
+from ovk.base.parameters import check_int
 from ovk.batch.curves.curve_outputs import bind_grid
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Polynomial, ScalarKernel

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk._params import check_int, in_interval, positive
-from ovk._state import State
-from ovk._types import Array
+from ovk.base.parameters import check_int, in_interval, positive
+from ovk.base.state import State
+from ovk.base.types import Array
 from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
 from ovk.intervals.regions import Regions
 

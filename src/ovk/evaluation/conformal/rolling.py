@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ovk._params import Registered, check_int, in_interval
-from ovk._state import State
-from ovk._transactions import reads
-from ovk._types import Array
+from ovk.base.parameters import Registered, check_int, in_interval
+from ovk.base.state import State
+from ovk.base.transactions import reads
+from ovk.base.types import Array
 from ovk.evaluation.conformal.base import Conformal, Tracker
 
 #: Parts of the outcomes that the intervals of a report should hold.

@@ -36,9 +36,9 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk._params import Parameters
-from ovk._transactions import Transactional, reads
-from ovk._types import Array, Mask
+from ovk.base.parameters import Parameters
+from ovk.base.transactions import Transactional, reads
+from ovk.base.types import Array, Mask
 
 # Rows of an aggregation, one after the other: as its definition says, or many of them quickly.
 #

@@ -9,14 +9,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import Parameters
-from ovk._transactions import Transactional, reads
-from ovk._types import Array, Labels, Mask
+from ovk.base.parameters import Parameters
+from ovk.base.targets import check_inputs
+from ovk.base.transactions import Transactional, reads
+from ovk.base.types import Array, Labels, Mask
 from ovk.online.experts.engine import StageMixture
 from ovk.online.shared.code_classifier import checked_labels
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, checked_rows, checked_weights
-from ovk.targets import check_inputs
 
 #: Where intervals are to be had.
 CURE = "for intervals use WithIntervals(AutoStream(), 0.9).partial_fit(X, y).predict_regions(X)"

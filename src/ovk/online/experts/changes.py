@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk._state import State
-from ovk._types import Array
+from ovk.base.state import State
+from ovk.base.types import Array
 from ovk.online.shared.rows import RowBuffer
 
 #: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.

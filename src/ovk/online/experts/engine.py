@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._state import State
-from ovk._threads import one_blas_thread, threads_for
-from ovk._types import Array, Mask
+from ovk.base.state import State
+from ovk.base.threads import one_blas_thread, threads_for
+from ovk.base.types import Array, Mask
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.changes import Contest, ErrorAlarm
 from ovk.online.experts.logistic import LogisticStacking

@@ -14,8 +14,8 @@ from math import exp
 
 import numpy as np
 
-from ovk._state import State
-from ovk._types import Array
+from ovk.base.state import State
+from ovk.base.types import Array
 from ovk.online.experts.aggregation import MLPoly
 
 #: Logits are clipped to this size.

@@ -9,15 +9,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._diverged import refuse_overflow
-from ovk._params import check_int, in_interval, positive
-from ovk._transactions import reads
-from ovk._types import Array, Times
-from ovk.expansion import Expansion
+from ovk.base.errors import refuse_overflow
+from ovk.base.parameters import check_int, in_interval, positive
+from ovk.base.transactions import reads
+from ovk.base.types import Array, Times
 from ovk.kernels import Gaussian
-from ovk.losses import Loss, SimplexHinge, as_loss
-from ovk.losses.classification import MarginLoss
-from ovk.losses.regression import ThresholdLoss
+from ovk.objectives.losses import Loss, MarginLoss, SimplexHinge, ThresholdLoss, as_loss
+from ovk.objectives.schedules import DistanceOverGradients, as_schedule
 from ovk.online.first_order.single_rows import SingleRows
 from ovk.online.first_order.steps import Progress, Steps
 from ovk.online.first_order.truncation import (
@@ -36,7 +34,7 @@ from ovk.online.first_order.truncation import (
 from ovk.online.shared.learner import learns_width
 from ovk.online.shared.rows import Rows, SupportPoints, checked_rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.schedules import DistanceOverGradients, as_schedule
+from ovk.ovkernels.expansion import Expansion
 
 #: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
 BLOCK, BLOCK_NUMBERS, SMALLEST = 384, 1 << 22, 64

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._diverged import Diverged, refuse_endless
-from ovk._named_outputs import NamedOutputs
-from ovk._params import Parameters, positive
-from ovk._transactions import Transactional, reads
-from ovk._types import Array
+from ovk.base.errors import Diverged, refuse_endless
+from ovk.base.frames import NamedOutputs
+from ovk.base.parameters import Parameters, positive
+from ovk.base.targets import check_inputs, check_targets
+from ovk.base.transactions import Transactional, reads
+from ovk.base.types import Array
 from ovk.batch.curves.curve_outputs import bind_grid, has_curve_operator
 from ovk.batch.tuning.kernel_grid import kernel_grid
 from ovk.curves import Grid
@@ -21,7 +22,6 @@ from ovk.curves.grid import as_grid
 from ovk.online.first_order.olok import OLOK
 from ovk.operators import Identity
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
-from ovk.targets import check_inputs, check_targets
 
 #: Longest outputs whose squared errors can be added up.
 LARGEST = 1e145

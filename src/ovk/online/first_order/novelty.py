@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._params import Parameters
-from ovk._transactions import Transactional, reads
-from ovk._types import Array, Labels
-from ovk.losses import Novelty
+from ovk.base.parameters import Parameters
+from ovk.base.targets import check_inputs
+from ovk.base.transactions import Transactional, reads
+from ovk.base.types import Array, Labels
+from ovk.objectives.losses import Novelty
 from ovk.online.first_order.olok import OLOK
-from ovk.targets import check_inputs
 
 
 class NoveltyDetector(OutlierMixin, Transactional, Parameters):

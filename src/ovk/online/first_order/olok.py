@@ -8,22 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk._diverged import refuse_overflow
-from ovk._threads import one_blas_thread, thread_for_row, threads_for
-from ovk._transactions import reads
-from ovk._types import Array, Mask, Times
-from ovk.expansion import Expansion
+from ovk.base.errors import refuse_overflow
+from ovk.base.targets import check_inputs
+from ovk.base.threads import one_blas_thread, thread_for_row, threads_for
+from ovk.base.transactions import reads
+from ovk.base.types import Array, Mask, Times
 from ovk.kernels import Gaussian
-from ovk.losses import as_loss, simplex_code
-from ovk.losses.classification import MarginLoss
-from ovk.losses.regression import ThresholdLoss
+from ovk.objectives.losses import MarginLoss, ThresholdLoss, as_loss, simplex_code
+from ovk.objectives.schedules import as_schedule
 from ovk.online.first_order.base import FirstOrder
 from ovk.online.first_order.blocks import Block, BlockInputs
 from ovk.online.first_order.steps import Progress, refuse_runaway, take_steps
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.rows import Rows, SupportPoints
-from ovk.schedules import as_schedule
-from ovk.targets import check_inputs
+from ovk.ovkernels.expansion import Expansion
 
 
 class OLOK(FirstOrder):
@@ -38,11 +36,11 @@ class OLOK(FirstOrder):
         A length scale of "median" is learned in the warm-up.
     alpha : float >= 0
         Weight of the penalty alpha/2 |f|^2.
-    schedule : number, name or schedule of `ovk.schedules`, optional
+    schedule : number, name or schedule of `ovk.objectives.schedules`, optional
         Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) whatever the kernel's values are, and
         raises `Diverged` where that is too much for them. By default 1 / sqrt(t), divided by |K(x_t, x_t)| where that
         is above 1; "auto" adapts to inputs and outputs.
-    loss : name or loss of `ovk.losses`
+    loss : name or loss of `ovk.objectives.losses`
     truncation : "auto", None, int, or truncation of `ovk.online`
         Which old support points are dropped: None keeps all, a number keeps that many and holds the step size once the
         window is full (`Window`), `Tolerance` drops what does not matter. "auto" keeps the last 4096 if the width of
@@ -307,7 +305,7 @@ class OLOKClassifier(CodedClassifier):
     ----------
     kernel, alpha, schedule, truncation, average, discount, warm_up, max_support, on_invalid, fit_intercept : as in
         `OLOK`
-    loss : name or loss of `ovk.losses`, optional
+    loss : name or loss of `ovk.objectives.losses`, optional
         By default the hinge loss.
 
     Attributes

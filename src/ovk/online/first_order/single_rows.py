@@ -14,17 +14,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._types import Array
+from ovk.base.types import Array
 from ovk.kernels.stationary import Stationary
-from ovk.losses import Loss, as_loss
-from ovk.losses.regression import ThresholdLoss
+from ovk.objectives.losses import Loss, ThresholdLoss, as_loss
+from ovk.objectives.schedules import DistanceOverGradients, Schedule, as_schedule
 from ovk.online.first_order.steps import FACTOR, Progress
 from ovk.online.first_order.truncation import ByAge, Errors, Truncation, Window, propagate_row
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, SupportPoints
 from ovk.operators import OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.schedules import DistanceOverGradients, Schedule, as_schedule
 
 #: Step sizes that are read from the schedule at once.
 AHEAD = 64

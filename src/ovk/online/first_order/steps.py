@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk._diverged import Diverged
-from ovk._state import State
-from ovk._types import Array, Gradient, Step, Times
-from ovk.losses import Loss, Squared
-from ovk.losses.regression import ThresholdLoss
+from ovk.base.errors import Diverged
+from ovk.base.state import State
+from ovk.base.types import Array, Gradient, Step, Times
+from ovk.objectives.losses import Loss, Squared, ThresholdLoss
+from ovk.objectives.schedules import DistanceOverGradients, Schedule
 from ovk.online.first_order.blocks import Block, BlockInputs, fixed_point, recursion, squared_loss
-from ovk.schedules import DistanceOverGradients, Schedule
 
 # The steps of a block, one row after the other: where a step size depends on the rows before, or a threshold moves.
 

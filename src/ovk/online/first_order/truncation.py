@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk._params import Parameters, check_int, in_interval, positive
-from ovk._types import Array, Times
-from ovk.losses import Loss
-from ovk.losses.regression import ThresholdLoss
+from ovk.base.parameters import Parameters, check_int, in_interval, positive
+from ovk.base.types import Array, Times
+from ovk.objectives.losses import Loss, ThresholdLoss
 from ovk.online.first_order.blocks import recursion
 from ovk.online.first_order.steps import Steps
 

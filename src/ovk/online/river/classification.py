@@ -9,8 +9,8 @@ import numpy as np
 from river import base
 from sklearn.base import clone
 
-from ovk._transactions import reads
-from ovk._types import Array, Labels
+from ovk.base.transactions import reads
+from ovk.base.types import Array, Labels
 from ovk.kernels import Gaussian
 from ovk.online.experts.auto import AutoStreamClassifier
 from ovk.online.first_order.olok import OLOKClassifier

@@ -9,7 +9,7 @@ import numpy as np
 from river import base
 from river.conf import Interval
 
-from ovk._transactions import reads
+from ovk.base.transactions import reads
 from ovk.online.river.adapter import Adapter
 from ovk.online.shared.named_features import as_numbers, is_missing, refusal
 

@@ -40,7 +40,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from ovk._types import Array, Indices, Mask
+from ovk.base.types import Array, Indices, Mask
 from ovk.features.sums import ROUNDING, RidgeFactor
 from ovk.online.second_order.block_ridge import AllRowsSums, ProgressiveRidge
 from ovk.online.second_order.growing_cholesky import RowForecast, floor, shifted_cholesky

@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._state import State
-from ovk._types import Array, Mask, Times
+from ovk.base.state import State
+from ovk.base.types import Array, Mask, Times
 from ovk.features.sums import FeatureSums, RidgeFactor
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecast
 

@@ -29,8 +29,8 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk._singular import SingularSystem
-from ovk._types import Array, Mask, Times
+from ovk.base.errors import SingularSystem
+from ovk.base.types import Array, Mask, Times
 from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.units import first_limit, limits_along, next_limit
 

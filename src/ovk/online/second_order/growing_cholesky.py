@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk._state import State
-from ovk._types import Array, Mask
+from ovk.base.state import State
+from ovk.base.types import Array, Mask
 from ovk.features.sums import ROUNDING
 from ovk.solvers.cholesky import forward_row, solve_lower
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk._params import check_int
-from ovk._transactions import reads
-from ovk._types import Array, Indices, Mask
-from ovk.expansion import Expansion
-from ovk.grams import Gram, Rotated
+from ovk.base.parameters import check_int
+from ovk.base.transactions import reads
+from ovk.base.types import Array, Indices, Mask
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
 from ovk.online.shared.rows import LearnedRows
 from ovk.ovkernels import Separable
+from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels.grams import Gram, Rotated
 
 #: Rows of the factor that are stored, and multiplied, together.
 PANEL = 256

@@ -12,10 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk._params import check_int, in_interval
-from ovk._state import forked
-from ovk._types import Array, Mask
-from ovk.expansion import row_slices
+from ovk.base.parameters import check_int, in_interval
+from ovk.base.state import forked
+from ovk.base.types import Array, Mask
 from ovk.features import FeaturePlan, Given, Nystrom, StreamFeatures, Uniform
 from ovk.features.sums import FeatureSums
 from ovk.online.second_order.arrow import ArrowRidge
@@ -34,6 +33,7 @@ from ovk.online.second_order.growing_cholesky import RowForecast
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.shared.units import ResidualLimits
 from ovk.ovkernels import Separable
+from ovk.ovkernels.expansion import row_slices
 
 #: Rows whose features are made at once, while none of them has a label.
 PIECE = 1024

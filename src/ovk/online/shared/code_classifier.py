@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ovk._params import Parameters
-from ovk._threads import thread_for_row
-from ovk._transactions import Transactional, reads
-from ovk._types import Array, Indices, Labels, Mask
-from ovk.calibration import Calibration, ScoreCounts, two_sided
+from ovk.base.parameters import Parameters
+from ovk.base.targets import check_inputs, missing_labels, refuse_masked
+from ovk.base.threads import thread_for_row
+from ovk.base.transactions import Transactional, reads
+from ovk.base.types import Array, Indices, Labels, Mask
 from ovk.kernels import Gaussian
+from ovk.objectives.calibration import Calibration, ScoreCounts, two_sided
 from ovk.online.shared.rows import RowGate
-from ovk.targets import check_inputs, missing_labels, refuse_masked
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
@@ -29,7 +29,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     classes_ : the labels
     learner_ : the learner of their codes
     counts_ : how often scores, made before their rows were learned, were those of the right class
-    calibration_ : slope and offset that turn the scores of the next rows into probabilities: those of `ovk.calibration`
+    calibration_ : slope and offset that turn the scores of the next rows into probabilities: those of `ovk.objectives.calibration`
         by the labels up to the last power of two
     """
 
@@ -231,7 +231,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         """Probabilities of the classes, (n, K).
 
         The scores of the rows so far, each made before its row was learned, say how often a score is right: see
-        `ovk.calibration`.
+        `ovk.objectives.calibration`.
         """
         scores = self.decision_function(X)
         return self.counts_.calibration().probabilities(two_sided(scores) if scores.ndim == 1 else scores)

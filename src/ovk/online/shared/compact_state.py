@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ovk._state import State
-from ovk._types import Array
+from ovk.base.state import State
+from ovk.base.types import Array
 
 
 class CompactState(State):

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk._named_outputs import NamedOutputs
-from ovk._params import Parameters, check_int
-from ovk._state import State
-from ovk._threads import thread_for_row
-from ovk._transactions import Transactional
-from ovk._types import Array
+from ovk.base.frames import NamedOutputs
+from ovk.base.parameters import Parameters, check_int
+from ovk.base.state import State
+from ovk.base.threads import thread_for_row
+from ovk.base.transactions import Transactional
+from ovk.base.types import Array
 from ovk.kernels.stationary import Stationary
 from ovk.online.shared.rows import LearnedRows, RowGate, Rows
 from ovk.online.shared.units import StreamUnits

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk._state import Forkable
-from ovk._types import Array
+from ovk.base.state import Forkable
+from ovk.base.types import Array
 
 #: Letters of a value that a message shows.
 SHOWN = 60

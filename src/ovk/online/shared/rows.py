@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from ovk._bad_cells import naming_bad_cells
-from ovk._params import parameter_names
-from ovk._state import State
-from ovk._types import Array, Indices, Mask, Times
-from ovk.targets import check_inputs, check_targets, masked_as_nan
+from ovk.base.errors import naming_bad_cells
+from ovk.base.parameters import parameter_names
+from ovk.base.state import State
+from ovk.base.targets import check_inputs, check_targets, masked_as_nan
+from ovk.base.types import Array, Indices, Mask, Times
 
 
 class Rows(NamedTuple):

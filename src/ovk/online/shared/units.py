@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from ovk._state import State
-from ovk._types import Array, Mask
+from ovk.base.state import State
+from ovk.base.types import Array, Mask
 
 #: Inputs further than this many deviations from their mean, and residuals larger than this, count as this many.
 DEVIATIONS = 6.0

@@ -1,0 +1,6 @@
+"""``python -m ovk.app.cli``: the same as ``ovk``."""
+
+from ovk.app.cli import main
+
+if __name__ == "__main__":
+    main()

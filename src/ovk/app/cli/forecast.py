@@ -1,0 +1,71 @@
+"""``ovk forecast``: the rows that follow those that were learned."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ovk.app.cli.errors import Exit, Failure, blaming, check_place
+from ovk.app.cli.options import Format, Json, LevelOfModel, Out, check_level
+from ovk.app.cli.output import err
+from ovk.app.cli.predict import load_table_model, write_predictions
+from ovk.app.sessions import FittedClasses
+from ovk.app.sessions.columns import PredictionColumns
+from ovk.app.tables import open_records
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="A model of `ovk stream` or `ovk fit` with --lags or --time.")],
+    steps: Annotated[int, typer.Option(help="Rows to forecast.", min=1)] = 24,
+    inputs: Annotated[
+        str, typer.Option(help="File of the next rows, with the inputs that are neither lags nor dates.")
+    ] = "",
+    level: LevelOfModel = None,
+    save: Out = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the last rows and the forecast (.png, .svg, .pdf).")] = None,
+    form: Format = "",
+    as_json: Json = False,
+) -> None:
+    """Forecast the rows that follow those a model has learned, with intervals and dates, as CSV or JSON lines.
+
+    Each forecast serves as a lag for the following ones, and dates continue at the step of the last rows. The interval
+    of step h comes from the errors of forecasts h rows ahead that were tested while learning, for as many steps as the
+    --horizon of `ovk stream` or `ovk fit` (24 by default).
+
+    Example: ovk forecast model.ovk --steps 24 --plot forecast.png
+    """
+    check_level(level)
+    for path, option in ((save, "--out"), (plot, "--plot")):
+        check_place(path, option, models=[model], reads=[inputs or None])
+    if plot is not None:
+        from ovk.plotting.display import check_picture
+
+        with blaming(Exit.USAGE):
+            check_picture(plot)
+    learned = load_table_model(model)
+    if isinstance(learned, FittedClasses):
+        raise Failure(f"{model} has learned classes, which are not forecast: use ovk predict", Exit.USAGE)
+    with blaming(Exit.DATA):
+        opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
+        with opened as future:
+            found = learned.forecast(steps, level, future)
+    columns = PredictionColumns(found.outputs, timed=found.instants is not None, first="step")
+    write_predictions([found.predictions()], columns, save, as_json=as_json)
+    if plot is not None:
+        from ovk.app.report import ForecastDisplay
+        from ovk.plotting.display import save_picture
+
+        save_picture(ForecastDisplay.from_forecast(found, learned.recent), plot)
+    bounded = int(np.isfinite(found.widths).all(axis=1).sum())
+    if bounded < steps:
+        horizon = int(learned.settings.horizon)
+        cure = (
+            f"learn with --horizon {steps} to know them all"
+            if horizon < steps
+            else "too few rows were learned to test forecasts that far ahead"
+        )
+        err.print(f"intervals are known for {bounded} of {steps} steps: {cure}", markup=False)

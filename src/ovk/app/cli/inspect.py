@@ -1,0 +1,67 @@
+"""``ovk inspect``: what is in a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ovk.app.cli.errors import Exit, blaming
+from ovk.app.cli.options import Json
+from ovk.app.cli.output import out, print_json
+from ovk.persistence import StoredArray, StoredObject, inspect
+
+
+def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")], as_json: Json = False) -> None:
+    """Show what is in a model file, without building the model or reading its arrays."""
+    with blaming(Exit.MODEL):
+        contents = inspect(file)
+    if as_json:
+        print_json(
+            {
+                "class": contents.class_name,
+                "version": contents.version,
+                "format": contents.format,
+                "parameters": _tree(dict(contents.parameters)),
+                "state": _tree(dict(contents.state)),
+                "arrays": [
+                    {"name": a.name, "shape": a.shape, "dtype": a.dtype, "bytes": a.nbytes} for a in contents.arrays
+                ],
+            }
+        )
+        return
+    out.print(f"{contents.class_name}, written by ovk {contents.version} (format {contents.format})", markup=False)
+    for name, value in {**contents.parameters, **contents.state}.items():
+        _show(name, value, 1)
+    size = sum(array.nbytes for array in contents.arrays)
+    out.print(f"{len(contents.arrays)} arrays, {size / 1e6:.2f} MB")
+
+
+def _show(name: str, value: Any, depth: int) -> None:
+    """A line for each value, objects and dicts with their parts below them."""
+    pad = "  " * depth
+    parts: Mapping[Any, Any] = value if isinstance(value, dict) else {}
+    label = ""
+    if isinstance(value, StoredObject):
+        label, parts = f" {value.class_name}", {**value.parameters, **value.state}
+    if (parts or label) and depth < 4:
+        out.print(f"{pad}{name}:{label}", markup=False)
+        for key, part in parts.items():
+            _show(str(key), part, depth + 1)
+        return
+    text = repr(value)
+    out.print(f"{pad}{name} = {text if len(text) <= 100 else text[:97] + '...'}", markup=False)
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, StoredObject):
+        return {"class": value.class_name, **_tree(dict(value.parameters)), **_tree(dict(value.state))}
+    if isinstance(value, StoredArray):
+        return {"array": value.name, "shape": list(value.shape), "dtype": str(value.dtype)}
+    if isinstance(value, dict):
+        return {str(key): _tree(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_tree(part) for part in value]
+    return value

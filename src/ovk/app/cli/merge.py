@@ -1,0 +1,53 @@
+"""``ovk merge``: one model out of models that were learned from parts of the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ovk.app.cli.errors import Exit, Failure, blaming, check_model_place, check_place
+from ovk.app.cli.options import Json
+from ovk.app.cli.output import out, print_json
+from ovk.app.sessions import Session, merge_sessions
+from ovk.evaluation.learners import Mergeable
+from ovk.features import merge_all
+from ovk.persistence import load, save
+
+
+def command(
+    files: Annotated[list[Path], typer.Argument(help="At least two model files with the same settings and features.")],
+    to: Annotated[Path, typer.Option("--save", help="Where to write the merged model.")],
+    as_json: Json = False,
+) -> None:
+    """Merge models learned from parts of the data into the model of all the data, exactly.
+
+    Learn each part of a stream, such as the partitions of a topic, with `ovk stream`, all but the first with
+    --like FIRST.ovk. The parts are not changed and can continue to learn; merge them again whenever you need a model of
+    everything.
+    """
+    if len(files) < 2:
+        raise Failure(f"there is only {files[0]}: give at least two models to merge", Exit.USAGE)
+    check_place(to, "--save", models=files)
+    check_model_place(to)
+    with blaming(Exit.MODEL):
+        models = [load(file) for file in files]
+        for file, model in zip(files, models, strict=True):
+            if type(model) is not type(models[0]):
+                kinds = f"{type(model).__name__}, {files[0]} a {type(models[0]).__name__}"
+                raise Failure(f"{file} holds a {kinds}: only models of one kind can be merged", Exit.MODEL)
+            if not isinstance(model, (Session, Mergeable)):
+                raise Failure(f"{file} holds a {type(model).__name__}, which cannot be merged", Exit.MODEL)
+        merged: Any = merge_sessions(models) if isinstance(models[0], Session) else merge_all(models, _merged)
+        save(merged, to)
+    rows = merged.earlier if isinstance(merged, Session) else None
+    if as_json:
+        print_json({"parts": files, "rows": rows, "model_file": to})
+        return
+    counted = "" if rows is None else f", {rows:,} rows in all"
+    out.print(f"{len(files)} models merged{counted}\nmodel: {to}", markup=False)
+
+
+def _merged(one: Any, two: Any) -> Any:
+    return one.merge(two)

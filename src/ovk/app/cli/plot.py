@@ -1,0 +1,45 @@
+"""``ovk plot``: what there is to see of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ovk.app.cli.errors import PAGE, Exit, Failure, blaming, check_place
+from ovk.app.cli.output import out
+from ovk.persistence import load
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    save: Annotated[
+        Path | None,
+        typer.Option("--out", help="File to write: .png, .svg, .pdf or .html. [default: the model's name with .png]"),
+    ] = None,
+) -> None:
+    """Draw what a model has learned, as a picture or a page.
+
+    For models of `ovk stream` and `ovk fit`: predictions and outcomes, errors over time, coverage of the intervals, and
+    the relevance of the inputs; a page (.html) is what --report of these commands writes. For OVKRidgeCV the errors of
+    its candidates, for models of curves some of the curves that they learned, each predicted without it, for MovKL the
+    weights of its kernels, for OKVAR its series.
+    """
+    from ovk.app.report.models import model_display, model_page
+    from ovk.plotting.display import check_picture, save_picture
+
+    path = save or Path(model.with_suffix(".png").name)
+    check_place(path, models=[model])
+    if path.suffix.lower() not in PAGE:
+        try:
+            check_picture(path)
+        except ValueError as error:
+            raise Failure(f"{error}; a page ends in .html", Exit.USAGE) from error
+    with blaming(Exit.MODEL):
+        learned = load(model)
+        if path.suffix.lower() in PAGE:
+            model_page(learned, path, f"What {model.name} has learned")
+        else:
+            save_picture(model_display(learned), path)
+    out.print(f"{'page' if path.suffix.lower() in PAGE else 'picture'}: {path}", markup=False)

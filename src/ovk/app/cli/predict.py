@@ -1,0 +1,132 @@
+"""``ovk predict``: predictions with intervals."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from ovk.app.cli.errors import Exit, Failure, article, blaming, check_place
+from ovk.app.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, listed
+from ovk.app.cli.output import err, plain
+from ovk.app.sessions import Fitted, FittedClasses, Session
+from ovk.app.sessions.file_predictions import MAX_BAD, FilePredictions
+from ovk.app.tables import open_records
+from ovk.persistence import load
+from ovk.persistence.atomic import replacing
+
+# Predictions on their way out: CSV, JSON lines or Parquet, to a file or to standard output.
+
+#: Ending of a file that asks for Parquet.
+PARQUET = ".parquet"
+
+
+def write_predictions(found: Iterable[Any], columns: Any, path: Path | None, *, as_json: bool) -> None:
+    """Write predictions as they come: to standard output, or to a file that is complete or not there."""
+    if path is not None and path.suffix.lower() == PARQUET:
+        _write_parquet(found, columns, path)
+        return
+    with _opened(path) as stream:
+        if not as_json:
+            stream.write(columns.header)
+        for predictions in found:
+            rows = map(_json_line, columns.objects(predictions)) if as_json else columns.lines(predictions)
+            stream.writelines(rows)
+            # Whoever sends rows one by one waits for each answer.
+            stream.flush()
+
+
+def _json_line(row: dict[str, object]) -> str:
+    try:
+        return json.dumps(row, allow_nan=False) + "\n"
+    except (TypeError, ValueError):
+        # Columns that are kept may hold anything that Parquet knows.
+        return json.dumps(plain(row), allow_nan=False) + "\n"
+
+
+def _write_parquet(found: Iterable[Any], columns: Any, path: Path) -> None:
+    writer = None
+    with replacing(str(path)) as file:
+        for predictions in found:
+            table = columns.table(predictions)
+            if writer is None:
+                from pyarrow import parquet
+
+                writer = parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer is None:
+            raise Failure("there are no rows to predict: nothing was written", Exit.DATA)
+        writer.close()
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        return
+    with replacing(str(path)) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.flush()
+        text.detach()
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="A model of `ovk fit` or `ovk stream`.")],
+    file: File,
+    save: Out = None,
+    keep: Keep = "",
+    level: LevelOfModel = None,
+    max_bad: MaxBad = MAX_BAD,
+    form: Format = "",
+    as_json: Json = False,
+) -> None:
+    """Predict the rows of a file, each output with an interval, as CSV (JSON lines with --json).
+
+    A model of classes predicts labels and the probabilities of all classes. Nothing is learned. If the model uses
+    lags, they are taken from the outputs in the file. Rows from standard input (-) are answered as they arrive. --keep
+    copies columns of the file, such as an id, to the predictions. Columns whose cells cannot be read, and words that
+    were never learned, are named on standard error.
+
+    Example: ovk predict soil.ovk new-places.csv --out predictions.csv
+    """
+    check_level(level)
+    check_place(save, models=[model], reads=[file])
+    learned = load_table_model(model)
+    with blaming(Exit.DATA), open_records(file, form or None) as records:
+        records.live = True
+        rows = FilePredictions(learned, records, level, max_bad)
+        found: Iterable[Any] = rows
+        columns = rows.columns
+        if names := listed(keep):
+            if taken := [name for name in names if name in columns.names]:
+                raise Failure(f"--keep {taken[0]}: the predictions have a column of that name already", Exit.USAGE)
+            columns = rows.keeping(names)
+        else:
+            found = (predictions for predictions, _ in rows)
+        if records.part_read() is not None:
+            # A file that lies there is refused, if it must be, before a line is written; a pipe may wait for the first.
+            rest = iter(found)
+            found = chain(list(islice(rest, 1)), rest)
+        write_predictions(found, columns, save, as_json=as_json)
+    for remark in rows.remarks():
+        err.print(f"warning: {remark}", style="yellow", markup=False)
+
+
+def load_table_model(path: Path) -> Fitted | FittedClasses | Session:
+    """The model in a file, if it was learned from a table."""
+    with blaming(Exit.MODEL):
+        learned = load(path)
+    if isinstance(learned, (Fitted, FittedClasses, Session)):
+        return learned
+    raise Failure(
+        f"{path} holds {article(type(learned).__name__)}, which was not learned from a table: use ovk.load in Python",
+        Exit.MODEL,
+    )

@@ -1,0 +1,106 @@
+"""``ovk serve``: models behind an address, predicting and learning."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ovk.app.cli.errors import Exit, Failure, blaming
+from ovk.app.serve import Limits, create_app
+from ovk.app.serve.access import is_loopback
+from ovk.app.sessions import Interrupted, StopSignals
+
+_DEFAULT = Limits()
+
+
+def command(
+    models: Annotated[list[Path], typer.Argument(help="Model files, served under their names.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; one that other machines can reach needs --tokens.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8080,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder for logs and checkpoints; without it the service only predicts.")
+    ] = None,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(help="Model file that learns the same rows for comparison; with several models MODEL=FILE."),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="File of bearer tokens, lines such as: predict,learn TOKEN")
+    ] = None,
+    max_body: Annotated[int, typer.Option(help="Largest request in bytes.", min=1024)] = _DEFAULT.body,
+    max_rows: Annotated[int, typer.Option(help="Most rows per request.", min=1)] = _DEFAULT.rows,
+    queue: Annotated[int, typer.Option(help="Most requests that may wait to be learned.", min=1)] = _DEFAULT.queue,
+    timeout: Annotated[float, typer.Option(help="Most seconds that a request may take.", min=0.1)] = _DEFAULT.seconds,
+    checkpoint: Annotated[int, typer.Option(help="Rows between two checkpoints.", min=1)] = _DEFAULT.checkpoint_rows,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(help="Most seconds between two checkpoints.", min=0.1)
+    ] = _DEFAULT.checkpoint_seconds,
+    label_seconds: Annotated[
+        float, typer.Option(help="How many seconds a prediction waits for its label.", min=0)
+    ] = _DEFAULT.label_seconds,
+    keep_log: Annotated[bool, typer.Option(help="Keep the log of learned rows after checkpoints.")] = False,
+    access_log: Annotated[bool, typer.Option(help="Log every request.")] = False,
+) -> None:
+    """Serve models over HTTP: predictions, learning that survives a kill, metrics, and a page at /.
+
+    Speaks the Open Inference Protocol (/v2/models/NAME/infer) and MLflow's scoring protocol (/invocations). Rows sent
+    to /v2/models/NAME/learn are in a log on the disk before the reply goes out; after a kill the log is replayed.
+    SIGTERM and Ctrl-C finish what was accepted, write a checkpoint and exit with 0, or with 1 if it cannot be written.
+    """
+    if tokens is None and not is_loopback(host):
+        raise Failure(
+            f"--host {host} can be reached from other machines: give a file of tokens with --tokens, or leave out "
+            "--host to serve this machine only",
+            Exit.USAGE,
+        )
+    shadows: dict[str, list[Path]] = {}
+    for one in shadow or []:
+        name, equals, file = one.partition("=")
+        if not equals:
+            name, file = models[0].stem, one
+            if len(models) > 1:
+                raise Failure(f"with several models say whose shadow it is: --shadow {name}={one}", Exit.USAGE)
+        shadows.setdefault(name, []).append(Path(file))
+    limits = Limits(
+        body=max_body,
+        rows=max_rows,
+        queue=queue,
+        seconds=timeout,
+        checkpoint_rows=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        label_seconds=label_seconds,
+    )
+    with blaming(Exit.MODEL):
+        app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
+        from ovk.app.serve.run import log_as_json, serve
+
+        log_as_json()
+        logger = logging.getLogger("ovk.app.serve")
+        if tokens is not None and tokens.stat().st_mode & 0o044:
+            extra = {"file": str(tokens), "remedy": f"chmod 600 {tokens}"}
+            logger.warning("others can read the file of tokens", extra=extra)
+    try:
+        # Until the server hears of signals by itself.
+        with StopSignals() as stop:
+            with blaming(Exit.MODEL):
+                app.state.server.open()
+            if stop.received is not None:  # in a place that takes no exceptions
+                raise Interrupted(stop.received)
+            saved = serve(app, host, port, access_log=access_log)
+    except OSError as error:
+        raise Failure(
+            f"{error.strerror}: choose another --port, or stop the program that uses it", Exit.USAGE
+        ) from error
+    except Interrupted as end:
+        if end.signal != signal.SIGTERM:
+            raise
+        logger.info("stopped", extra={"reason": "SIGTERM before it was listening"})
+        return
+    if not saved:
+        raise typer.Exit(int(Exit.FAILED))

@@ -1,0 +1,13 @@
+"""Learning from parts of the data wherever they lie: over the workers of a Dask cluster, or over processes (joblib).
+
+Sums over rows add up exactly, so each part is read once, where a worker is free, and only sums travel: landmarks and
+widths come from a sample of all parts, one pass makes the sums, a fixed binary tree merges them, one system is solved.
+"""
+
+from ovk.app.parallel.engines import WorkersLost
+from ovk.app.parallel.fit import fit
+from ovk.app.parallel.parts import FilePart, Part, PartError
+from ovk.app.parallel.predict import predict, score
+from ovk.app.parallel.progressive import KeyResult, progressive
+
+__all__ = ["FilePart", "KeyResult", "Part", "PartError", "WorkersLost", "fit", "predict", "progressive", "score"]

@@ -1,0 +1,354 @@
+"""Who does the work: a Dask cluster (futures only), or processes of this machine (joblib).
+
+Work is a function of a part and of values that all parts share. `Engine.map` gives its results in the order of the
+parts. `Pass` merges them in a fixed binary tree. Results come to this process as soon as they are ready, so that a
+worker that dies takes nothing with it but the part it was working on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from ovk._extras import required
+from ovk.app.parallel.parts import HeldPart, Part, PartError
+from ovk.base.progress import ProgressBar
+from ovk.base.threads import one_blas_thread
+from ovk.features import MergeTree
+
+#: How often a part that failed is tried again on a cluster. Dask counts workers that died by itself
+#: (``distributed.scheduler.allowed-failures``, 3 unless set).
+RETRIES = 2
+
+#: Seconds for which a cluster may have no worker before work on it ends with `WorkersLost`.
+WORKER_TIMEOUT = 120.0
+
+#: Seconds between two looks at the workers while no result comes.
+CHECK = 0.5
+
+Work = Callable[..., Any]
+Collected = concurrent.futures.Future[Any]
+
+
+class WorkersLost(RuntimeError):
+    """The workers are gone, or died again and again. What they had finished is kept.
+
+    Attributes
+    ----------
+    finished, total : how many parts are finished in the pass that stopped, and how many there are
+    resume : of `fit`: ``resume(client)`` continues and returns the model
+        It takes `client`, `n_jobs` and `worker_timeout` as `fit` does, so ``resume()`` needs no cluster. Parts that are
+        finished are not read again. None for other functions, which have to be called again.
+
+    Examples
+    --------
+    >>> from ovk.app.parallel import WorkersLost
+    >>> print(WorkersLost("no worker for 120 s (worker_timeout)", 5, 12))
+    no worker for 120 s (worker_timeout); 5 of 12 parts are finished: start workers and run this again
+    """
+
+    def __init__(self, why: str, finished: int, total: int) -> None:
+        super().__init__(why, finished, total)
+        self.why, self.finished, self.total = why, finished, total
+        self.resume: Callable[..., Any] | None = None
+
+    def __str__(self) -> str:
+        how = "run this again" if self.resume is None else "continue with error.resume(client), or here: error.resume()"
+        return f"{self.why}; {self.finished} of {self.total} parts are finished: start workers and {how}"
+
+
+class Engine(ABC):
+    """Applies work to parts."""
+
+    @abstractmethod
+    def share(self, value: Any) -> Any:
+        """A handle of a value that all parts need."""
+
+    @abstractmethod
+    def map(
+        self,
+        work: Work,
+        parts: Sequence[Any],
+        *shared: Any,
+        label: str,
+        start: int = 0,
+        early: dict[int, Any] | None = None,
+    ) -> Iterator[Any]:
+        """The results of ``work(part, *shared)``, in the order of the parts.
+
+        Parameters
+        ----------
+        start : number of the first part whose result is wanted
+        early : results that are there before their turn, by number; it is kept up to date, to continue with
+        """
+
+
+class ProcessEngine(Engine):
+    """Processes of this machine, or this process alone."""
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def share(self, value: Any) -> Any:
+        return value
+
+    def map(
+        self,
+        work: Work,
+        parts: Sequence[Any],
+        *shared: Any,
+        label: str,
+        start: int = 0,
+        early: dict[int, Any] | None = None,
+    ) -> Iterator[Any]:
+        from joblib import Parallel, delayed
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        early = {} if early is None else early
+        missing = [number for number in range(start, len(parts)) if number not in early]
+        calls = (delayed(perform)(work, number, parts[number], *shared) for number in missing)
+        # In the order of the parts, and no more of them ahead than there are processes.
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(calls)
+        with ProgressBar(label, len(parts)) as bar:
+            bar.update(start + len(early))
+            for number in range(start, len(parts)):
+                if number not in early:
+                    try:
+                        early[number] = next(results)
+                    except TerminatedWorkerError as error:
+                        why = f"a process died while {label}, perhaps for lack of memory"
+                        raise WorkersLost(why, number + len(early), len(parts)) from error
+                    bar.update()
+                yield early.pop(number)
+
+
+class DaskEngine(Engine):
+    """The workers of a `distributed.Client`. A part that is lost with its worker is read again by another."""
+
+    def __init__(self, client: Any, worker_timeout: float = WORKER_TIMEOUT) -> None:
+        self.client, self.worker_timeout = client, worker_timeout
+
+    def share(self, value: Any) -> Any:
+        from dask import config
+
+        # A task, not scattered data: what a worker takes with it when it dies can be made again. Its size is known.
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
+            return self.client.submit(partial(identity, value), pure=False)
+
+    def _ahead(self) -> int:
+        """Parts to be under way at a time: enough to keep all workers busy, few enough to bound the memory here."""
+        cores: dict[str, int] = self.client.ncores()
+        return max(8, 3 * sum(cores.values()))
+
+    def map(
+        self,
+        work: Work,
+        parts: Sequence[Any],
+        *shared: Any,
+        label: str,
+        start: int = 0,
+        early: dict[int, Any] | None = None,
+    ) -> Iterator[Any]:
+        early = {} if early is None else early
+        missing = iter([number for number in range(start, len(parts)) if number not in early])
+        under_way: dict[Collected, tuple[int, Any]] = {}
+        ahead = self._ahead()
+        with ProgressBar(label, len(parts)) as bar:
+            bar.update(start + len(early))
+            try:
+                for wanted in range(start, len(parts)):
+                    while wanted not in early:
+                        while not under_way or len(under_way) + len(early) < ahead:
+                            if (number := next(missing, None)) is None:
+                                break
+                            call = (perform, work, number, parts[number], *shared)
+                            # Earlier parts first, so that few results wait for their turn.
+                            future = self.client.submit(*call, pure=False, retries=RETRIES, priority=-number)
+                            under_way[self._collected(future)] = number, future
+                        for collected in sorted(self._done(under_way), key=_failed):
+                            number, _ = under_way.pop(collected)
+                            early[number] = self._result(collected, f"part {number} ({_label(parts[number])})")
+                            bar.update()
+                    yield early.pop(wanted)
+            except _Lost as error:
+                raise WorkersLost(f"{error} while {label}", wanted + len(early), len(parts)) from error.__cause__
+            finally:
+                # An error keeps this frame, and with it the futures: they would still be worked on.
+                for _, future in under_way.values():
+                    future.release()
+
+    def _collected(self, future: Any) -> Collected:
+        """The result of a future, on its way here as soon as it is ready."""
+
+        async def gather() -> Any:
+            result = await self.client.gather(future, asynchronous=True)
+            # It is not made again if its worker dies from now on.
+            future.release()
+            return result
+
+        return asyncio.run_coroutine_threadsafe(gather(), self.client.loop.asyncio_loop)
+
+    def _done(self, under_way: Collection[Collected]) -> set[Collected]:
+        """Those that arrived, at least one."""
+        seen = time.monotonic()
+        while not (done := concurrent.futures.wait(under_way, CHECK, concurrent.futures.FIRST_COMPLETED).done):
+            if self._has_workers():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self.worker_timeout:
+                raise _Lost(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
+        return done
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(self.client.ncores())
+        except OSError:
+            # The scheduler does not answer.
+            return False
+
+    @staticmethod
+    def _result(collected: Collected, part: str) -> Any:
+        from distributed import KilledWorker
+
+        try:
+            return collected.result()
+        except KilledWorker as error:
+            raise _Lost(f"workers died again and again over {part}, perhaps for lack of memory,") from error
+        except concurrent.futures.CancelledError as error:
+            raise _Lost(f"the cluster dropped {part}") from error
+
+
+class _Lost(Exception):
+    """Why there are no results."""
+
+
+def _failed(collected: Collected) -> bool:
+    return collected.cancelled() or collected.exception() is not None
+
+
+def _label(part: Any) -> str:
+    return str(getattr(part, "label", HeldPart.label))
+
+
+class Pass:
+    """One pass over the parts, whose results are merged in a fixed binary tree. After an error it can be run again.
+
+    Parameters
+    ----------
+    work : function of a part and of values that all parts share
+    merge : makes one result of two neighbours, the earlier one first
+    label : what it does, for a progress bar
+    """
+
+    def __init__(self, work: Work, merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
+        self._work, self._label = work, label
+        self._tree = MergeTree(merge)
+        self._merged = 0
+        self._early: dict[int, Any] = {}
+        self._result: Any = None
+
+    def run(self, engine: Engine, parts: Sequence[Any], *shared: Any) -> Any:
+        """All results, merged; those that an earlier run has are not made again."""
+        if self._result is None:
+            options: dict[str, Any] = {"label": self._label, "start": self._merged, "early": self._early}
+            for result in engine.map(self._work, parts, *shared, **options):
+                self._tree.add(result)
+                self._merged += 1
+            self._result = self._tree.result()
+        return self._result
+
+
+def identity(value: Any) -> Any:
+    """The value itself: a task that a cluster can do again."""
+    return value
+
+
+def perform(work: Work, number: int, part: Any, *shared: Any) -> Any:
+    """The work on one part, in one thread; an error names the part."""
+    part = part if isinstance(part, Part) else HeldPart(part)
+    try:
+        with one_blas_thread(tiles=1):
+            return work(part, *shared)
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise PartError(f"part {number} ({part.label}) cannot be used: {error}") from error
+
+
+def as_engine(client: Any, n_jobs: int | None, worker_timeout: float = WORKER_TIMEOUT) -> Engine:
+    """The engine of a client, or processes where there is none."""
+    if client is None:
+        return ProcessEngine(n_jobs)
+    with required("clusters", "dask"):
+        from distributed import Client
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client or None, got {type(client).__name__}")
+    return DaskEngine(client, worker_timeout)
+
+
+# A Dask cluster on this machine.
+
+logger = logging.getLogger(__name__)
+
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+#: Every process of a cluster watches itself, a hundred times a second; with as many workers as processors that is time
+#: taken from the work.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.worker.memory.monitor-interval": "1s",
+}
+
+
+@contextmanager
+def local_cluster(workers: int, *, processes: bool = True) -> Iterator[Any]:
+    """A client of so many workers with one thread each, reachable from this machine alone.
+
+    Workers that do not leave when they are asked to are killed. That is no error: what was asked of them is done.
+
+    Parameters
+    ----------
+    workers : how many
+    processes : False for workers in threads of this process, which start at once
+    """
+    with required("clusters", "dask"):
+        distributed: Any = import_module("distributed")
+    with import_module("dask.config").set(QUIET):
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            processes=processes,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            protocol="tcp://",
+            host="127.0.0.1",
+            silence_logs=50,
+        )
+        try:
+            with distributed.Client(cluster) as client:
+                yield client
+        finally:
+            _end(cluster)
+
+
+def _end(cluster: Any) -> None:
+    workers = list(cluster.workers.values())
+    try:
+        cluster.close()
+    except (TimeoutError, OSError, RuntimeError) as error:
+        logger.warning("workers did not leave and are killed: %s", error)
+        # Those in threads have no number, and those that ended have none any more.
+        for pid in [getattr(worker, "pid", None) for worker in workers]:
+            if pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, KILL)

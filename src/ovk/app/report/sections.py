@@ -1,0 +1,297 @@
+"""Sections of a page about the last rows: predictions and outcomes, intervals, which outputs go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from ovk.app.report.page import (
+    WIDTH,
+    figure,
+    grid,
+    grid_with_legend,
+    model_heading,
+    number,
+    pair,
+    paragraphs,
+    picture,
+    section,
+    table,
+)
+from ovk.base.types import Array
+from ovk.evaluation import ClassificationResult, ClassScores, DriftResult, ProgressiveResult, Recent
+from ovk.evaluation.class_evaluator import class_conclusion
+from ovk.plotting.display import pyplot
+from ovk.plotting.drift import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay
+from ovk.plotting.graph import OutputGraphDisplay, OutputStructureDisplay
+from ovk.plotting.prediction import ObservedDisplay
+from ovk.plotting.recent import ROWS, CalibrationDisplay, RecentDisplay, ResidualDisplay
+
+#: Most outputs with figures of their own; the tables have all of them.
+FIGURES = 12
+
+#: Most outputs in the graph of those that go together.
+NODES = 40
+
+#: How far the coverage of an interval may be from its level before a word is said about it.
+TOLERANCE = 0.03
+
+
+def recent_sections(
+    recent: Recent,
+    outputs: Sequence[str],
+    heading: str = "Predictions and outcomes of the last rows",
+    *,
+    ordered: bool = True,
+    measured: str = "",
+) -> list[str]:
+    """What the last rows tell: predictions and outcomes, intervals, and which outputs go together.
+
+    Rows that are not `ordered` in time are drawn as outcomes against predictions. `measured` says how the intervals
+    were tested, for those that are not of a stream.
+    """
+    return [
+        section("recent", heading, _last_rows(recent, outputs) if ordered else _any_rows(recent, outputs)),
+        section("calibration", "Intervals and residuals", _intervals(recent, outputs, measured)),
+        section("structure", "Which outputs go together", _structure(recent, outputs)),
+    ]
+
+
+def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
+    names = outputs[:FIGURES]
+    displays = [RecentDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
+    shown = min(len(recent.Y), ROWS)
+    more = f"<p>The last {shown} of {len(recent.Y):,} rows.</p>" if shown < len(recent.Y) else ""
+    return more + grid_with_legend(displays, [f"The last predictions and outcomes of {name}" for name in names])
+
+
+def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
+    names = outputs[:FIGURES]
+    displays = [ObservedDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
+    text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
+    return text + grid_with_legend(displays, [f"Outcomes of {name} against their predictions" for name in names])
+
+
+#: How the intervals of a stream are tested.
+ALONG = "As soon as there were enough errors of earlier rows, predictions had intervals made from them."
+
+
+def _intervals(recent: Recent, outputs: Sequence[str], measured: str) -> str:
+    if not recent.tested.any():
+        return "<p>Too few rows to test intervals.</p>"
+    display = CalibrationDisplay.from_recent(recent, names=list(outputs))
+    text = (
+        f"<p>{escape(measured or ALONG)} The curves "
+        "show how often the outcome fell inside: below the diagonal the intervals were too narrow, above it too wide. "
+        "Bars are two standard errors: with few rows, points lie off the diagonal by chance.</p>"
+        f"<p>{escape(_verdict(recent, outputs, stream=not measured))}</p>"
+    )
+    residuals = ResidualDisplay.from_recent(recent, names=list(outputs))
+    return text + grid(
+        [
+            figure(display, "Coverage of intervals against their level"),
+            figure(residuals, "Residuals of each output"),
+        ]
+    )
+
+
+def _verdict(recent: Recent, outputs: Sequence[str], *, stream: bool) -> str:
+    """Whether the intervals kept their level, and what to do if not."""
+    shown = recent.shown
+    level, coverage, tested, _ = shown
+    # Beyond chance, and by more than anybody would mind.
+    far = np.maximum(TOLERANCE, 3 * np.sqrt(level * (1 - level) / np.maximum(tested, 1)))
+    off = [q for q in range(len(outputs)) if abs(coverage[q] - level) > far[q]]
+    if not off:
+        return f"Intervals of {shown.percent} contained about as many outcomes as they should."
+    found = ", ".join(f"{coverage[q]:.0%} of {outputs[q]}" for q in off[:5])
+    if not stream:
+        why = "rows left out differ among each other more than by chance"
+        return f"Intervals of {shown.percent} contained {found}: {why}."
+    if any(coverage[q] < level for q in off):
+        cure = (
+            "errors changed along the rows, faster than intervals made from the last errors follow. In Python, the "
+            f"intervals of progressive(..., intervals={level:g}) follow them row by row"
+        )
+    else:
+        cure = "errors have become smaller along the rows: later intervals will be narrower"
+    return f"Intervals of {shown.percent} contained {found}: {cure}."
+
+
+def _structure(recent: Recent, outputs: Sequence[str]) -> str:
+    outcomes, errors = _correlation(recent.Y), _correlation(recent.Y - recent.F)
+    names = list(outputs)
+    if len(names) == 1:
+        return "<p>There is one output.</p>"
+    if len(names) == 2:
+        return (
+            f"<p>The correlation of {escape(names[0])} and {escape(names[1])} is {outcomes[0, 1]:.2f}, that of their "
+            f"errors {errors[0, 1]:.2f}: what is left in the errors is information that the model has not used.</p>"
+        )
+    heat = OutputStructureDisplay(outcomes, names).plot()
+    heat.ax_.set_title("Correlation of the outcomes", fontsize=10)
+    left = OutputStructureDisplay(errors, names).plot()
+    left.ax_.set_title("Correlation of the errors", fontsize=10)
+    text = (
+        "<p>Outputs whose outcomes are correlated can help to predict each other. Correlation that is left in the "
+        "errors is information that the model has not used.</p>"
+    )
+    return text + grid(
+        [
+            figure(heat, "Correlation matrix of the outcomes"),
+            figure(left, "Correlation matrix of the errors"),
+            figure(OutputGraphDisplay(outcomes[:NODES, :NODES], names[:NODES]).plot(), "Graph of the outputs"),
+        ]
+    )
+
+
+def _correlation(A: Array) -> Array:
+    """(d, d) correlations over the rows where both are known; 0 where there are too few."""
+    d = A.shape[1]
+    result = np.eye(d)
+    for i in range(d):
+        for j in range(i):
+            known = np.isfinite(A[:, i]) & np.isfinite(A[:, j])
+            x, y = A[known, i], A[known, j]
+            if len(x) > 2 and x.std() > 0 and y.std() > 0:
+                result[i, j] = result[j, i] = np.corrcoef(x, y)[0, 1]
+    return result
+
+
+# What a report tells of a stream of classes.
+
+#: Scores of the table, with the attribute of `ClassScores`, and whether the largest is the best.
+SCORES = (
+    ("accuracy", "accuracy", True),
+    ("balanced accuracy", "balanced_accuracy", True),
+    ("kappa", "kappa", True),
+    ("log loss", "log_loss", False),
+    ("AUC", "auc", True),
+)
+
+
+def class_sections(
+    result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None = None
+) -> list[str]:
+    """Scores, curves and classes."""
+    curves = [
+        figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
+        figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
+    ]
+    return [
+        section("summary", "In short", _short(result, notes, seconds, conclusion)),
+        section("errors", "Accuracy along the stream", grid(curves)),
+        section("classes", "The classes", class_table(result.model, result.classes.tolist()), half=True),
+    ]
+
+
+def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
+    learners = (result.model, *result.baselines)
+    facts = [
+        f"{result.n_rows - result.untested:,} rows were predicted before they were learned, after a warm-up of "
+        f"{result.untested:,}.",
+        *([f"{result.n_missing:,} rows had no label: they were not learned."] if result.n_missing else []),
+        *notes,
+        *([] if seconds is None else [f"Learning took {seconds:,.1f} seconds."]),
+    ]
+    said = conclusion or class_conclusion(learners, [str(label) for label in result.classes])
+    return pair(paragraphs(said, facts), score_table(learners))
+
+
+def score_table(learners: Sequence[ClassScores]) -> str:
+    """Scores of the model and of its baselines."""
+    model, *baselines = [one.name for one in learners]
+    names = [model_heading(model), *baselines]
+    rows = []
+    for name, attribute, largest in SCORES:
+        values = np.array([getattr(one, attribute) for one in learners])
+        best = np.nanmax(values) if largest else np.nanmin(values)
+        cells = [f"<b>{number(value)}</b>" if value == best else number(value) for value in values.tolist()]
+        rows.append([name, *cells])
+    return table("Scores, the best in bold", ["", *map(escape, names)], rows)
+
+
+def class_table(scores: ClassScores, classes: Sequence[object]) -> str:
+    """How often each class came, and how often it was found."""
+    counts, recall = scores.confusion.sum(axis=1), scores.recall
+    total = max(counts.sum(), 1.0)
+    rows = [
+        [escape(str(label)), f"{int(count):,}", f"{count / total:.1%}", number(found)]
+        for label, count, found in zip(classes, counts, recall.tolist(), strict=True)
+    ]
+    return table("Rows tested of each class, and the share that was found", ["class", "rows", "share", "recall"], rows)
+
+
+# What a report says of drift.
+
+#: Most outputs whose shrinking windows are told in words.
+NAMED = 4
+#: What the pictures of a report show, with their heights.
+PANELS = (("Recent losses and alarms", 2.8), ("Weights of the experts", 3.9), ("Effective windows", 3.1))
+#: What a report says of the picture.
+LOSSES = (
+    "Each point of the curve is the mean loss of the rows since the point before it. Dashed vertical lines are alarms "
+    "of the Page-Hinkley test: losses have risen."
+)
+EXPERTS = (
+    " Beside it, how much weight each expert had, and how many rows the learner effectively looked back on: the window "
+    "shrinks when the data change."
+)
+
+
+def drift_section(result: ProgressiveResult | ClassificationResult) -> str:
+    """The section of a report about drift; empty where the stream was too short."""
+    if result.drift is None or len(result.drift.rows) < 2:
+        return ""
+    text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
+    display = DriftDisplay.from_result(result, plot=False)
+    names = PANELS if len(result.drift.experts) else PANELS[:1]
+    axes = [pyplot().subplots(figsize=(WIDTH, height), layout="constrained")[1] for _, height in names]
+    display.plot(axes)
+    for ax in axes:
+        ax.set_xlabel("rows")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False)
+    pictures = grid([picture(ax.figure, name) for ax, (name, _) in zip(axes, names, strict=True)])
+    body = f"<p>{text}</p><p>{escape(_advice(result.drift, display.outputs))}</p>{pictures}"
+    return section("drift", "Drift", body, half=len(axes) == 1)
+
+
+def _advice(drift: DriftResult, outputs: Sequence[str]) -> str:
+    """What the alarms and the windows mean, and what to do."""
+    shrunk = _shrunk(drift, outputs)
+    if not drift.alarms:
+        calm = "There was no alarm: the losses did not rise for long."
+        return f"{calm} But {shrunk}" if shrunk else calm
+    several = len(drift.alarms) > 1
+    times = f"There were {len(drift.alarms)} alarms, the last" if several else "There was one alarm,"
+    if len(drift.experts):
+        cure = "The model follows changes by itself; if the losses stay high, look for an input that is missing."
+    else:
+        cure = (
+            "Look at what happened in the data there. If the losses stay high after it, use a model that forgets "
+            "(ovk stream without --model), or learn again from the later rows."
+        )
+    worse = f"{times} at row {drift.alarms[-1]:,}: from about there the predictions became worse. {cure}"
+    return f"{worse} {shrunk[0].upper()}{shrunk[1:]}" if shrunk else worse
+
+
+def _shrunk(drift: DriftResult, outputs: Sequence[str]) -> str:
+    """Which effective windows shrank a lot, and when; empty if none did."""
+    found = drift.shrunk()
+    if not found:
+        return ""
+    told: list[str] = []
+    for one in found[:NAMED]:
+        name = f" of {outputs[one.output]}" if drift.windows.shape[1] > 1 and one.output < len(outputs) else ""
+        subject = "that" if told else "the effective window"
+        shrank = "" if told else " shrank"
+        told.append(f"{subject}{name}{shrank} from {one.before:,.0f} to {one.after:,.0f} rows by row {one.row:,}")
+    more = f", and those of {len(found) - NAMED} more outputs as well" if len(found) > NAMED else ""
+    return (
+        f"{', '.join(told)}{more}: experts that forget had become better, which is the learner's own sign that the "
+        "data changed."
+    )

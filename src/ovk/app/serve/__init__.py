@@ -1,0 +1,87 @@
+"""Models over HTTP that predict and keep learning: ``ovk serve``, or `create_app` for your own ASGI server.
+
+Needs the extra ``ovk[serve]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ovk._extras import required
+from ovk.app.serve.access import Limits, LogDamaged, Tokens
+from ovk.app.serve.checkpoint import Checkpoint, learn_log
+from ovk.app.serve.scores import MostFrequent
+from ovk.app.serve.service import ModelService
+from ovk.base.types import PathLike
+
+__all__ = ["Checkpoint", "Limits", "LogDamaged", "MostFrequent", "Tokens", "create_app", "learn_log"]
+
+#: What a model may be called: the name stands in addresses, and is that of its folder.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def create_app(
+    models: Sequence[PathLike] | Mapping[str, PathLike],
+    *,
+    data: PathLike | None = None,
+    shadows: Mapping[str, Sequence[PathLike]] | None = None,
+    tokens: Tokens | PathLike | None = None,
+    limits: Limits | None = None,
+    keep_log: bool = False,
+) -> Any:
+    """An ASGI application that serves models, for a server of yours; ``ovk serve`` brings its own.
+
+    One process serves a folder of data: models learn in memory, so a second process would not know of it.
+
+    Parameters
+    ----------
+    models : files of models, served under their names without the ending; or the files by name
+    data : folder for logs and checkpoints; without it nothing is learned
+    shadows : by name of a model, files of learners that see the same rows
+    tokens : who may ask, or the file that says so (`Tokens.read`); without it this machine alone
+    limits : what is allowed
+    keep_log : whether the log is kept as a whole
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import ovk
+    >>> from ovk.app.serve import create_app
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "line.ovk")
+    ...     ovk.save(ovk.PKAWV().fit(X, 2 * X), path)
+    ...     app = create_app([path])
+    >>> app.url_path_for("infer", model="line")
+    '/v2/models/line/infer'
+    """
+    with required("serving", "serve"):
+        from ovk.app.serve.app import Server
+    limits = limits or Limits()
+    named = dict(models) if isinstance(models, Mapping) else {Path(path).stem: path for path in models}
+    if not named or len(named) < len(models):
+        raise ValueError("models must be at least one file, and files of different names")
+    for name in named:
+        if not NAME.fullmatch(name):
+            raise ValueError(f"a model's name stands in addresses: {name!r} must be letters, digits, '.', '_' and '-'")
+    shadows = shadows or {}
+    for name in shadows:
+        if name not in named:
+            raise ValueError(f"there is a shadow for {name!r}, but no such model: models are {', '.join(named)}")
+    services = {
+        name: ModelService(
+            name,
+            Path(path),
+            [Path(shadow) for shadow in shadows.get(name, ())],
+            None if data is None else Path(data) / name,
+            limits,
+            keep_log=keep_log,
+        )
+        for name, path in named.items()
+    }
+    known = tokens if isinstance(tokens, Tokens) or tokens is None else Tokens.read(Path(tokens))
+    return Server(services, limits, known).app()

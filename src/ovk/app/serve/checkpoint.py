@@ -1,0 +1,189 @@
+"""What a model in service is after so many records of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.contenders import Contender, as_contender
+from ovk.app.serve.log import Entry, Log
+from ovk.app.serve.receipts import RequestIdentifiers
+from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.scores import Outcome, Scores
+from ovk.app.serve.waiting import HeldLabels
+from ovk.base.parameters import Registered
+from ovk.base.state import State
+from ovk.base.threads import one_blas_thread
+from ovk.base.types import PathLike
+from ovk.persistence import load
+
+#: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything
+#: else, such as a lack of memory, stops the learning.
+REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
+
+
+@dataclass
+class Checkpoint(State, Registered):
+    """A model in service: its learners, who of them answers, how well they do, and how much of the log they know.
+
+    It is never changed: `after` gives the next one. So predictions read it while the next rows are learned, and the
+    same log leads to the same bytes, whenever the process was killed in between.
+
+    Attributes
+    ----------
+    contenders : the learners
+    champion : number of the one that answers
+    scores : their errors
+    sequence : number of the last record of the log that was learned
+    rows : rows learned in service
+    known : identifiers of the last requests, 10,000 at least
+    held : rows of which some outputs have their labels
+    origin : digest of the files with which the service began
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import PKAWV
+    >>> from ovk.app.serve import Checkpoint
+    >>> from ovk.app.serve.log import Entry
+    >>> from ovk.app.serve.rows import RequestRows
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> start = Checkpoint.start({"line": PKAWV().fit(X, X)})
+    >>> rows = RequestRows.of_matrix(X[:5])
+    >>> later = start.after(1, Entry("request 1", rows, rows))
+    >>> start.rows, later.rows, later.sequence, later.model.t_
+    (0, 5, 1, 55)
+    """
+
+    contenders: list[Contender]
+    champion: int
+    scores: Scores
+    sequence: int = 0
+    rows: int = 0
+    known: RequestIdentifiers = field(default_factory=RequestIdentifiers)
+    held: HeldLabels = field(default_factory=HeldLabels)
+    origin: str = ""
+
+    _state_classes = {
+        "contenders": Contender,
+        "scores": Scores,
+        "known": RequestIdentifiers,
+        "held": HeldLabels,
+    }
+
+    @classmethod
+    def start(cls, models: dict[str, Any], origin: str = "") -> Checkpoint:
+        """Models that were loaded, by name, before the first request; the first one answers."""
+        contenders = [as_contender(model, name) for name, model in models.items()]
+        first = contenders[0]
+        for other in contenders[1:]:
+            _check_alike(first, other)
+        names = [contender.name for contender in contenders]
+        return cls(contenders, 0, Scores.start(names, first.outputs, first.labels), origin=origin)
+
+    @property
+    def leader(self) -> Contender:
+        """The contender that answers."""
+        return self.contenders[self.champion]
+
+    @property
+    def model(self) -> Any:
+        """The session or estimator that answers."""
+        return self.leader.model
+
+    def after(self, number: int, entry: Entry) -> Checkpoint:
+        """The state after one more record of the log."""
+        known = self.known
+        if entry.id is not None:
+            known = known.added(entry.id, number, len(entry), entry.digest, entry.label_of)
+        new = replace(self, sequence=number, known=known)
+        if entry.promote is not None:
+            names = [contender.name for contender in self.contenders]
+            if entry.promote in names:
+                new.champion = names.index(entry.promote)
+            return new
+        complete: Entry | None = entry
+        if entry.expired is not None:
+            new.held, complete = self.held.expired(entry.expired, self.leader.outputs)
+        elif entry.part:
+            new.held, complete = self.held.added(entry, self.leader.outputs)
+        if complete is not None and complete.rows is not None and complete.targets is not None:
+            new._learn(complete.rows, complete.targets)
+        return new
+
+    def _learn(self, rows: RequestRows, targets: RequestRows) -> None:
+        """Put learners in place that have learned the rows, and the scores with them. For a new state only."""
+        outcomes: list[Outcome | None] = []
+        contenders: list[Contender] = []
+        for contender in self.contenders:
+            outcome = None
+            try:
+                contender, outcome = contender.learned(rows, targets)
+            except REFUSALS:
+                contender = replace(contender, failures=contender.failures + 1)
+            contenders.append(contender)
+            outcomes.append(outcome)
+        self.contenders = contenders
+        if outcomes[self.champion] is not None:
+            self.scores = self.scores.updated(outcomes, self.champion)
+        self.rows += len(rows)
+
+
+def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
+    """Learn a log from its files, without a server: the state that the service would come to, to the byte.
+
+    Parameters
+    ----------
+    start : a checkpoint, or the file of one or of a model
+    folder : where the segments of the log are; of a service that keeps them all (``--keep-log``) the log begins with
+        the first request
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ovk import PKAWV
+    >>> from ovk.app.serve import Checkpoint, learn_log
+    >>> from ovk.app.serve.log import Entry
+    >>> from ovk.app.serve.log import Log
+    >>> from ovk.app.serve.rows import RequestRows
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> rows = RequestRows.of_matrix(X[:5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = Log(Path(folder))
+    ...     _ = log.append([Entry("request 1", rows, rows).encode()])
+    ...     log.close()
+    ...     learn_log(Checkpoint.start({"line": PKAWV().fit(X, X)}), folder).rows
+    5
+    """
+    if not isinstance(start, Checkpoint):
+        loaded = load(start)
+        start = loaded if isinstance(loaded, Checkpoint) else Checkpoint.start({Path(start).stem: loaded})
+    return replayed(start, Log(Path(folder)).replay(after=start.sequence))
+
+
+def replayed(state: Checkpoint, records: Iterable[tuple[int, bytes]]) -> Checkpoint:
+    """The state after these records."""
+    with one_blas_thread(tiles=1):
+        for number, content in records:
+            state = state.after(number, Entry.decode(content))
+    return state
+
+
+def _check_alike(first: Contender, other: Contender) -> None:
+    """Learners that stand beside each other must be able to learn from the same rows."""
+    if first.outputs != other.outputs or first.labels != other.labels:
+        raise ValueError(
+            f"{other.name} predicts {', '.join(other.outputs)}, but {first.name} {', '.join(first.outputs)}: a shadow "
+            "must have the same outputs"
+        )
+    needed, known = ({name for spec in c.inputs() for name in spec.columns} for c in (other, first))
+    if not needed <= known:
+        raise ValueError(
+            f"{other.name} needs the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: a "
+            "shadow must do with the same rows"
+        )

@@ -1,0 +1,357 @@
+"""A log of records that survives crashes: appended, synced, numbered, checked.
+
+A folder of segments ``log-<number of the first record>.wal``. A segment begins with MAGIC; then come frames, one for
+each group of records that was synced together:
+
+    b"OVKF"                      4 bytes
+    length of the body           4 bytes
+    number of the first record   8 bytes
+    crc32 of these 16 bytes      4 bytes
+    crc32 of the body            4 bytes
+    body                         for each record its length (4 bytes) and its content
+
+A frame is written only after the frame before it was synced. So a crash can leave the last frame incomplete, and no
+other: that one was never acknowledged and is cut off. Anything else that is wrong is no crash but damage, and the log
+refuses to be read, naming file and offset.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ovk.app.serve.access import LogDamaged
+from ovk.app.serve.rows import RequestRows
+from ovk.persistence.atomic import sync_folder
+
+MAGIC = b"ovk-log1"
+FRAME = b"OVKF"
+HEAD = struct.Struct("<4sIQ")
+SUMS = struct.Struct("<II")
+LENGTH = struct.Struct("<I")
+#: Bytes of a frame before its body.
+OVERHEAD = HEAD.size + SUMS.size
+
+
+class Log:
+    """The records of one model, in segments.
+
+    Parameters
+    ----------
+    folder : where the segments are
+    segment_bytes : a segment that has grown beyond this is followed by a new one
+    keep : whether segments stay when a checkpoint no longer needs them
+
+    Attributes
+    ----------
+    sequence : number of the last record
+    cut : bytes of an incomplete frame that were cut off the end
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ovk.app.serve.log import Log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = Log(Path(folder))
+    ...     _ = list(log.replay(after=0))
+    ...     log.append([b"one", b"two"]), log.append([b"three"])
+    ...     log.close()
+    ...     list(Log(Path(folder)).replay(after=1))
+    (range(1, 3), range(3, 4))
+    [(2, b'two'), (3, b'three')]
+    """
+
+    def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, keep: bool = False) -> None:
+        self.folder, self.segment_bytes, self.keep = folder, segment_bytes, keep
+        self.sequence, self.cut = 0, 0
+        #: Whether a frame that failed could not be taken back: only a new start, which cuts it off, helps.
+        self.broken = False
+        #: Set by a checkpoint: the next record begins a new segment, so that this one can go after the next checkpoint.
+        self.full = False
+        self._descriptor: int | None = None
+        self._size = 0
+
+    def segments(self) -> list[Path]:
+        """The files of the log, the oldest first."""
+        return sorted(self.folder.glob("log-*.wal"))
+
+    def replay(self, after: int) -> Iterator[tuple[int, bytes]]:
+        """The records behind number `after`; an incomplete last frame is cut off."""
+        self.sequence = after
+        segments = self.segments()
+        expected: int | None = None
+        for k, path in enumerate(segments):
+            first = _first(path)
+            if expected is None and first > after + 1:
+                raise LogDamaged(
+                    f"{path} begins with record {first}, but the checkpoint ends with record {after}: segments in "
+                    "between are missing; put them back"
+                )
+            if expected is not None and first != expected:
+                raise LogDamaged(f"{path} begins with record {first}, but the segment before ends at {expected - 1}")
+            expected = first
+            for number, content in self._read(path, first, last=k == len(segments) - 1):
+                expected = number + 1
+                if number > after:
+                    self.sequence = number
+                    yield number, content
+        if expected is not None and expected <= after:
+            raise LogDamaged(
+                f"{segments[-1]} ends with record {expected - 1}, but the checkpoint has learned {after}: the log was "
+                "cut or replaced since"
+            )
+
+    def _read(self, path: Path, expected: int, *, last: bool) -> Iterator[tuple[int, bytes]]:
+        """Records of a segment."""
+        content = path.read_bytes()
+        place = len(MAGIC)
+        if content[:place] != MAGIC:
+            if last and len(content) <= place and MAGIC.startswith(content.rstrip(b"\0")):
+                self._cut(path, 0, len(content))
+                return
+            raise LogDamaged(f"{path} is damaged at offset 0: it does not begin like a log")
+        while place < len(content):
+            fault, body, end = _frame(content, place, expected)
+            if fault:
+                # What a crash leaves reaches to the end of the last file, and nothing whole stands behind it.
+                if last and end >= len(content) and not _whole_frame_behind(content, place + 1):
+                    self._cut(path, place, len(content) - place)
+                    return
+                raise LogDamaged(
+                    f"{path} is damaged at offset {place}: {fault}, and records follow that were acknowledged; restore "
+                    "the file from a backup, or start anew with another --data"
+                )
+            for record in _records(body, path, place):
+                yield expected, record
+                expected += 1
+            place = end
+
+    def _cut(self, path: Path, size: int, lost: int) -> None:
+        """Cut a segment behind `size` bytes; one of which nothing is left goes."""
+        self.cut += lost
+        if size == 0:
+            path.unlink()
+            sync_folder(str(self.folder))
+            return
+        with open(path, "r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+
+    def append(self, records: Sequence[bytes]) -> range:
+        """Write records and sync them; their numbers. If that fails nothing of them stays, and OSError is raised."""
+        if self.broken:
+            raise OSError(errno.EIO, "an earlier record could be neither written nor taken back: restart")
+        first = self.sequence + 1
+        body = b"".join(LENGTH.pack(len(record)) + record for record in records)
+        head = HEAD.pack(FRAME, len(body), first)
+        frame = head + SUMS.pack(zlib.crc32(head), zlib.crc32(body)) + body
+        descriptor = self._segment(first)
+        try:
+            _write(descriptor, frame)
+            os.fdatasync(descriptor)
+        except OSError:
+            self._undo(descriptor)
+            raise
+        self._size += len(frame)
+        self.sequence += len(records)
+        return range(first, self.sequence + 1)
+
+    def _segment(self, first: int) -> int:
+        """Descriptor of the segment to write to, a new one where there is none or the last is full."""
+        if self._descriptor is not None and self._size < self.segment_bytes and not self.full:
+            return self._descriptor
+        self.full = False
+        self.close()
+        path = self.folder / f"log-{first:020d}.wal"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        try:
+            _write(descriptor, MAGIC)
+            os.fdatasync(descriptor)
+            sync_folder(str(self.folder))
+        except OSError:
+            os.close(descriptor)
+            with suppress(OSError):
+                path.unlink()
+            raise
+        self._descriptor, self._size = descriptor, len(MAGIC)
+        return descriptor
+
+    def _undo(self, descriptor: int) -> None:
+        """Take back a frame that did not reach the disk."""
+        self.broken = True
+        os.ftruncate(descriptor, self._size)
+        os.fdatasync(descriptor)
+        self.broken = False
+
+    def forget(self, through: int) -> None:
+        """Remove segments that hold no record behind number `through`."""
+        segments = self.segments()
+        removed = False
+        for path, following in pairwise(segments):
+            if not self.keep and _first(following) <= through + 1:
+                path.unlink()
+                removed = True
+        if removed:
+            sync_folder(str(self.folder))
+
+    def close(self) -> None:
+        """Close the file that is being written."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _first(path: Path) -> int:
+    """Number of the first record of a segment, by its name."""
+    number = path.stem.removeprefix("log-")
+    if not number.isdigit():
+        raise LogDamaged(f"{path} is no segment of a log: its name holds no number; move it elsewhere")
+    return int(number)
+
+
+def _frame(content: bytes, place: int, expected: int | None) -> tuple[str, bytes, int]:
+    """What is wrong with the frame at that place (nothing: ""), its body, and where it ends as far as one can tell."""
+    body_place = place + OVERHEAD
+    if body_place > len(content):
+        return "a frame is cut off", b"", len(content)
+    mark, length, first = HEAD.unpack_from(content, place)
+    head_sum, body_sum = SUMS.unpack_from(content, place + HEAD.size)
+    if mark != FRAME or zlib.crc32(content[place : place + HEAD.size]) != head_sum:
+        return "the head of a frame is wrong", b"", len(content)
+    end = body_place + length
+    body = content[body_place:end]
+    if len(body) < length:
+        return "a frame is cut off", b"", end
+    if zlib.crc32(body) != body_sum:
+        return "the checksum of a frame is wrong", b"", end
+    if expected is not None and first != expected:
+        return f"record {first} stands where {expected} should be", b"", place
+    return "", body, end
+
+
+def _whole_frame_behind(content: bytes, place: int) -> bool:
+    """Whether a frame that is whole stands anywhere behind that place."""
+    while (place := content.find(FRAME, place)) >= 0:
+        if not _frame(content, place, None)[0]:
+            return True
+        place += 1
+    return False
+
+
+def _records(body: bytes, path: Path, place: int) -> Iterator[bytes]:
+    start = 0
+    while start < len(body):
+        (length,) = LENGTH.unpack_from(body, start)
+        start += LENGTH.size
+        if start + length > len(body):
+            raise LogDamaged(f"{path} is damaged at offset {place}: a record is longer than its frame")
+        yield body[start : start + length]
+        start += length
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+# Records of the log: what was asked for, as bytes.
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record of the log.
+
+    Rows to learn with their targets; or labels of rows that were predicted before, all of them or a part; or the end of
+    the time in which further labels of such rows are taken; or the name of a contender to promote.
+
+    Attributes
+    ----------
+    id : identifier of the request
+    rows, targets : what to learn
+    promote : name of the contender that answers from now on
+    label_of : identifier of the prediction whose labels the targets are
+    part : whether the targets hold some of the outputs only, and the others are still to come
+    expired : identifier of a prediction of which no further labels are taken
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.app.serve.log import Entry
+    >>> from ovk.app.serve.rows import RequestRows
+    >>> rows = RequestRows.of_matrix(np.ones((2, 3)))
+    >>> Entry.decode(Entry("id 1", rows, rows).encode()).id
+    'id 1'
+    >>> Entry("id 1", rows, rows).digest == Entry("id 2", rows, rows).digest
+    True
+    """
+
+    id: str | None
+    rows: RequestRows | None = None
+    targets: RequestRows | None = None
+    promote: str | None = None
+    label_of: str | None = None
+    part: bool = False
+    expired: str | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.rows is None else len(self.rows)
+
+    @property
+    def label_id(self) -> str:
+        """The identifier of labels that were sent without one: a label that comes twice is one request."""
+        names = self.targets.names if self.part and self.targets is not None else None
+        return f"label of {self.label_of}" + ("" if names is None else f": {', '.join(sorted(names))}")
+
+    @cached_property
+    def _contents(self) -> tuple[bytes, bytes]:
+        """The rows and the targets as bytes."""
+        rows = b"" if self.rows is None else self.rows.encode()
+        return rows, b"" if self.targets is None else self.targets.encode()
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells the contents of two requests with the same identifier apart.
+
+        The rows of a prediction that was labelled are not part of it: nobody keeps them until the label is repeated.
+        """
+        rows, targets = self._contents
+        about = json.dumps([self.promote, self.label_of, self.part]).encode()
+        return blake2b(b"\n".join([about, b"" if self.label_of else rows, targets]), digest_size=8).hexdigest()
+
+    def encode(self) -> bytes:
+        """The entry as bytes."""
+        if self.expired is not None:
+            return json.dumps({"expired": self.expired}).encode() + b"\n"
+        if self.rows is None or self.targets is None:
+            return json.dumps({"id": self.id, "promote": self.promote}).encode() + b"\n"
+        rows, targets = self._contents
+        head: dict[str, Any] = {"id": self.id, "rows": len(rows)}
+        if self.label_of is not None:
+            head |= {"label_of": self.label_of, "part": self.part}
+        return json.dumps(head).encode() + b"\n" + rows + targets
+
+    @classmethod
+    def decode(cls, content: bytes) -> Entry:
+        """What `encode` gave."""
+        start = content.index(b"\n") + 1
+        head: dict[str, Any] = json.loads(content[:start])
+        if "expired" in head:
+            return cls(None, expired=head["expired"])
+        if "promote" in head:
+            return cls(head["id"], promote=head["promote"])
+        middle = start + head["rows"]
+        rows, targets = RequestRows.decode(content[start:middle]), RequestRows.decode(content[middle:])
+        return cls(head["id"], rows, targets, label_of=head.get("label_of"), part=head.get("part", False))

@@ -1,0 +1,144 @@
+"""A server process: the socket, signals, structured logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from ovk._version import __version__
+from ovk.app.serve.app import Server
+from ovk.base.threads import one_blas_thread
+
+logger = logging.getLogger("ovk.app.serve")
+
+#: What every record of Python's logging has; the rest was given with it.
+_COMMON = {*vars(logging.makeLogRecord({})), "message", "asctime", "color_message", "taskName"}
+
+#: Seconds until a thread that computes lets others run, which is what a prediction waits while rows are learned.
+SWITCH = 0.0005
+
+
+class JsonLines(logging.Formatter):
+    """A line of JSON for each record: time, level, event, and what was given with it.
+
+    Examples
+    --------
+    >>> import logging
+    >>> from ovk.app.serve.run import JsonLines
+    >>> record = logging.makeLogRecord({"msg": "checkpoint", "levelname": "INFO", "created": 0.0, "rows": 5})
+    >>> JsonLines().format(record)
+    '{"time": "1970-01-01T00:00:00.000Z", "level": "info", "event": "checkpoint", "rows": 5}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, Any] = {
+            "time": f"{at}.{int(record.created % 1 * 1000):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _COMMON}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class _QuietServer(uvicorn.Server):
+    """A server that ends with exit code 0 when it is told to end, after everything is safe."""
+
+    def __init__(self, config: uvicorn.Config, server: Server, announcement: dict[str, Any]) -> None:
+        super().__init__(config)
+        self._server, self._announcement = server, announcement
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # Not before signals are heard: who reads this may send one.
+        logger.info("listening", extra=self._announcement)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._server.stopping.set()
+        self.should_exit = True
+
+
+def serve(app: Starlette, host: str, port: int, *, access_log: bool = False) -> bool:
+    """Serve until SIGTERM or Ctrl-C: then drain, write checkpoints, and return whether these hold all that was learned.
+
+    Parameters
+    ----------
+    app : what `ovk.app.serve.create_app` made, its models opened or not
+    host, port : the address to listen at; port 0 takes one that is free, which the log names
+    """
+    server: Server = app.state.server
+    with _listening(host, port) as listener, one_blas_thread(tiles=1):
+        if not server.opened:
+            server.open()
+        sys.setswitchinterval(SWITCH)
+        address = listener.getsockname()
+        extra = {"host": address[0], "port": address[1], "models": list(server.services), "version": __version__}
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=access_log,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=15,
+            limit_concurrency=512,
+            h11_max_incomplete_event_size=64 << 10,
+        )
+        try:
+            _QuietServer(config, server, extra).run(sockets=[listener])
+        finally:
+            server.close()
+    unsaved = [service.name for service in server.services.values() if service.unsaved]
+    if unsaved:
+        extra = {"models": unsaved, "remedy": "nothing is lost: the log is replayed at the next start"}
+        logger.error("stopped without a checkpoint", extra=extra)
+    else:
+        logger.info("stopped")
+    return not unsaved
+
+
+def log_as_json() -> None:
+    """Let the loggers of the server write lines of JSON to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.captureWarnings(True)
+    levels = {"ovk.app.serve": logging.INFO, "uvicorn.access": logging.INFO, "uvicorn.error": logging.WARNING}
+    for name, level in {**levels, "py.warnings": logging.WARNING}.items():
+        one = logging.getLogger(name)
+        one.handlers, one.propagate = [handler], False
+        one.setLevel(level)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio sends small replies at once (TCP_NODELAY).
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}") from error
+        listener.listen(1024)
+        yield listener

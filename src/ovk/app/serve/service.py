@@ -1,0 +1,268 @@
+"""A model in service: one writer, a log, checkpoints; and readers who never wait.
+
+A request to learn goes through two threads, from queue to queue. The first writes all requests that wait into the log
+and syncs it once, then their replies go out. The second learns them, record by record, and puts the next state into
+place by one assignment: a prediction reads the state that is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from ovk.app.serve.access import Limits, RequestRefused
+from ovk.app.serve.checkpoint import Checkpoint, replayed
+from ovk.app.serve.intake import Intake
+from ovk.app.serve.log import Entry, Log
+from ovk.base.threads import one_blas_thread
+from ovk.persistence import load, save
+
+if sys.platform != "win32":
+    import fcntl
+
+logger = logging.getLogger("ovk.app.serve")
+
+#: Name of the file with the last checkpoint, in the folder of a model.
+CHECKPOINT = "checkpoint.ovk"
+
+
+class ModelService:
+    """One model under one name, with its shadows.
+
+    Parameters
+    ----------
+    name : its name in addresses
+    path : the model's file
+    shadows : files of learners that see the same rows
+    folder : where its log and checkpoints are kept; None serves without learning
+    limits : what is allowed
+    keep_log : whether segments of the log stay when a checkpoint no longer needs them
+
+    Attributes
+    ----------
+    state : the present state, never changed, only replaced
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        shadows: Sequence[Path] = (),
+        folder: Path | None = None,
+        limits: Limits | None = None,
+        *,
+        keep_log: bool = False,
+    ) -> None:
+        self.name, self.path, self.shadows = name, path, list(shadows)
+        self.folder, self.limits = folder, limits or Limits()
+        self.log = None if folder is None else Log(folder, keep=keep_log)
+        self.intake = Intake(name, self.log, self.limits)
+        self.state: Checkpoint
+        self.refused = 0
+        #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.
+        self.saved_sequence, self.saved_at, self._saved_rows, self._tried_at = 0, time.time(), 0, 0.0
+        self._recent: deque[tuple[float, int]] = deque(maxlen=600)
+        self._threads: list[threading.Thread] = []
+        self._guard: int | None = None
+
+    # Opening and closing ----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Load the model or its last checkpoint, learn what the log holds behind it, and begin."""
+        origin = hashlib.sha256(b"".join(file.read_bytes() for file in [self.path, *self.shadows])).hexdigest()
+        if self.folder is None or self.log is None:
+            self.state = self._from_files(origin)
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        place = self.folder / CHECKPOINT
+        if place.exists():
+            found = load(place)
+            if not isinstance(found, Checkpoint) or found.origin != origin:
+                raise ValueError(
+                    f"{place} is not a checkpoint of {self.path}{' with these shadows' if self.shadows else ''}: it "
+                    "was made from another file; give another folder to --data, or the files it began with"
+                )
+            self.state = found
+        else:
+            if self.log.segments():
+                raise ValueError(f"{self.folder} holds a log but no {CHECKPOINT}: put it back, or give another --data")
+            self.state = self._from_files(origin)
+            save(self.state, place)
+        # Rows of users are in it, as in the log; later checkpoints keep the permissions of the file they replace.
+        place.chmod(0o600)
+        self.saved_sequence, self._saved_rows = self.state.sequence, self.state.rows
+        # Not the start of this process: one that is killed again and again has to write a checkpoint too.
+        self.saved_at = min(place.stat().st_mtime, time.time())
+        self.state = replayed(self.state, self.log.replay(after=self.state.sequence))
+        state = self.state
+        if self.log.cut:
+            logger.warning("torn record cut off", extra={"model": self.name, "bytes": self.log.cut})
+        if state.sequence > self.saved_sequence:
+            extra = {"model": self.name, "records": state.sequence - self.saved_sequence, "sequence": state.sequence}
+            logger.info("log replayed", extra=extra)
+        if self._checkpoint_is_due():
+            self._checkpoint()
+        if self.predicts_only:
+            logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
+        self.intake.start(state)
+        for target in (self.intake.write, self._learn):
+            thread = threading.Thread(target=target, name=f"ovk {target.__name__} {self.name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _from_files(self, origin: str) -> Checkpoint:
+        models: dict[str, Any] = {}
+        for file in [self.path, *self.shadows]:
+            name = file.stem
+            if name in models:
+                raise ValueError(f"two of the files are called {name!r}: rename one of them")
+            loaded = load(file)
+            models[name] = loaded.model if isinstance(loaded, Checkpoint) else loaded
+        return Checkpoint.start(models, origin)
+
+    def _take_lock(self) -> None:
+        """Two processes that write one log would spoil it."""
+        assert self.folder is not None
+        self._guard = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(self._guard)
+                self._guard = None
+                raise ValueError(
+                    f"another process serves from {self.folder}: stop it, or give another --data"
+                ) from None
+
+    def close(self) -> None:
+        """Learn what was acknowledged, write a checkpoint, and end."""
+        self.intake.stop()
+        for thread in self._threads:
+            thread.join()
+        if self._threads and not self.halted and self.state.sequence > self.saved_sequence:
+            self._checkpoint()
+        self._threads = []
+        if self.log is not None:
+            self.log.close()
+        if self._guard is not None:
+            os.close(self._guard)
+            self._guard = None
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether records of the log are not in the last checkpoint, so that a start has to learn them again."""
+        return self.log is not None and self.log.sequence > self.saved_sequence
+
+    # What requests need to know ---------------------------------------------------------------------------------------
+
+    @property
+    def halted(self) -> str:
+        """Why nothing is learned any more; empty if all is well."""
+        return self.intake.halted
+
+    @property
+    def predicts_only(self) -> str:
+        """Why rows are not learned, in one sentence; empty if they are."""
+        if not any(contender.learns for contender in self.state.contenders):
+            return (
+                "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
+                "learner with partial_fit"
+            )
+        if self.log is None:
+            return "this server was started without --data: it predicts, but does not learn"
+        return ""
+
+    def check_learns(self) -> None:
+        """Refuse rows to learn, or to wait for their labels, where none are learned."""
+        if self.predicts_only:
+            raise RequestRefused(409, self.predicts_only)
+
+    # The thread that learns -------------------------------------------------------------------------------------------
+
+    def _learn(self) -> None:
+        with one_blas_thread(tiles=1):
+            while True:
+                with suppress(Empty):
+                    record = self.intake.to_learn.get(timeout=self._until_checkpoint())
+                    if record is None:
+                        return
+                    if not self.halted:
+                        self._learn_entry(*record)
+                    self.intake.learned()
+                if self._checkpoint_is_due():
+                    self._checkpoint()
+
+    def _learn_entry(self, number: int, entry: Entry) -> None:
+        before = sum(contender.failures for contender in self.state.contenders)
+        try:
+            state = self.state.after(number, entry)
+        except BaseException as error:
+            # Not a refusal that a replay would repeat: the state must not part from the log.
+            self.intake.halted = f"record {number} could not be learned"
+            extra = {"model": self.name, "sequence": number, "error": type(error).__name__}
+            logger.critical("learning stopped; restart to replay the log", extra=extra, exc_info=error)
+            return
+        if sum(contender.failures for contender in state.contenders) > before:
+            self.refused += state.rows - self.state.rows
+            logger.warning("a learner refused rows", extra={"model": self.name, "sequence": number})
+        if entry.promote is not None:
+            extra = {"model": self.name, "sequence": number, "champion": state.leader.name}
+            logger.info("promoted", extra=extra)
+        self.state = state
+        self._recent.append((time.monotonic(), state.rows))
+
+    def _until_checkpoint(self) -> float | None:
+        if self.halted or self.state.sequence <= self.saved_sequence:
+            return None
+        return max(0.05, self.limits.checkpoint_seconds - self._since_checkpoint())
+
+    def _checkpoint_is_due(self) -> bool:
+        if self.halted or self.state.sequence <= self.saved_sequence:
+            return False
+        due = self._since_checkpoint() >= self.limits.checkpoint_seconds
+        return due or self.state.rows - self._saved_rows >= self.limits.checkpoint_rows
+
+    def _since_checkpoint(self) -> float:
+        """Seconds since the last checkpoint was written, or could not be."""
+        return time.time() - max(self.saved_at, self._tried_at)
+
+    def _checkpoint(self) -> None:
+        """Write the state; segments of the log that it holds go."""
+        assert self.folder is not None
+        assert self.log is not None
+        state, start = self.state, time.perf_counter()
+        self._tried_at, self._saved_rows = time.time(), state.rows
+        try:
+            save(state, self.folder / CHECKPOINT)
+        except OSError as error:
+            # The log has everything: nothing is lost, and the next checkpoint may succeed.
+            where = {"model": self.name, "file": str(self.folder / CHECKPOINT)}
+            logger.error("no checkpoint could be written", extra={**where, "error": str(error.strerror)})
+            return
+        self.saved_sequence, self.saved_at = state.sequence, self._tried_at
+        self.log.forget(state.sequence)
+        self.log.full = True
+        milliseconds = round(1000 * (time.perf_counter() - start), 1)
+        extra = {"model": self.name, "sequence": state.sequence, "rows": state.rows, "milliseconds": milliseconds}
+        logger.info("checkpoint", extra=extra)
+
+    # What the page and the metrics show -------------------------------------------------------------------------------
+
+    def rate(self) -> float:
+        """Rows learned a second, over the last ten seconds."""
+        now = time.monotonic()
+        known = [(at, rows) for at, rows in list(self._recent) if now - at <= 10]
+        if len(known) < 2:
+            return 0.0
+        return (known[-1][1] - known[0][1]) / max(now - known[0][0], 1e-3)

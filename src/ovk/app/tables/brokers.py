@@ -1,0 +1,492 @@
+"""Streams of brokers as records: their position is part of what a session saves, and of nothing else.
+
+No acknowledgements and no consumer groups: the session file says which message comes next, and how many of its rows
+were read already. It is written together with the model, so that the two cannot disagree, whatever dies when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Self, TypedDict, Unpack
+from urllib.parse import quote
+
+import numpy as np
+
+from ovk.app.tables.broker_access import (
+    Address,
+    BrokerError,
+    Message,
+    MessageRows,
+    RowReader,
+    StreamLost,
+    credentials,
+    reader_for,
+)
+from ovk.app.tables.records import Batch, Records
+from ovk.base.parameters import check_int
+
+#: Ids of rows that are remembered with an id column.
+IDS = 100_000
+
+#: How often nothing may come before the end of a stream, until we ask whether what is missing is still there.
+PAUSES = 10
+
+
+class Broker(ABC):
+    """A stream of messages on a server, read from any place on.
+
+    Attributes
+    ----------
+    label : what to call it in a message
+    identity : tells the stream from another one by the same name
+    part : the partition or subject that is read, "" for all subjects
+    parts : all partitions of the topic, or what is read
+    origin : the first place there ever was, None where that is not known
+    dense : whether places follow each other without holes, so that a hole means that messages were lost
+    """
+
+    label: str
+    identity: str
+    part: str
+    parts: tuple[str, ...]
+    dense: bool
+    origin: int | None = None
+
+    @abstractmethod
+    def bounds(self) -> tuple[int, int]:
+        """The first place that is still there, and the place behind the last one."""
+
+    @abstractmethod
+    def read(self, place: int) -> list[Message]:
+        """Messages from that place on, in their order; none if nothing came for about a second.
+
+        A server that goes away is tried again with growing pauses; a place that is no longer there is an error or,
+        where places are dense, the first message behind it.
+        """
+
+    def first_kept(self, place: int) -> int | None:
+        """The first place from there on whose message the server still has; None if it has none."""
+        first, stop = self.bounds()
+        return max(place, first) if place < stop else None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the server."""
+
+
+class Gap(StreamLost):
+    """Messages between the last one that was learned and the first one that is still there are lost.
+
+    Examples
+    --------
+    >>> from ovk.app.tables import Gap
+    >>> print(Gap("nats://127.0.0.1:4222/S", 8, 12))
+    messages 8 to 11 of nats://127.0.0.1:4222/S are gone and could not be learned, for the server keeps only so much; to go on without, use --accept-gap (accept_gap=True in Python)
+    """  # noqa: E501
+
+    def __init__(self, label: str, first: int, stop: int) -> None:
+        self.first, self.stop = first, stop
+        several = f"messages {first} to {stop - 1} of {label} are"
+        which = f"message {first} of {label} is" if stop == first + 1 else several
+        super().__init__(
+            f"{which} gone and could not be learned, for the server keeps only so much; to go on without, use "
+            "--accept-gap (accept_gap=True in Python)"
+        )
+
+
+class NoColumns(ValueError):
+    """No message of a stream tells the names of its columns."""
+
+
+class BrokerRecords(Records):
+    """The rows of a broker's stream, from where a session left it, to the last one there is or on and on.
+
+    Parameters
+    ----------
+    broker : the stream
+    form : "csv" or "jsonl"; default by the first message
+    columns : names of the columns; default the keys of the first object, or the first line of CSV
+    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` is dropped
+    follow : wait for new rows instead of ending with the last one
+    accept_gap : go on where messages are lost
+
+    Attributes
+    ----------
+    n_repeated : rows dropped because their id was seen before
+    n_lost : messages that were gone before they could be read
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        form: str | None = None,
+        columns: Sequence[str] | None = None,
+        id_column: str | None = None,
+        id_memory: int = IDS,
+        *,
+        follow: bool = False,
+        accept_gap: bool = False,
+    ) -> None:
+        super().__init__(broker.label, False, None)
+        self.broker, self.follow, self.accept_gap = broker, follow, accept_gap
+        self.waits = follow
+        self._form, self._columns, self._id_column = form, columns, id_column
+        self._id_memory = check_int(id_memory, "id_memory")
+        self.n_repeated = self.n_lost = 0
+        first, self._end = broker.bounds()
+        #: The next message to be fetched, and how many rows of the first one that is held were read.
+        self._next, self._read_rows = first, 0
+        self._held: deque[MessageRows] = deque()
+        self._ids: dict[int, None] = {}
+        self._reader: RowReader | None = None
+        self._unread: list[Message] = []
+        self._id_place: int | None = None
+        #: How often nothing came although the end is not reached.
+        self._pauses = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the columns, without that of the ids: those of a position, or what the first messages tell."""
+        return tuple(name for name in self._known_reader().names if name != self._id_column)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to read, and nothing is waited for."""
+        return not self.follow and not self._held and self._next >= self._end
+
+    def _known_reader(self) -> RowReader:
+        """What reads rows; messages are fetched until one tells it."""
+        if self._reader is None and self.empty and not self._unread:
+            raise BrokerError(f"{self.label} holds no messages yet: publish some, or wait for them with --follow")
+        while self._reader is None and self._fetch():
+            pass
+        if self._reader is None:
+            raise NoColumns(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
+        names = self._reader.names
+        if self._id_column is not None and self._id_column not in names:
+            raise BrokerError(f"there is no column {self._id_column!r} in {self.label}: its columns are {list(names)}")
+        self._id_place = None if self._id_column is None else names.index(self._id_column)
+        return self._reader
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    def _fetch(self) -> bool:
+        """Fetch further messages; False at the end of the stream. Where a stream is followed, none may come."""
+        if not self.follow and self._next >= self._end:
+            return False
+        try:
+            messages = self.broker.read(self._next)
+        except Gap as gap:
+            self._skip_gap(gap.stop)
+            return True
+        if not messages and not self.follow:
+            return self._expects_more()
+        self._pauses = 0
+        for message in messages:
+            if message.place < self._next:
+                continue
+            if message.place > self._next and self.broker.dense:
+                self._skip_gap(message.place)
+            self._next = message.place + 1
+            if self._reader is None:
+                self._unread.append(message)
+                self._reader = reader_for(message, self._form, self._columns, self.label)
+                if self._reader is not None:
+                    self._held.extend(map(self._reader.rows, self._unread))
+                    self._unread = []
+            else:
+                self._held.append(self._reader.rows(message))
+        return True
+
+    def _expects_more(self) -> bool:
+        """Whether more is to come although nothing came: where places have holes, a pause is the end."""
+        self._pauses += 1
+        if self.broker.dense and self._pauses >= PAUSES:
+            # The server is slow, or messages before the end were removed after we had asked for it.
+            self._pauses = 0
+            kept = self.broker.first_kept(self._next)
+            kept = self._end if kept is None else min(kept, self._end)
+            if kept > self._next:
+                self._skip_gap(kept)
+        return self.broker.dense and self._next < self._end
+
+    def _skip_gap(self, place: int) -> None:
+        if not self.accept_gap:
+            raise Gap(self.label, self._next, place)
+        self.n_lost += place - self._next
+        self._next = place
+        if not self._held:
+            # The message that was read in part is gone.
+            self._read_rows = 0
+
+    def _read(self, size: int) -> Batch | None:
+        while self._reader is None:
+            if not self._fetch():
+                return None
+            if self._reader is None and self.follow:
+                return Batch([], [], [])
+        self._known_reader()
+        # Blocks begin at multiples of their size, wherever one that had to be short ended.
+        wanted = size - self.offset % size
+        found: list[Sequence[Any]] = []
+        numbers: list[int] = []
+        bad: list[tuple[int, str]] = []
+        while (count := len(numbers) + len(bad)) < wanted:
+            if self._held:
+                self._take(wanted - count, found, numbers, bad)
+            elif not self._fetch():
+                break
+            elif not self._held and self.follow:
+                # Nothing new for a while: what is here is learned, and whoever reads us hears of the pause.
+                return self._batch(found, numbers, bad)
+        return self._batch(found, numbers, bad) if numbers or bad else None
+
+    def _batch(self, found: list[Sequence[Any]], numbers: list[int], bad: list[tuple[int, str]]) -> Batch:
+        cells: list[Sequence[Any]] = list(zip(*found, strict=True)) if found else [()] * len(self.names)
+        return Batch(cells, numbers, bad)
+
+    def _take(self, most: int, found: list[Sequence[Any]], numbers: list[int], bad: list[tuple[int, str]]) -> None:
+        """At most so many rows of the first message that is held."""
+        rows = self._held[0]
+        start = self._read_rows
+        some = rows.cells[start : start + most]
+        number = self.offset
+        for i, row in enumerate(some, start):
+            if isinstance(row, str):
+                number += 1
+                bad.append((number, f"message {rows.place}, row {i + 1}: {row}"))
+                continue
+            if self._id_place is not None:
+                if self._seen(row[self._id_place]):
+                    continue
+                row = [*row[: self._id_place], *row[self._id_place + 1 :]]
+            number += 1
+            found.append(row)
+            numbers.append(number)
+        self.offset = number
+        self._read_rows += len(some)
+        if self._read_rows >= len(rows.cells):
+            self._held.popleft()
+            self._read_rows = 0
+
+    def _seen(self, cell: Any) -> bool:
+        """Whether a row of that id is among the last ones; from now on it is."""
+        key = int.from_bytes(
+            hashlib.blake2b(repr(cell).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+        )
+        if key in self._ids:
+            self.n_repeated += 1
+            return True
+        self._ids[key] = None
+        if len(self._ids) > self._id_memory:
+            del self._ids[next(iter(self._ids))]
+        return False
+
+    def place(self, row: int) -> str:
+        return f"row {row}"
+
+    def digest(self) -> str:
+        names = () if self._reader is None else self.names
+        return hashlib.sha256(f"{self.broker.identity} {names}".encode()).hexdigest()
+
+    # Position ---------------------------------------------------------------------------------------------------------
+
+    def position(self) -> dict[str, Any]:
+        """The next message, the rows of it that were read, and what is needed to read on from there."""
+        first = [message.place for message in self._unread[:1]] + [message.place for message in islice(self._held, 1)]
+        return {
+            "stream": self.broker.identity,
+            "message": first[0] if first else self._next,
+            "row": self._read_rows,
+            "reader": None if self._reader is None else self._reader.state(),
+            "id_column": self._id_column,
+            "ids": np.fromiter(self._ids, np.uint64, len(self._ids)),
+            "repeated": self.n_repeated,
+            "lost": self.n_lost,
+        }
+
+    def resume_at(self, offset: int, size: int, digest: str, position: Any) -> None:
+        """Go on from a position; `offset` rows were read by then."""
+        if not position:
+            raise ValueError(f"the model was learning from a file, not from {self.label}: use --continue-with")
+        if position["stream"] != self.broker.identity:
+            raise ValueError(
+                f"{self.label} is not the stream that the model was learning from ({position['stream']}), or it was "
+                "made anew since; to learn it as a further one, use --continue-with (in Python, continue_with=)"
+            )
+        if position["id_column"] != self._id_column:
+            raise ValueError(
+                f"the model tells rows apart by the id column {position['id_column']!r}: give the same one"
+            )
+        first, end = self.broker.bounds()
+        self._next, self._read_rows = int(position["message"]), int(position["row"])
+        if self._next > end:
+            raise ValueError(
+                f"{self.label} ends before message {self._next}, up to which it was learned: it was made anew or cut"
+            )
+        self._held.clear()
+        self._unread.clear()
+        self._reader = None if position["reader"] is None else RowReader.restored(position["reader"])
+        self._ids = dict.fromkeys(np.asarray(position["ids"]).tolist())
+        self.n_repeated, self.n_lost = int(position["repeated"]), int(position["lost"])
+        self.offset = offset
+        if first > self._next:
+            self._skip_gap(first)
+
+    def close(self) -> None:
+        self.broker.close()
+
+
+# Streams of brokers opened: one, or the partitions of a topic side by side.
+
+#: Seconds that a broker may be away before we give up.
+PATIENCE = 300.0
+
+
+class Partitions:
+    """The partitions of a topic, or several subjects of a stream, which have no common order: each is read by itself.
+
+    Attributes
+    ----------
+    label : what to call all of them in a message
+    names : of the partitions, which may be part of a file's name
+
+    Examples
+    --------
+    >>> from ovk.app.tables import Partitions
+    >>> len(Partitions("kafka://127.0.0.1:9092/readings", []))
+    0
+    """
+
+    def __init__(self, label: str, parts: Sequence[BrokerRecords]) -> None:
+        self.label, self._parts = label, list(parts)
+        self.names = [quote(records.broker.part, safe="") for records in parts]
+
+    def __iter__(self) -> Iterator[BrokerRecords]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def part_read(self) -> float | None:
+        """The part of the rows that were read so far, which is not known."""
+        return None
+
+    def close(self) -> None:
+        """Leave the server."""
+        for records in self._parts:
+            records.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class BrokerOptions(TypedDict, total=False):
+    """How a stream is read; see `open_broker`."""
+
+    form: str | None
+    columns: Sequence[str] | None
+    id_column: str | None
+    id_memory: int
+    follow: bool
+    accept_gap: bool
+
+
+def open_broker(address: str, *, patience: float = PATIENCE, **options: Unpack[BrokerOptions]) -> BrokerRecords:
+    """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
+
+    Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
+    variables OVK_BROKER_USER, OVK_BROKER_PASSWORD, OVK_BROKER_TOKEN, OVK_BROKER_CREDS (a file of NATS), OVK_BROKER_CA,
+    OVK_BROKER_CERT, OVK_BROKER_KEY (files for TLS) and OVK_BROKER_TLS=1, or by a file of lines ``user = me`` that
+    OVK_BROKER_FILE names.
+
+    Parameters
+    ----------
+    address : ``nats://host:4222/STREAM``, with ``?subject=a.b`` to read one subject of it, or
+        ``kafka://host:9092/TOPIC``, with ``?partition=0`` where it has several
+    form : "csv" or "jsonl"; default by the first message
+    columns : names of the columns; default the keys of the first object, or the first line of CSV
+    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` ids is dropped
+    follow : wait for new rows instead of ending with the last one that is there
+    accept_gap : go on where messages are lost, because the server no longer kept them
+    patience : seconds that the server may be away
+
+    Examples
+    --------
+    >>> from ovk.app.tables import BrokerError, open_broker
+    >>> try:
+    ...     open_broker("nats://127.0.0.1:1/STREAM")
+    ... except (BrokerError, ImportError) as error:
+    ...     print(error)
+    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
+    """
+    partitions = open_partitions(address, patience=patience, **options)
+    if len(partitions) == 1:
+        return next(iter(partitions))
+    partitions.close()
+    label, first = partitions.label, next(iter(partitions)).label
+    raise BrokerError(
+        f"{label} has {len(partitions)} partitions, which have no common order: read one, {first}, or all of them with "
+        "open_partitions"
+    )
+
+
+def open_partitions(address: str, *, patience: float = PATIENCE, **options: Unpack[BrokerOptions]) -> Partitions:
+    """Open all partitions of a Kafka topic, or those that the address names, or several subjects of a NATS stream.
+
+    Parameters
+    ----------
+    address : as in `open_broker`, with any number of ``?partition=0&partition=2`` or ``?subject=a&subject=b``
+    patience : seconds that the server may be away
+    options : as in `open_broker`; ids are remembered for each partition by itself
+
+    Examples
+    --------
+    >>> from ovk.app.tables import BrokerError, open_partitions
+    >>> try:
+    ...     open_partitions("nats://127.0.0.1:1/STREAM?subject=a&subject=b")
+    ... except (BrokerError, ImportError) as error:
+    ...     print(error)
+    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
+    """
+    where = Address.parse(address)
+    # In the order of their numbers, however they were named: sums are added up in that order.
+    where = replace(where, parts=tuple(sorted(where.parts, key=lambda part: (len(part), part))))
+    if options.get("form") not in (None, "csv", "jsonl"):
+        raise BrokerError(f"messages hold csv or jsonl, got {options['form']!r}")
+    opened: list[BrokerRecords] = []
+    try:
+        first = _broker(where, where.parts[0] if where.parts else "", patience)
+        opened.append(_records(first, options))
+        for part in (where.parts or first.parts)[1:]:
+            opened.append(_records(_broker(where, part, patience), options))
+    except BaseException:
+        Partitions("", opened).close()
+        raise
+    return Partitions(where.label, opened)
+
+
+def _broker(where: Address, part: str, patience: float) -> Broker:
+    if where.scheme == "nats":
+        from ovk.app.tables.jetstream import JetStream
+
+        return JetStream(where, credentials(), patience, part)
+    from ovk.app.tables.kafka import KafkaPartition
+
+    return KafkaPartition(where, credentials(), patience, part)
+
+
+def _records(broker: Broker, options: BrokerOptions) -> BrokerRecords:
+    try:
+        return BrokerRecords(broker, **options)
+    except BaseException:
+        broker.close()
+        raise

@@ -1,0 +1,290 @@
+"""Streams of NATS JetStream.
+
+The client speaks asyncio, and so lives in a thread of its own. A consumer is made for where we are and forgotten with
+the connection: the server keeps nothing about us that could disagree with the session file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ovk._extras import required
+from ovk.app.tables.broker_access import Address, BrokerError, Message, StreamLost, tls_context
+from ovk.app.tables.brokers import Broker
+
+#: Seconds to wait for a new message, for an answer, and between two attempts to reach a server, at first and at most.
+WAIT, ANSWER, PAUSE, LONGEST_PAUSE = 1.0, 10.0, 0.1, 5.0
+
+#: Bytes that a fetch should bring, and most messages of one.
+FETCH, MOST = 1 << 22, 256
+
+T = TypeVar("T")
+
+
+class Connection:
+    """A connection to NATS servers, made anew when it breaks."""
+
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
+        with required("nats://", "nats"):
+            from nats import errors
+            from nats.aio.client import Client
+        self._make, self._errors = Client, errors
+        self._address, self._known, self._patience = address, known, patience
+        self._tls = tls_context(known)
+        self._client: Any = None
+        #: The reason that the server last gave for refusing us.
+        self._said = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="ovk-nats", daemon=True)
+        self._thread.start()
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine, run in the thread of the connection."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def connect(self) -> Any:
+        """A JetStream context, on a connection that is there."""
+        if self._client is None or not self._client.is_connected:
+            await self.drop()
+            known = self._known
+            who = {name: known[name] for name in ("user", "password", "token") if name in known}
+            if "creds" in known:
+                who["user_credentials"] = known["creds"]
+            # Kept before it is connected, so that what it has opened is closed if it cannot be.
+            self._client = self._make()
+            await self._client.connect(
+                servers=[f"{'tls' if self._tls else 'nats'}://{host}" for host in self._address.hosts.split(",")],
+                # Attempts and their pauses are ours.
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=PAUSE,
+                connect_timeout=ANSWER,
+                error_cb=self._heard,
+                tls=self._tls,
+                **who,
+            )
+        return self._client.jetstream(timeout=ANSWER)
+
+    async def _heard(self, error: Exception) -> None:
+        self._said = str(error)
+
+    async def drop(self) -> None:
+        """Close the connection, if there is one."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def first(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The first call to a server: whatever fails is told in a sentence."""
+        host = self._address.hosts
+        try:
+            return self.call(action())
+        except BrokerError:
+            raise
+        except (TimeoutError, OSError, self._errors.Error) as error:
+            said = f"{error} {self._said}".lower()
+            if "authorization" in said or "permissions" in said or "auth" in said:
+                raise BrokerError(
+                    f"the NATS server at {host} refuses us: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
+                    "OVK_BROKER_TOKEN or OVK_BROKER_CREDS"
+                ) from error
+            if "tls" in said or "ssl" in said or "certificate" in said:
+                raise BrokerError(
+                    f"the NATS server at {host} and we do not agree on TLS ({error}): check OVK_BROKER_CA, "
+                    "OVK_BROKER_CERT and OVK_BROKER_KEY"
+                ) from error
+            raise BrokerError(
+                f"there is no NATS server at {host}: check the address, and that the server runs"
+            ) from error
+
+    def patiently(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of an action that is tried again, on a new connection, with growing pauses."""
+        pause, until = PAUSE, time.monotonic() + self._patience
+        while True:
+            try:
+                return self.call(action())
+            except BrokerError:
+                raise
+            except (TimeoutError, OSError, self._errors.Error) as error:
+                if time.monotonic() > until:
+                    raise StreamLost(
+                        f"{self._address.label} has been away for {self._patience:.0f} s ({error}): what was learned "
+                        "is saved, go on with --resume when it is back"
+                    ) from error
+            self.call(self._quiet_drop())
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _quiet_drop(self) -> None:
+        try:
+            await self.drop()
+        except (TimeoutError, OSError, self._errors.Error):
+            self._client = None
+
+    def close(self) -> None:
+        """End the connection and its thread."""
+        if self._loop.is_closed():
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._quiet_drop(), self._loop).result(ANSWER)
+        except (TimeoutError, RuntimeError):
+            pass
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(ANSWER)
+            if not self._thread.is_alive():
+                self._loop.close()
+
+
+class JetStream(Broker):
+    """A stream of JetStream, or a subject of it."""
+
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float, part: str = "") -> None:
+        self.label = address.label + (f"?subject={part}" if part else "")
+        self._stream, self._subject = address.name, part
+        self.part, self.parts = part, (part,)
+        # Messages on other subjects have sequence numbers too.
+        self.dense = not self._subject
+        self._subscription: Any = None
+        self._at = 0
+        self._size = FETCH
+        self._link = Connection(address, known, patience)
+        try:
+            self._first, self._stop, created = self._link.first(self._info)
+        except BaseException:
+            self._link.close()
+            raise
+        self.identity = f"nats {self._stream} {self._subject} of {created}"
+
+    async def _info(self) -> tuple[int, int, str]:
+        """First sequence number, the one behind the last, and when the stream was made."""
+        from nats.js import errors
+
+        context = await self._link.connect()
+        try:
+            info = await context.stream_info(self._stream)
+        except errors.NotFoundError as error:
+            names = ", ".join(sorted(one.config.name for one in await context.streams_info())) or "none"
+            raise BrokerError(
+                f"there is no stream {self._stream!r} on {self.label.rsplit('/', 1)[0]}, which has {names}"
+            ) from error
+        except errors.ServiceUnavailableError as error:
+            raise BrokerError(f"{self.label}: the server runs without JetStream: start it with -js") from error
+        # An empty stream begins behind its last message.
+        return int(info.state.first_seq or info.state.last_seq + 1), int(info.state.last_seq) + 1, str(info.created)
+
+    def bounds(self) -> tuple[int, int]:
+        first, stop, created = self._link.patiently(self._info)
+        if not self.identity.endswith(f"of {created}"):
+            raise BrokerError(f"{self.label} was made anew while it was read: its messages are others now")
+        return max(first, 1), max(stop, first, 1)
+
+    def read(self, place: int) -> list[Message]:
+        found = self._link.patiently(lambda: self._messages(place))
+        if found:
+            self._at = found[-1].place + 1
+            self._size = max(max(len(message.data) for message in found), 1)
+        else:
+            # Nothing new, or a consumer that is no more: a new one costs little.
+            self._subscription = None
+        return found
+
+    async def _messages(self, place: int) -> list[Message]:
+        from nats import errors
+
+        context = await self._link.connect()
+        try:
+            if self._subscription is None or self._at != place:
+                self._subscription = await self._subscribe(context, place)
+                self._at = place
+            got = await self._subscription.fetch(min(max(FETCH // self._size, 1), MOST), timeout=WAIT)
+        except errors.TimeoutError:
+            if not context._nc.is_connected:
+                raise
+            return []
+        except BaseException:
+            self._subscription = None
+            raise
+        return [Message(int(one.metadata.sequence.stream), one.data) for one in got]
+
+    async def _subscribe(self, context: Any, place: int) -> Any:
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=place,
+            ack_policy=AckPolicy.NONE,
+            inactive_threshold=60.0,
+        )
+        return await context.pull_subscribe(self._subject, stream=self._stream, config=config)
+
+    def first_kept(self, place: int) -> int | None:
+        return self._link.patiently(lambda: self._following(place))
+
+    async def _following(self, place: int) -> int | None:
+        from nats.js.errors import NotFoundError
+
+        context = await self._link.connect()
+        try:
+            found = await context.get_msg(self._stream, seq=place, subject=self._subject or ">", next=True)
+        except NotFoundError:
+            return None
+        return int(found.seq)
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class JetStreamPublisher:
+    """Publishes messages, each under an id by which the server drops it if it comes again.
+
+    Parameters
+    ----------
+    address : ``nats://host:4222/SUBJECT``, a subject that a stream of the server keeps
+    known : credentials
+    patience : seconds that the server may be away
+    """
+
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
+        if address.scheme != "nats":
+            raise BrokerError(
+                "predictions are published to nats:// only, whose servers drop what comes twice: for Kafka, write them "
+                "into a folder"
+            )
+        self.label, self._subject = address.label, address.name
+        self._link = Connection(address, known, patience)
+        try:
+            self._link.first(self._check)
+        except BaseException:
+            self._link.close()
+            raise
+
+    async def _check(self) -> None:
+        from nats.js.errors import NotFoundError
+
+        context = await self._link.connect()
+        try:
+            await context.find_stream_name_by_subject(self._subject)
+        except NotFoundError as error:
+            raise BrokerError(f"no stream keeps the subject of {self.label}: add one for it") from error
+
+    def publish(self, messages: Sequence[tuple[str, bytes]]) -> None:
+        """Publish messages (id, bytes) in their order; returns when the server has all of them."""
+        waiting = list(messages)
+
+        async def rest() -> None:
+            context = await self._link.connect()
+            while waiting:
+                name, data = waiting[0]
+                await context.publish(self._subject, data, headers={"Nats-Msg-Id": name})
+                del waiting[0]
+
+        self._link.patiently(rest)
+
+    def close(self) -> None:
+        """Leave the server."""
+        self._link.close()

@@ -1,0 +1,423 @@
+"""Rows for a learner out of the rows of a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ovk.app.tables.columns import (
+    Column,
+    Instant,
+    Label,
+    Number,
+    check_present,
+    doubt,
+    few_whole_numbers,
+    find_columns,
+    guess,
+    guess_labels,
+    in_comma_table,
+    instant,
+    numbers_things,
+)
+from ovk.app.tables.records import Batch
+from ovk.base.cells import is_missing_cell, read_numbers
+from ovk.base.dates import REMEMBERED
+from ovk.base.parameters import Parameters, check_int
+from ovk.base.types import Array
+from ovk.evaluation.sources import Chunk, quoted
+
+# Outputs of earlier rows as inputs.
+
+
+def filled(A: Array) -> Array:
+    """Rows (n, d) in which a missing value is the last one before it; nan where there is none.
+
+    >>> filled(np.array([[np.nan], [1.0], [np.nan]])).ravel()
+    array([nan,  1.,  1.])
+    """
+    # For every entry the row where its output was last observed; row 0 may still be missing.
+    rows = np.where(np.isnan(A), 0, np.arange(len(A))[:, None])
+    return np.take_along_axis(A, np.maximum.accumulate(rows, axis=0), axis=0)
+
+
+class Lags(Parameters):
+    """Each output as it was 1, 2, ... rows before; where it was missing then, its last value before that.
+
+    Parameters
+    ----------
+    lags : how many rows before, for instance (1, 2, 60)
+
+    Attributes
+    ----------
+    past_ : (longest lag, d) last rows, with missing values filled; nan where nothing was seen yet
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.app.tables import Lags
+    >>> lags = Lags((1, 2))
+    >>> lags.inputs_then_update(np.array([[1.0], [np.nan], [3.0]]))
+    array([[nan, nan],
+           [ 1., nan],
+           [ 1.,  1.]])
+    >>> lags.inputs_then_update(np.array([[4.0]]))
+    array([[3., 1.]])
+    """
+
+    def __init__(self, lags: Sequence[int]) -> None:
+        self.lags = lags
+
+    def checked(self) -> list[int]:
+        """The lags, if they are distinct whole numbers from 1 on."""
+        lags = [check_int(lag, "each of lags") for lag in self.lags]
+        if len(set(lags)) < len(lags):
+            raise ValueError(f"lags must be distinct, got {lags}")
+        return lags
+
+    def names(self, outputs: Sequence[str]) -> list[str]:
+        """Names of the inputs, in their order."""
+        return [f"{output} lag {lag}" for lag in self.lags for output in outputs]
+
+    def inputs_then_update(self, Y: Any) -> Array:
+        """(n, d number of lags) inputs of the rows with outputs Y (n, d), nan where missing; then remember them."""
+        Y = np.asarray(Y, dtype=np.float64)
+        lags = self.checked()
+        longest = max(lags, default=0)
+        if not hasattr(self, "past_"):
+            self.past_ = np.full((longest, Y.shape[1]), np.nan)
+        A = filled(np.vstack([self.past_, Y]))
+        X = np.hstack([A[longest - lag : len(A) - lag] for lag in lags]) if lags else np.empty((len(Y), 0))
+        self.past_ = A[len(A) - longest :].copy()
+        return X
+
+
+#: Most indicators of a column of words, where rows are learned as a whole: learners of streams pay for each input.
+WORDS_OF_TABLE = 100
+
+#: How the description of a column begins that is no input.
+UNUSED = "not used: "
+
+
+class Prepared(NamedTuple):
+    """Rows for a learner.
+
+    Attributes
+    ----------
+    chunk : inputs and outputs, nan where missing
+    rows : number of each row in its file
+    bad : number and fault of the rows that could not be read, or only in part: a cell that cannot be read is missing
+    instants : (n,) when each row was, in seconds since 1970, nan where not known; None for a table without times
+    """
+
+    chunk: Chunk
+    rows: list[int]
+    bad: list[tuple[int, str]]
+    instants: Array | None = None
+
+
+class Preparation(Parameters):
+    """Turns the columns of a table into inputs and outputs: numbers, categories, dates, calendar, lagged outputs.
+
+    What a column holds is told by the first rows (`fit`) and then stays. Words become indicators of the most frequent
+    ones, dates their place in the day, the week and the year.
+
+    Parameters
+    ----------
+    targets : names of the output columns
+    features : names of the input columns; default all others
+    time : names of the columns that hold the time of a row, such as ``("Date", "Time")``: they become calendar inputs
+    lags : outputs of so many rows before become inputs
+    max_levels : most indicators of a column of words; beyond the 20 most frequent ones, only words of 5 rows or more
+        have one
+    classify : the one target holds class labels, words or whole numbers of few values, which become the numbers of the
+        classes; labels that come later are added
+    ignore : names of columns that are no inputs
+
+    Attributes
+    ----------
+    columns_ : how each input is made
+    outputs_ : how each output is read
+    lags_ : the last outputs
+    instants_ : (m,) when the last rows were, in seconds since 1970
+    left_out_ : columns that are no inputs, with the reason
+    class_like_ : outputs whose numbers look like classes, with these numbers
+    doubts_ : sentences about columns that may not be what they are read as, by their names
+    id_like_ : inputs that seem to number or name things such as patients, each in several rows, and how many of them
+    feature_names_ : names of the inputs
+
+    Examples
+    --------
+    >>> from ovk.app.tables import Batch, Preparation
+    >>> batch = Batch([["a", "b", "a", "b"], ["1", "2", "?", "4"]], [1, 2, 3, 4], [])
+    >>> preparation = Preparation(["y"], lags=[1]).bind(["word", "y"]).fit(batch)
+    >>> preparation.feature_names_
+    ['word=a', 'word=b', 'y lag 1']
+    >>> preparation.prepare(batch).chunk.X.tolist()
+    [[1.0, 0.0, nan], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
+    """
+
+    _state_classes = {"columns_": Column, "outputs_": Column}
+
+    outputs_: list[Column]
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        features: Sequence[str] | None = None,
+        time: Sequence[str] = (),
+        lags: Sequence[int] = (),
+        max_levels: int = 50,
+        classify: bool = False,
+        ignore: Sequence[str] = (),
+    ) -> None:
+        self.targets = targets
+        self.features = features
+        self.time = time
+        self.lags = lags
+        self.max_levels = max_levels
+        self.classify = classify
+        self.ignore = ignore
+
+    def bind(self, names: Sequence[str], label: str = "the table", *, predict: bool = False) -> Preparation:
+        """Say in which order the columns of the batches to come stand; all that are needed must be there.
+
+        With `predict`, targets may be missing: then they are not known.
+        """
+        self.label, self._names = label, list(names)
+        self._place = {name: j for j, name in enumerate(self._names)}
+        wanted = [*self.time, *(self.features or [])]
+        if hasattr(self, "columns_"):
+            wanted = [source for column in self.columns_ for source in column.sources()]
+        find_columns([*wanted, *([] if predict else self.targets)], self._names, label)
+        if predict:
+            return self
+        check_present(self.ignore, self._names, label)
+        if not self.targets:
+            raise ValueError(f"there must be at least one target: name a column of {label}, out of {quoted(names)}")
+        self.check_roles()
+        return self
+
+    def check_roles(self) -> None:
+        """Refuse columns that are asked to be two things at once, whatever the table holds."""
+        if self.classify and (len(self.targets) > 1 or self.lags):
+            raise ValueError(
+                "classes are learned for one target, without lags: name one column"
+                if len(self.targets) > 1
+                else "lags are of numbers: leave them out (the model auto looks at the last label by itself)"
+            )
+        inputs = [*(self.features or []), *self.time]
+        both = [name for name in self.targets if name in inputs]
+        if both:
+            raise ValueError(
+                f"column {both[0]!r} is a target and a feature: a row's own output cannot be known before it; "
+                "take it out of one of them, or use lags for earlier outputs"
+            )
+        asked = [name for name in self.ignore if name in (*self.targets, *inputs)]
+        if asked:
+            raise ValueError(f"column {asked[0]!r} is to be left out and to be used: take it out of one of them")
+        for group in (self.targets, self.features or [], self.time):
+            if len(set(group)) < len(group):
+                twice = next(name for name in group if list(group).count(name) > 1)
+                raise ValueError(f"column {twice!r} is asked for twice: name it once")
+
+    def fit(self, batch: Batch) -> Preparation:
+        """Tell by the first rows what the columns hold."""
+        most = check_int(self.max_levels, "max_levels")
+        self.left_out_: dict[str, str] = {}
+        self.columns_: list[Column] = []
+        features = self.features
+        if features is None:
+            used = {*self.targets, *self.time}
+            self.left_out_ |= dict.fromkeys(self.ignore, "left out as asked")
+            features = []
+            counts = Counter(self._names)
+            for name in self._names:
+                if name in used or name in self.left_out_:
+                    continue
+                if not name or counts[name] > 1:
+                    self.left_out_[name] = "it has no name" if not name else "its name stands there twice"
+                else:
+                    features.append(name)
+        self._read_columns(features, batch, most)
+        if self.time:
+            self.columns_.append(self._calendar(batch))
+        self.class_like_: dict[str, list[str]] = {}
+        self.outputs_ = [self._output(batch, name) for name in self.targets]
+        self._agree_on_commas(batch)
+        self.lags_ = Lags(tuple(self.lags))
+        self.lags_.checked()
+        self.instants_ = np.empty(0)
+        self.feature_names_ = [name for column in self.columns_ for name in column.names()]
+        self.feature_names_ += self.lags_.names(list(self.targets))
+        if not self.feature_names_:
+            others = ", ".join(f"{name!r} ({why})" for name, why in self.left_out_.items())
+            raise ValueError(
+                f"{self.label} gives no inputs" + (f" (left out: {others})" if others else "") + ": name columns as "
+                "features, or use lags of the targets, or the time of the rows"
+            )
+        return self
+
+    def _read_columns(self, features: Sequence[str], batch: Batch, most: int) -> None:
+        """Tell what the columns of the features hold, and which of them may be something else."""
+        self.doubts_: dict[str, str] = {}
+        self.id_like_: dict[str, int] = {}
+        for name in features:
+            cells = self._cells(batch, name)
+            column = guess(name, cells, most)
+            if column is None:
+                self.left_out_[name] = "its words never repeat in the first rows"
+            else:
+                self.columns_.append(column)
+            if found := doubt(name, column, cells):
+                self.doubts_[name] = found
+            # Who names a column as a feature knows what it is.
+            if self.features is None and (things := numbers_things(name, column, cells)):
+                self.id_like_[name] = things
+
+    def _agree_on_commas(self, batch: Batch) -> None:
+        """In a table with decimal commas, points stand between thousands, or one column would not fit the others."""
+        for columns in (self.columns_, self.outputs_):
+            if any(isinstance(column, Number) and column.decimal == "," for column in (*self.columns_, *self.outputs_)):
+                columns[:] = [
+                    in_comma_table(column, self._cells(batch, column.name)) if isinstance(column, Number) else column
+                    for column in columns
+                ]
+
+    def _calendar(self, batch: Batch) -> Column:
+        """The time of the rows, which must be readable in nearly all of them."""
+        cells = [self._cells(batch, name) for name in self.time]
+        column = instant(list(self.time), cells)
+        bad = column.encode(cells).bad
+        if len(bad) and bad.mean() > 0.5:
+            first = int(bad.argmax())
+            found = " ".join(str(column[first]) for column in cells)
+            raise ValueError(
+                f"row {batch.rows[first]} of {self.label} holds {found!r} in {' and '.join(map(repr, self.time))}, "
+                "which is not a time: write it as 2006-12-16 17:24:00 or 16/12/2006 17:24:00, or name other columns"
+            )
+        return column
+
+    def _output(self, batch: Batch, name: str) -> Column:
+        """How to read an output, which must hold numbers, or labels of classes."""
+        cells = self._cells(batch, name)
+        if self.classify:
+            return guess_labels(name, cells, self.label)
+        column = guess(name, cells, 1)
+        if isinstance(column, Number):
+            if few := few_whole_numbers(cells):
+                self.class_like_[name] = few
+            return column
+        i = next(i for i, cell in enumerate(cells) if not is_missing_cell(cell) and read_numbers([cell]).bad[0])
+        raise ValueError(
+            f"column {name!r} of {self.label} is a target but holds {cells[i]!r} in row {batch.rows[i]}: targets must "
+            "hold numbers; choose another column, or learn it as classes (classify, --classify)"
+        )
+
+    def _cells(self, batch: Batch, name: str) -> Sequence[object]:
+        return batch.columns[self._place[name]]
+
+    def prepare(self, batch: Batch) -> Prepared:
+        """Inputs and outputs of the rows; their outputs become the lags of the rows to come.
+
+        A number or a date that cannot be read is missing, and its row is named with the fault.
+        """
+        n = len(batch.rows)
+        self._check_width(batch)
+        X = np.empty((n, len(self.feature_names_)))
+        Y = np.full((n, len(self.targets)), np.nan)
+        faults: dict[int, str] = {}
+        end = 0
+        for column in self.columns_:
+            cells = [self._cells(batch, source) for source in column.sources()]
+            values, bad = column.encode(cells)
+            start, end = end, end + values.shape[1]
+            X[:, start:end] = values
+            for i in np.flatnonzero(bad).tolist():
+                faults.setdefault(i, self._fault(column, [part[i] for part in cells]))
+        for q, output in enumerate(self.outputs_):
+            (name,) = output.sources()
+            if name in self._place:
+                cells = [self._cells(batch, name)]
+                values, bad = output.encode(cells)
+                Y[:, q] = values[:, 0]
+                for i in np.flatnonzero(bad).tolist():
+                    faults.setdefault(i, self._fault(output, [cells[0][i]]))
+        if self.lags:
+            X[:, end:] = self._lagged(batch, Y)
+        named = [(batch.rows[i], fault) for i, fault in faults.items()]
+        chunk = Chunk(X, Y, tuple(self.feature_names_), tuple(self.targets))
+        clock, instants = self.clock(), None
+        if clock is not None:
+            instants = clock.instants([self._cells(batch, source) for source in clock.sources()])
+            self.instants_ = np.concatenate([self.instants_, instants])[-REMEMBERED:]
+        return Prepared(chunk, batch.rows, sorted([*batch.bad, *named]), instants)
+
+    def _check_width(self, batch: Batch) -> None:
+        """Refuse rows whose columns are not those that were bound."""
+        names = getattr(self, "_names", None)
+        if names is None or len(batch.columns) != len(names):
+            bound = "no columns are bound" if names is None else f"{len(names)} columns are bound ({quoted(names)})"
+            raise ValueError(
+                f"a batch of {len(batch.columns)} columns cannot be read, since {bound}: call bind(names) with the "
+                "names of its columns first, or predict a file with predict_file"
+            )
+
+    def unknown_words(self, batch: Batch) -> dict[str, list[str]]:
+        """Cells of the columns of categories that hold none of the levels, by the name of the column."""
+        found = {}
+        for column in self.columns_:
+            cells = [self._cells(batch, source) for source in column.sources()]
+            if unknown := column.unknown(cells):
+                found[column.sources()[0]] = unknown
+        return found
+
+    def knows_outputs(self) -> bool:
+        """Whether the table has a column of at least one target."""
+        return any(name in self._place for name in self.targets)
+
+    def clock(self) -> Instant | None:
+        """The column that tells when a row was: the one of `time`, or else the only column of dates."""
+        dates = [column for column in self.columns_ if isinstance(column, Instant)]
+        # The calendar of `time` is made last.
+        return dates[-1] if dates and (self.time or len(dates) == 1) else None
+
+    def _lagged(self, batch: Batch, Y: Array) -> Array:
+        """Earlier outputs of the rows. A row that cannot be read counts: its outputs are missing."""
+        if not batch.bad:
+            return self.lags_.inputs_then_update(Y)
+        numbers = np.array(sorted({*batch.rows, *(row for row, _ in batch.bad)}))
+        places = np.searchsorted(numbers, batch.rows)
+        every = np.full((len(numbers), Y.shape[1]), np.nan)
+        every[places] = Y
+        lagged: Array = self.lags_.inputs_then_update(every)[places]
+        return lagged
+
+    def fork(self) -> Preparation:
+        """A copy that reads other rows, with lags of its own that begin with these."""
+        other = copy(self)
+        if hasattr(self, "lags_"):
+            other.lags_, other.outputs_ = copy(self.lags_), [copy(output) for output in self.outputs_]
+        return other
+
+    def classes(self) -> list[str]:
+        """The labels so far, by number."""
+        label = self.outputs_[0]
+        if not isinstance(label, Label):
+            raise ValueError(f"{self.targets[0]!r} holds numbers, not classes: prepare it with classify=True")
+        return label.levels
+
+    def describe(self) -> dict[str, str]:
+        """How each column of the table is read."""
+        known = {source: column.describe() for column in self.columns_ for source in column.sources()}
+        outputs = {column.sources()[0]: column.describe() for column in self.outputs_}
+        return {**known, **outputs, **{name: f"{UNUSED}{why}" for name, why in self.left_out_.items()}}
+
+    @staticmethod
+    def _fault(column: Column, cells: Sequence[object]) -> str:
+        names = " and ".join(map(repr, column.sources()))
+        return f"{' '.join(map(str, cells))[:40]!r} in column {names} is treated as missing"

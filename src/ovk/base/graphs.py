@@ -1,0 +1,81 @@
+"""Graphs as users have them, and their Laplacians."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk.base.types import Array
+
+
+def as_adjacency(graph: Any) -> tuple[sparse.csr_array, list[Hashable] | None]:
+    """The weights of an undirected graph, and the names of its nodes where it has any.
+
+    Parameters
+    ----------
+    graph : (n, n) array or scipy sparse matrix of weights >= 0, or an undirected networkx graph
+        Self-loops are dropped: they change no Laplacian.
+
+    Returns
+    -------
+    (n, n) sparse symmetric weights, and the nodes of a networkx graph (else None)
+
+    Examples
+    --------
+    >>> from ovk.structured import as_adjacency
+    >>> A, names = as_adjacency([[0, 1], [1, 5]])
+    >>> A.toarray(), names
+    (array([[0., 1.],
+           [1., 0.]]), None)
+    """
+    names = None
+    if not sparse.issparse(graph) and hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
+        if graph.is_directed():
+            raise ValueError("graph must be undirected, got a directed networkx graph: pass graph.to_undirected()")
+        import networkx
+
+        names = list(graph.nodes)
+        graph = networkx.to_scipy_sparse_array(graph, dtype=np.float64) if names else np.zeros((0, 0))
+    try:
+        A = sparse.csr_array(graph, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"graph must be an adjacency matrix or a networkx graph, got {type(graph).__name__}"
+        ) from error
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
+        raise ValueError(f"graph must be a square matrix with a row for each node, got shape {A.shape}")
+    if not np.isfinite(A.data).all() or (A.data < 0).any():
+        raise ValueError("graph must hold finite weights >= 0: clip or leave out the others")
+    gap = abs(A - A.T)
+    if gap.nnz and gap.max() > 1e-10 * A.data.max(initial=1e-300):
+        i, j = (int(c[gap.tocoo().data.argmax()]) for c in gap.tocoo().coords)
+        raise ValueError(
+            f"graph must be symmetric, but its entries ({i}, {j}) and ({j}, {i}) differ: for a directed graph choose "
+            "what a link means, for instance A.maximum(A.T)"
+        )
+    A = 0.5 * (A + A.T)
+    A = sparse.csr_array(A - sparse.diags_array(A.diagonal()))
+    A.eliminate_zeros()
+    A.sort_indices()
+    return A, names
+
+
+def laplacian(A: sparse.csr_array, *, normalised: bool) -> sparse.csr_array:
+    """L = D - A; normalised, D^-1/2 (D - A) D^-1/2, with zero rows for isolated nodes.
+
+    Examples
+    --------
+    >>> from ovk.structured import as_adjacency, laplacian
+    >>> laplacian(as_adjacency([[0, 2], [2, 0]])[0], normalised=True).toarray()
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    degree: Array = np.asarray(A.sum(axis=1)).ravel()
+    L = sparse.diags_array(degree) - A
+    if normalised:
+        root = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
+        L = sparse.diags_array(root) @ L @ sparse.diags_array(root)
+    return sparse.csr_array(L)

@@ -1,0 +1,288 @@
+"""The normalised jackknife: left-out residuals in units of their own standard deviations.
+
+With r_i the residual of a row that was left out, s_i its standard deviation up to a constant and s(x) that of a new
+observation, all by the left-out formulas of kernel ridge regression,
+
+    each       q_j the quantile of |r_ij| / s_ij              f_j(x) +- q_j s_j(x)
+    box        q the quantile of max_j |r_ij| / (s_ij c_j)    f_j(x) +- q c_j s_j(x) for all j at once
+    ellipsoid  q the quantile of sqrt(z_i'C^-1 z_i), z_ij = r_ij / (s_ij c_j)
+               {y : e'C^-1 e <= q^2}, e_j = (y_j - f_j(x)) / (c_j s_j(x))
+
+where c_j is the root mean square of r_ij / s_ij and C the correlation of the z, shrunk towards the identity. The score
+of a row is that with the c_j and the C of the other rows (or groups): with few rows, one that is far off would
+otherwise stretch the measure that it is judged by. A box over the points of a grid is a band around a whole curve.
+Intervals are wide where there were few data, and scale with the outputs. Nothing is assumed of the noise but that the
+scores of new rows are like those of left-out ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.stats import chi2, norm
+
+from ovk.base.parameters import check_int, check_level
+from ovk.base.types import Array, Indices, Mask
+from ovk.intervals.regions import Regions, masses, upper_quantile
+from ovk.solvers.leave_one_out import LeftOut
+
+#: Smallest eigenvalue of a correlation matrix that is left as it is.
+DEFINITE = 1e-8
+#: Relative error of predictions by rounding.
+ROUNDING = 1e-12
+#: Blocks of rows up to which each is really left out of the measure of spread, and operations that this may take.
+FEW_BLOCKS, MOST_OPERATIONS = 200, 1e10
+
+
+def jackknife(
+    left_out: LeftOut,
+    cross: Array,
+    prior: Array,
+    level: float = 0.9,
+    *,
+    region: str = "each",
+    groups: Indices | None = None,
+) -> Regions:
+    """Intervals or regions at new points by the normalised jackknife.
+
+    Parameters
+    ----------
+    left_out : the regression with its rows left out; whole groups together where new points are of new groups
+    cross, prior : kernel values of the new points, in the form that `left_out` takes
+    level : coverage asked for
+    region : "each" for an interval for each output, "box" or "ellipsoid" for all outputs of a point at once
+    groups : (n,) the group of each row where new points are of new groups, else None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.intervals import jackknife
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.solvers.eigen import eigenpairs
+    >>> from ovk.solvers.leave_one_out import SeparableLeftOut
+    >>> rng, k = np.random.default_rng(0), Gaussian(1.0)
+    >>> X, new = rng.uniform(-2, 2, (200, 1)), rng.uniform(-2, 2, (1000, 1))
+    >>> left_out = SeparableLeftOut(eigenpairs(k(X)), np.sin(X) + 0.1 * rng.standard_normal(X.shape), np.eye(1), 0.1)
+    >>> intervals = jackknife(left_out, k(new, X), k.diag(new))
+    >>> inside = intervals.contains(np.sin(new) + 0.1 * rng.standard_normal(new.shape))
+    >>> bool(0.87 < inside.mean() < 0.93)
+    True
+    """
+    level = check_level(level)
+    F, s = left_out.predict(cross), left_out.deviation(cross, prior)
+    scores = left_out.residuals / np.sqrt(left_out.variances)
+    if region == "each":
+        if left_out.alike:
+            # Every curve has one vote, shared among its times: few curves may reach a time, and tell no quantile.
+            c, votes = np.sqrt(left_out.scale), np.arange(len(scores)) if groups is None else groups
+            z = np.abs(scores) / np.where(c > 0, c, 1.0)
+            each = c * _quantile(z.ravel(), np.repeat(votes, z.shape[1]), level)
+        else:
+            each = np.array([_quantile(column, groups, level) for column in np.abs(scores).T])
+        return _around(F, each * s, np.broadcast_to(each, F.shape).copy())
+    if region not in ("box", "ellipsoid"):
+        raise ValueError(f"region must be 'each', 'box' or 'ellipsoid', got {region!r}")
+    c = np.sqrt(left_out.scale)
+    if region == "box":
+        q = _quantile(_largest(scores / _others_scale(scores, left_out.block)), groups, level)
+        return _around(F, q * c * s, np.full((len(F), 1), q))
+    # Outputs without any error have no spread to be measured by.
+    z = scores / np.where(c > 0, c, 1.0)
+    C = shrunk_correlation(z)
+    q = _quantile(_left_out_distances(scores, z, C, left_out.block), groups, level)
+    sides = np.maximum(c * s, _rounding(F))
+    return _around(F, q * sides, np.full((len(F), 1), q), sides[:, :, None] * C * sides[:, None, :])
+
+
+def _rounding(F: Array) -> Array:
+    """Half the width below which an interval around F would miss an output that is known exactly."""
+    return np.maximum(ROUNDING * np.abs(F), 1e-150)
+
+
+def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) -> Regions:
+    half = np.maximum(half, _rounding(F))
+    return Regions(F, F - half, F + half, radius, np.full(radius.shape, np.nan), scatter)
+
+
+def _quantile(scores: Array, groups: Indices | None, level: float) -> float:
+    """Quantile of scores (n,), nan where there is none."""
+    seen = ~np.isnan(scores)
+    return float(upper_quantile(np.where(seen, scores, np.inf), masses(seen, groups), level))
+
+
+def _others_scale(scores: Array, block: Indices) -> Array:
+    """(n, d) root mean squares of the scores (n, d) of all rows but those of the own block; 1 where they have none."""
+    seen = ~np.isnan(scores)
+    squares = np.where(seen, scores, 0.0) ** 2
+
+    def of_others(values: Array) -> Array:
+        own = np.zeros((int(block.max()) + 1, values.shape[1]))
+        np.add.at(own, block, values)
+        return np.asarray(np.maximum(values.sum(axis=0) - own[block], 0.0))
+
+    mean = of_others(squares) / np.maximum(of_others(seen.astype(np.float64)), 1.0)
+    return np.where(mean > 0, np.sqrt(mean), 1.0)
+
+
+def _largest(z: Array) -> Array:
+    """max_j |z_ij|, nan where nothing was seen.
+
+    Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    """
+    seen = ~np.isnan(z)
+    largest = np.where(seen, np.abs(z), 0.0).max(axis=1)
+    rarity = 1.0 - (1.0 - 2.0 * norm.sf(largest)) ** seen.mean(axis=1)
+    return _completed(largest, norm.isf(0.5 * rarity), seen)
+
+
+def _completed(scores: Array, replaced: Array, seen: Mask) -> Array:
+    """Scores of complete rows, replacements for rows with gaps, nan for rows without anything.
+
+    Beyond the smallest number, where a score is rarer than can be told, it stays as it is.
+    """
+    usable = ~seen.all(axis=1) & np.isfinite(replaced)
+    return np.where(seen.any(axis=1), np.where(usable, np.maximum(replaced, scores), scores), np.nan)
+
+
+def shrunk_correlation(z: Array) -> Array:
+    """Correlations (d, d) about zero of scores (n, d) of mean square 1, nan for missing, drawn to 0 when rows are few.
+
+    n / (n + d) of the moments over the rows in which both outputs were seen, made positive definite.
+    """
+    n, d = z.shape
+    seen = ~np.isnan(z)
+    known = np.where(seen, z, 0.0)
+    together = seen.T.astype(np.float64) @ seen
+    moments = np.divide(known.T @ known, together, out=np.zeros((d, d)), where=together > 0)
+    C: Array = moments * n / (n + d)
+    np.fill_diagonal(C, 1.0)
+    if seen.all():
+        return C
+    smallest = float(np.linalg.eigvalsh(C)[0])
+    if smallest < DEFINITE:
+        # Moments over different rows need not be positive together.
+        C = (C + (DEFINITE - smallest) * np.eye(d)) / (1.0 + DEFINITE - smallest)
+    return C
+
+
+def _left_out_distances(scores: Array, z: Array, C: Array, block: Indices) -> Array:
+    """sqrt(z_i'C^-1 z_i) of scores (n, d) with the c and the C of the rows of other blocks, nan where nothing was seen.
+
+    With many blocks one of them hardly moves c, and C without row i is C - z_i z_i' / (n + d) up to a factor near 1:
+    h / (1 - h / (n + d)) with h = z_i'C^-1 z_i. With few of them it moves both, the more so the more outputs there are,
+    since c also scales the part of C that was shrunk.
+
+    Parameters
+    ----------
+    z, C : scores in units of the c of all rows, and their shrunk correlation
+    """
+    n, d = z.shape
+    count = int(block.max()) + 1
+    if count > FEW_BLOCKS or count * float(d) ** 3 > MOST_OPERATIONS:
+        h = _squared_distances(z, C)
+        h = h / np.maximum(1.0 - h / (n + d), 1e-12)
+    else:
+        h = np.empty(n)
+        others = _others_scale(scores, block)
+        for number in range(count):
+            own = block == number
+            c = others[own][0]
+            h[own] = _squared_distances(scores[own] / c, shrunk_correlation(scores[~own] / c))
+    return _as_if_complete(h, ~np.isnan(z))
+
+
+def _squared_distances(z: Array, C: Array) -> Array:
+    """z_i'C^-1 z_i over the outputs that were seen, (n,)."""
+    seen = ~np.isnan(z)
+    h = np.zeros(len(z))
+    patterns, number = np.unique(seen, axis=0, return_inverse=True)
+    for p, pattern in enumerate(patterns):
+        rows = np.flatnonzero(number.reshape(-1) == p)
+        if pattern.any():
+            part = z[np.ix_(rows, pattern)]
+            h[rows] = np.einsum("ij,ji->i", part, cho_solve(cho_factor(C[np.ix_(pattern, pattern)]), part.T))
+    return h
+
+
+def _as_if_complete(h: Array, seen: Mask) -> Array:
+    """sqrt(h_i) of squared distances (n,), nan where nothing was seen.
+
+    Where only k of the d outputs were seen it is replaced by the one of d normal numbers that is as rare.
+    """
+    replaced = chi2.isf(chi2.sf(h, np.maximum(seen.sum(axis=1), 1)), seen.shape[1])
+    return np.sqrt(_completed(h, replaced, seen))
+
+
+# Jackknife+ and CV+: intervals around left-out functions, with a guarantee (Barber, Candes, Ramdas, Tibshirani, 2021).
+#
+# With e_i = |r_i| / s_i the score of a row that was left out and s_-i(x) the standard deviation without it,
+#
+#     [ the lower quantile over i of f_-i(x) - e_i s_-i(x),   the upper one of f_-i(x) + e_i s_-i(x) ]
+#
+# holds a new output with a probability of at least 1 - 2 (1 - level) whatever the distribution, and close to `level` as
+# a rule, as long as kernel and alpha were not chosen by the same rows. Leaving out folds instead of rows makes it CV+.
+
+#: Numbers in each array of left-out functions: 32 MiB of doubles.
+BATCH = 1 << 22
+
+
+def jackknife_plus(
+    left_out: LeftOut, cross: Array, prior: Array, level: float = 0.9, *, groups: Indices | None = None
+) -> Regions:
+    """Intervals for each output at new points by jackknife+, or by CV+ where `left_out` leaves out folds.
+
+    Parameters
+    ----------
+    left_out : the regression with its rows, groups or folds (`fold_numbers`) left out
+    cross, prior : kernel values of the new points, in the form that `left_out` takes
+    level : coverage asked for
+    groups : (n,) the group of each row where new points are of new groups, else None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.intervals import jackknife_plus
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.solvers.eigen import eigenpairs
+    >>> from ovk.solvers.leave_one_out import SeparableLeftOut
+    >>> X, k = np.linspace(0, 1, 30)[:, None], Gaussian(0.5)
+    >>> left_out = SeparableLeftOut(eigenpairs(k(X)), np.cos(9 * X), np.eye(1), 0.1)
+    >>> jackknife_plus(left_out, k(X[:3], X), k.diag(X[:3])).width.shape
+    (3, 1)
+    """
+    level = check_level(level)
+    step = max(1, BATCH // max(left_out.residuals.size, 1))
+    starts = range(0, len(cross), step)
+    parts = [_ends(left_out, cross[a : a + step], prior[a : a + step], level, groups) for a in starts]
+    lower, upper = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+    radius = 0.5 * (upper - lower)
+    return Regions(left_out.predict(cross), lower, upper, radius, np.full(radius.shape, np.nan))
+
+
+def _ends(left_out: LeftOut, cross: Array, prior: Array, level: float, groups: Indices | None) -> tuple[Array, Array]:
+    F = left_out.predict_without(cross)
+    s = np.sqrt(left_out.variance_without(cross, prior) + left_out.noise)
+    scores = np.abs(left_out.residuals) / np.sqrt(left_out.variances)
+    lower, upper = np.empty((2, len(cross), scores.shape[1]))
+    for j, score in enumerate(scores.T):
+        rows = np.flatnonzero(~np.isnan(score))
+        mass = masses(np.ones(len(rows)), None if groups is None else groups[rows])
+        block = left_out.block[rows]
+        centre, half = F[:, block, j], score[rows] * s[:, block, j]
+        lower[:, j] = -upper_quantile(half - centre, mass, level)
+        upper[:, j] = upper_quantile(centre + half, mass, level)
+    return lower, upper
+
+
+def fold_numbers(n: int, folds: int, rng: np.random.Generator, groups: Indices | None = None) -> Indices:
+    """(n,) a fold for each row at random, folds of equal size; all rows of a group in one fold where there are groups.
+
+    >>> np.bincount(fold_numbers(10, 5, np.random.default_rng(0)))
+    array([2, 2, 2, 2, 2])
+    """
+    units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    count = int(units.max()) + 1
+    folds = min(check_int(folds, "folds", least=2), count)
+    of_unit = np.empty(count, dtype=np.intp)
+    of_unit[rng.permutation(count)] = np.arange(count) % folds
+    return of_unit[units]

@@ -1,0 +1,579 @@
+"""Losses l(y, f) for d outputs, convex in the prediction f and aware of missing outputs.
+
+A missing output (nan in y) has no part in the loss and a zero in the gradient.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ovk.base.parameters import Parameters, in_interval, positive
+from ovk.base.types import Array
+
+# The contract of a loss.
+
+
+class Loss(Parameters, ABC):
+    """A convex loss.
+
+    Shapes: Y and F are (n, d), values (n,), gradients (n, d).
+    """
+
+    #: Lipschitz constant of the gradient in f, None where the gradient jumps.
+    smoothness: float | None = None
+    #: Targets are given by the learner, not by the data (novelty detection).
+    unsupervised = False
+
+    @abstractmethod
+    def value(self, Y: Array, F: Array) -> Array:
+        """Loss of each row."""
+
+    @abstractmethod
+    def gradient(self, Y: Array, F: Array) -> Array:
+        """Derivative in F."""
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        """Loss and gradient (d,) of a single row, y and f (d,), without gaps."""
+        Y, F = y[None], f[None]
+        gradient: Array = self.gradient(Y, F)[0]
+        return float(self.value(Y, F)[0]), gradient
+
+    def lipschitz(self, d: int) -> float | None:
+        """Largest norm that the gradient can have with d outputs, None when it is unbounded."""
+        return None
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        """How much the gradient can change between F and any point within `radius` (n,) of it."""
+        bound = self.lipschitz(F.shape[1])
+        steepest = np.full(len(F), np.inf) if self.smoothness is None else self.smoothness * radius
+        return np.minimum(steepest, np.inf if bound is None else 2.0 * bound)
+
+    def check(self, Y: Array) -> None:
+        """Refuse parameters that make no sense, and targets that the loss does not understand."""
+
+
+def residuals(Y: Array, F: Array) -> Array:
+    """f - y, zero where y is missing."""
+    return np.where(np.isnan(Y), 0.0, F - Y)
+
+
+def change_at_kinks(distance: Array, Y: Array, radius: Array) -> Array:
+    """Largest change within `radius` (n,) of a gradient whose entries jump by 1 at kinks `distance` (n, d) away."""
+    crossed = (distance <= radius[:, None]) & ~np.isnan(Y)
+    result: Array = np.sqrt(crossed.sum(axis=1))
+    return result
+
+
+# Losses of signs: logistic and hinge, one for each output.
+
+
+class MarginLoss(Loss, saved=False):
+    """Losses of the margin y f, y = -1 or 1."""
+
+    def check(self, Y: Array) -> None:
+        wrong = ~(np.isnan(Y) | (np.abs(Y) == 1.0))
+        if wrong.any():
+            row, output = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"{type(self).__name__} needs labels -1 and 1, got {Y[row, output]:g} in row {row}, output {output}"
+            )
+
+    def lipschitz(self, d: int) -> float:
+        return float(np.sqrt(d))
+
+
+class Logistic(MarginLoss):
+    """log(1 + exp(-y f)), labels -1 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import Logistic
+    >>> Logistic().gradient(np.array([[1.0]]), np.array([[0.0]]))
+    array([[-0.5]])
+    """
+
+    smoothness = 0.25
+
+    def value(self, Y: Array, F: Array) -> Array:
+        values: Array = np.where(np.isnan(Y), 0.0, np.logaddexp(0.0, -np.nan_to_num(Y) * F)).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        labels = np.nan_to_num(Y)
+        # 1 / (1 + exp(yf)) without overflow
+        return -labels * 0.5 * (1.0 - np.tanh(0.5 * labels * F))
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        margin = y * f
+        return float(np.add.reduce(np.logaddexp(0.0, -margin))), -0.5 * y * (1.0 - np.tanh(0.5 * margin))
+
+
+class Hinge(MarginLoss):
+    """max(0, 1 - y f), labels -1 and 1: the loss of support vector machines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import Hinge
+    >>> Hinge().gradient(np.array([[1.0, -1.0]]), np.array([[0.5, -2.0]]))
+    array([[-1.,  0.]])
+    """
+
+    #: Where the loss begins.
+    margin: Any = 1.0
+
+    def value(self, Y: Array, F: Array) -> Array:
+        values: Array = np.where(np.isnan(Y), 0.0, np.maximum(self.margin - np.nan_to_num(Y) * F, 0.0)).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        labels = np.nan_to_num(Y)
+        return np.where(labels * F < self.margin, -labels, 0.0)
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        lacking = np.maximum(self.margin - y * f, 0.0)
+        return float(np.add.reduce(lacking)), np.where(lacking > 0.0, -y, 0.0)
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return change_at_kinks(np.abs(self.margin - Y * F), Y, radius)
+
+
+# Several classes as the corners of a simplex.
+
+
+class SimplexHinge(Loss):
+    """Multi-class hinge loss with simplex coding: sum over the wrong classes l of max(0, 1/(K-1) + <c_l, f>).
+
+    Targets are rows of `simplex_code(K)`, the corners of a regular simplex in K - 1 dimensions; the predicted class is
+    the corner nearest to f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import SimplexHinge, simplex_code
+    >>> code = simplex_code(3)
+    >>> SimplexHinge().value(code[:1], code[:1]).round(6)
+    array([0.])
+    """
+
+    def _wrong(self, Y: Array, F: Array) -> tuple[Array, Array]:
+        """1/(K-1) + <c_l, f> of the wrong classes, minus infinity for the right one, and the corners."""
+        code = simplex_code(F.shape[1] + 1)
+        scores = F @ code.T + 1.0 / F.shape[1]
+        right = np.nan_to_num(Y) @ code.T > 1.0 - 1e-6
+        return np.where(right, -np.inf, scores), code
+
+    def check(self, Y: Array) -> None:
+        code = simplex_code(Y.shape[1] + 1)
+        seen = ~np.isnan(Y).any(axis=1)
+        nearest = code[(Y[seen] @ code.T).argmax(axis=1)]
+        if not np.allclose(Y[seen], nearest, rtol=0.0, atol=1e-6):
+            raise ValueError(
+                "SimplexHinge needs targets that are rows of simplex_code(K): use a classifier, which codes labels"
+            )
+
+    def value(self, Y: Array, F: Array) -> Array:
+        scores, _ = self._wrong(Y, F)
+        return np.where(np.isnan(Y).any(axis=1), 0.0, np.maximum(scores, 0.0).sum(axis=1))
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        scores, code = self._wrong(Y, F)
+        return np.where(np.isnan(Y).any(axis=1, keepdims=True), 0.0, (scores > 0).astype(np.float64) @ code)
+
+    def lipschitz(self, d: int) -> float:
+        # A sum of m <= d corners has squared norm m (K - m) / (K - 1) <= m.
+        return float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        scores, _ = self._wrong(Y, F)
+        m = (np.abs(scores) <= radius[:, None]).sum(axis=1)
+        # Corners that come and go, m in all: |sum of +-c_l|^2 = m - ((sum of +-1)^2 - m) / (K - 1).
+        change = np.sqrt(m + (m - m % 2) / F.shape[1])
+        return np.where(np.isnan(Y).any(axis=1), 0.0, change)
+
+
+@lru_cache(maxsize=64)
+def simplex_code(classes: int) -> Array:
+    """Corners of a regular simplex, (K, K-1): unit vectors with <c_k, c_l> = -1/(K-1).
+
+    >>> simplex_code(2)
+    array([[ 1.],
+           [-1.]])
+    """
+    if classes < 2:
+        raise ValueError(f"classes must be at least 2, got {classes}")
+    code = np.zeros((classes, classes - 1))
+    for k in range(classes - 1):
+        # Each further axis splits the corner k off from those behind it.
+        rest = np.sqrt(max(1.0 - float(np.square(code[k, :k]).sum()), 0.0))
+        code[k, k] = rest
+        code[k + 1 :, k] = (-1.0 / (classes - 1) - code[k + 1 :, :k] @ code[k, :k]) / rest
+    code.setflags(write=False)
+    return code
+
+
+# Losses of numbers: squared, Huber, epsilon-insensitive and pinball.
+
+
+class Squared(Loss):
+    """1/2 |f - y|^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import Squared
+    >>> Y, F = np.array([[1.0, np.nan]]), np.array([[3.0, 5.0]])
+    >>> Squared().value(Y, F), Squared().gradient(Y, F)
+    (array([2.]), array([[2., 0.]]))
+    """
+
+    smoothness = 1.0
+
+    def value(self, Y: Array, F: Array) -> Array:
+        values: Array = 0.5 * np.square(residuals(Y, F)).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        return residuals(Y, F)
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        residual = f - y
+        return 0.5 * float(residual.dot(residual)), residual
+
+
+class Huber(Loss):
+    """Squared near zero, linear beyond `delta`, output by output: outliers pull with bounded force.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import Huber
+    >>> Huber(1.0).gradient(np.zeros((1, 2)), np.array([[0.5, 7.0]]))
+    array([[0.5, 1. ]])
+    """
+
+    smoothness = 1.0
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = delta
+
+    def _delta(self) -> float:
+        return positive(self.delta, "delta")
+
+    def value(self, Y: Array, F: Array) -> Array:
+        delta, size = self._delta(), np.abs(residuals(Y, F))
+        values: Array = (0.5 * np.minimum(size, delta) ** 2 + delta * np.maximum(size - delta, 0.0)).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        delta = self._delta()
+        return np.clip(residuals(Y, F), -delta, delta)
+
+    def lipschitz(self, d: int) -> float:
+        return float(self._delta() * np.sqrt(d))
+
+    def check(self, Y: Array) -> None:
+        self._delta()
+
+
+class EpsilonInsensitive(Loss):
+    """max(|f - y| - epsilon, 0), output by output, or of the norm of all outputs together (``joint=True``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import EpsilonInsensitive
+    >>> EpsilonInsensitive(1.0).value(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
+    array([5.])
+    >>> EpsilonInsensitive(1.0, joint=True).value(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
+    array([4.])
+    """
+
+    def __init__(self, epsilon: float = 0.1, joint: bool = False) -> None:
+        self.epsilon = epsilon
+        self.joint = joint
+
+    def _epsilon(self) -> float:
+        return positive(self.epsilon, "epsilon", zero=True)
+
+    def value(self, Y: Array, F: Array) -> Array:
+        residual = residuals(Y, F)
+        size = np.hypot.reduce(residual, axis=1, keepdims=True) if self.joint else np.abs(residual)
+        # A missing output has residual 0, and with it no loss.
+        values: Array = np.maximum(size - self._epsilon(), 0.0).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        residual = residuals(Y, F)
+        if self.joint:
+            size = np.hypot.reduce(residual, axis=1, keepdims=True)
+            return np.where(size > self._epsilon(), residual / np.maximum(size, 1e-300), 0.0)
+        return np.where(np.abs(residual) > self._epsilon(), np.sign(residual), 0.0)
+
+    def lipschitz(self, d: int) -> float:
+        return 1.0 if self.joint else float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        residual, epsilon = np.abs(residuals(Y, F)), self._epsilon()
+        if not self.joint:
+            # One kink away the gradient changes by 1; beyond the further one, from outside, its sign turns.
+            within = radius[:, None]
+            near = (np.abs(residual - epsilon) <= within) & ~np.isnan(Y)
+            far = near & (residual > epsilon) & (residual + epsilon <= within)
+            result: Array = np.sqrt((near + 3.0 * far).sum(axis=1))
+            return result
+        size = np.hypot.reduce(residual, axis=1)
+        # Inside the ball the gradient is zero; outside, a unit vector that turns by radius / (size - radius) at most.
+        outside = size - radius > epsilon
+        turn = np.divide(radius, size - radius, out=np.full_like(size, 2.0), where=outside)
+        return np.where(size + radius < epsilon, 0.0, np.where(outside, np.minimum(turn, 2.0), 2.0))
+
+    def check(self, Y: Array) -> None:
+        self._epsilon()
+
+
+class Pinball(Loss):
+    """Quantile regression: output q estimates the quantile tau_q.
+
+    Parameters
+    ----------
+    quantiles : float or one in (0, 1) for each output
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import Pinball
+    >>> Pinball([0.1, 0.9]).value(np.array([[1.0, 1.0]]), np.array([[0.0, 0.0]]))
+    array([1.])
+    """
+
+    def __init__(self, quantiles: Any = 0.5) -> None:
+        self.quantiles = quantiles
+
+    def _tau(self, d: int) -> Array:
+        tau = np.asarray(self.quantiles, dtype=np.float64)
+        if tau.ndim > 1 or (tau.ndim == 1 and len(tau) != d) or not ((tau > 0) & (tau < 1)).all():
+            raise ValueError(
+                f"quantiles must lie in (0, 1), one or one for each of the {d} outputs, got {self.quantiles!r}"
+            )
+        return np.broadcast_to(tau, (d,))
+
+    def value(self, Y: Array, F: Array) -> Array:
+        tau, residual = self._tau(F.shape[1]), -residuals(Y, F)
+        values: Array = np.maximum(tau * residual, (tau - 1.0) * residual).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        tau, residual = self._tau(F.shape[1]), -residuals(Y, F)
+        return np.where(residual > 0, -tau, np.where(residual < 0, 1.0 - tau, 0.0))
+
+    def lipschitz(self, d: int) -> float:
+        tau = self._tau(d)
+        return float(np.linalg.norm(np.maximum(tau, 1.0 - tau)))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return change_at_kinks(np.abs(residuals(Y, F)), Y, radius)
+
+    def check(self, Y: Array) -> None:
+        self._tau(Y.shape[1])
+
+
+# Losses with a number of their own that is learned along with f: the threshold of novelty detection, the margin of
+# nu-classification, the tube of nu-regression (NORMA).
+
+
+class ThresholdLoss(Loss, saved=False):
+    """A convex loss of f and a threshold theta. A learner takes gradient steps in both.
+
+    The loss counts theta with the weight nu, so that theta settles where a share nu of the outputs lies on its wrong
+    side.
+    """
+
+    #: Theta is not let below this.
+    lowest = -np.inf
+
+    nu: float
+
+    def _nu(self) -> float:
+        return in_interval(self.nu, "nu", 0.0, 1.0)
+
+    def start(self) -> float:
+        """Theta before the first step."""
+        return 0.0
+
+    @abstractmethod
+    def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
+        """The targets and the loss of rows with thresholds theta, (n,)."""
+
+    @abstractmethod
+    def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
+        """Derivative in theta, of one row."""
+
+
+class Novelty(ThresholdLoss):
+    """max(0, rho - f) - nu rho: one-class learning, where f < rho says that an input is new (NORMA).
+
+    The threshold rho is learned along with f and takes the place of the target: a fraction nu of the inputs ends up
+    below it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import Novelty
+    >>> Novelty(0.1).gradient(np.array([[1.0]]), np.array([[0.5]]))
+    array([[-1.]])
+    """
+
+    unsupervised = True
+
+    def __init__(self, nu: float = 0.1) -> None:
+        self.nu = nu
+
+    def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
+        return theta[:, None], self
+
+    def value(self, Y: Array, F: Array) -> Array:
+        values: Array = (np.maximum(Y - F, 0.0) - self._nu() * Y).sum(axis=1)
+        return values
+
+    def gradient(self, Y: Array, F: Array) -> Array:
+        return np.where(F < Y, -1.0, 0.0)
+
+    def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
+        return float((np.asarray(f) < theta).sum() - np.size(f) * self._nu())
+
+    def check(self, Y: Array) -> None:
+        self._nu()
+
+    def lipschitz(self, d: int) -> float:
+        return float(np.sqrt(d))
+
+    def variation(self, Y: Array, F: Array, radius: Array) -> Array:
+        return change_at_kinks(np.abs(Y - F), Y, radius)
+
+
+class NuHinge(ThresholdLoss, Hinge):
+    """max(0, rho - y f) - nu rho, labels -1 and 1: the margin rho is learned, and a share nu of the rows falls short
+    of it.
+
+    Parameters
+    ----------
+    nu : float in [0, 1]
+    margin : float
+        Where rho starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import NuHinge
+    >>> loss = NuHinge(0.2, margin=0.5)
+    >>> loss.value(np.array([[1.0]]), np.array([[0.2]])).round(3), loss.threshold_slope(0.5, 0.2, 1.0)
+    (array([0.2]), 0.8)
+    """
+
+    def __init__(self, nu: float = 0.1, margin: Any = 1.0) -> None:
+        self.nu = nu
+        self.margin = margin
+
+    def start(self) -> float:
+        return float(self.margin)
+
+    def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
+        return Y, NuHinge(self.nu, theta[:, None])
+
+    def value(self, Y: Array, F: Array) -> Array:
+        values: Array = super().value(Y, F) - np.where(np.isnan(Y), 0.0, self._nu() * self.margin).sum(axis=1)
+        return values
+
+    def of_row(self, y: Array, f: Array) -> tuple[float, Array]:
+        value, gradient = super().of_row(y, f)
+        return value - self._nu() * float(np.sum(np.broadcast_to(self.margin, y.shape))), gradient
+
+    def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
+        seen = ~np.isnan(y)
+        return float((((np.nan_to_num(y) * f < theta) - self._nu()) * seen).sum())
+
+    def check(self, Y: Array) -> None:
+        self._nu()
+        super().check(Y)
+
+
+class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
+    """max(|f - y| - epsilon, 0) + nu epsilon: the tube's half width epsilon is learned, and a share nu of the outputs
+    lies outside it.
+
+    Parameters
+    ----------
+    nu : float in [0, 1]
+    epsilon : float >= 0
+        Where the half width starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.losses import NuInsensitive
+    >>> loss = NuInsensitive(0.2, epsilon=1.0)
+    >>> loss.value(np.array([[0.0]]), np.array([[3.0]])), loss.threshold_slope(1.0, 3.0)
+    (array([2.2]), -0.8)
+    """
+
+    joint = False
+    lowest = 0.0
+
+    def __init__(self, nu: float = 0.1, epsilon: Any = 0.1) -> None:
+        self.nu = nu
+        self.epsilon = epsilon
+
+    def start(self) -> float:
+        return positive(self.epsilon, "epsilon", zero=True)
+
+    def _epsilon(self) -> Any:
+        return self.epsilon
+
+    def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
+        return Y, NuInsensitive(self.nu, theta[:, None])
+
+    def value(self, Y: Array, F: Array) -> Array:
+        widths = np.where(np.isnan(Y), 0.0, self._nu() * self.epsilon).sum(axis=1)
+        values: Array = super().value(Y, F) + widths
+        return values
+
+    def threshold_slope(self, theta: float, f: Any, y: Any = 0.0) -> float:
+        outside = np.abs(residuals(np.asarray(y), np.asarray(f))) > theta
+        return float(((self._nu() - outside) * ~np.isnan(y)).sum())
+
+    def check(self, Y: Array) -> None:
+        self._nu()
+        self.start()
+
+
+_NAMES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "epsilon-insensitive": EpsilonInsensitive,
+    "pinball": Pinball,
+    "logistic": Logistic,
+    "hinge": Hinge,
+    "novelty": Novelty,
+    "nu-hinge": NuHinge,
+    "nu-insensitive": NuInsensitive,
+}
+
+
+def as_loss(loss: Any) -> Loss:
+    """Turn what a user may pass as a loss, an object or a name, into a loss.
+
+    >>> from ovk.objectives.losses import as_loss
+    >>> as_loss("huber")
+    Huber()
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss in _NAMES:
+        return _NAMES[loss]()
+    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss of ovk.objectives.losses, got {loss!r}")

@@ -1,0 +1,240 @@
+"""Convex penalties with a proximal step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from ovk.base.parameters import Parameters, positive
+from ovk.base.types import Array
+
+# The contract of a penalty on a matrix of coefficients or on an operator.
+
+
+class Penalty(Parameters, ABC):
+    """A convex function Omega(C) with a proximal step in closed form."""
+
+    @abstractmethod
+    def value(self, C: Array) -> float:
+        """Omega(C); inf outside its domain."""
+
+    @abstractmethod
+    def prox(self, C: Array, step: float) -> Array:
+        """argmin over P of |P - C|^2 / 2 + step Omega(P); never changes C."""
+
+
+class WeightedPenalty(Penalty, saved=False):
+    """A penalty that is proportional to a weight."""
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def _weight(self) -> float:
+        return positive(self.weight, "weight", zero=True)
+
+
+# Penalties that empty entries or whole rows.
+
+
+class L1(WeightedPenalty):
+    """weight * sum of |C_ij|: few entries.
+
+    Its proximal step pulls every entry towards zero by the same amount, sign(c) max(|c| - step weight, 0).
+
+    Parameters
+    ----------
+    weight : float >= 0
+        The amount, for a step of length one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.penalties import L1
+    >>> L1(2.0).value(np.array([[1.0, -3.0]]))
+    8.0
+    >>> L1(2.0).prox(np.array([[1.0, -3.0]]), step=0.5)
+    array([[ 0., -2.]])
+    """
+
+    def value(self, C: Array) -> float:
+        return self._weight() * float(np.abs(C).sum())
+
+    def prox(self, C: Array, step: float) -> Array:
+        # Without the sign function: what clipping takes off is what lies inside the threshold.
+        threshold = step * self._weight()
+        return C - np.clip(C, -threshold, threshold)
+
+
+class L1L2(WeightedPenalty):
+    """weight * sum of |c_i|, the Euclidean norms of the rows: few rows, each of them whole.
+
+    Its proximal step shortens every row by the same amount, c max(1 - step weight / |c|, 0).
+
+    Parameters
+    ----------
+    weight : float >= 0
+        How much a row of length one costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.penalties import L1L2
+    >>> L1L2(2.0).value(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    10.0
+    >>> L1L2(2.0).prox(np.array([[3.0, 4.0], [0.0, 1.0]]), step=1.25)
+    array([[1.5, 2. ],
+           [0. , 0. ]])
+    """
+
+    def value(self, C: Array) -> float:
+        return self._weight() * float(np.linalg.norm(C, axis=1).sum())
+
+    def prox(self, C: Array, step: float) -> Array:
+        lengths = np.linalg.norm(C, axis=1)
+        threshold = step * self._weight()
+        # Rows of length zero stay: dividing by the threshold instead of by nothing.
+        shrink = np.maximum(1.0 - threshold / np.maximum(lengths, max(threshold, 1e-300)), 0.0)
+        return np.asarray(C * shrink[:, None])
+
+
+# Penalties and constraints on the eigenvalues of a symmetric matrix.
+
+#: A negative eigenvalue this small beside the largest is rounding.
+ROUNDING = 1e-10
+
+
+class PSDCone(Penalty):
+    """0 for symmetric positive semi-definite matrices, inf for others: its proximal step is the projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.penalties import PSDCone
+    >>> PSDCone().prox(np.diag([2.0, -1.0]), step=1.0)
+    array([[2., 0.],
+           [0., 0.]])
+    >>> PSDCone().value(np.diag([2.0, -1.0]))
+    inf
+    """
+
+    def value(self, C: Array) -> float:
+        if not np.allclose(C, C.T, rtol=0.0, atol=ROUNDING * float(np.abs(C).max(initial=0.0))):
+            return float("inf")
+        values = np.linalg.eigvalsh(C)
+        return 0.0 if values[0] >= -ROUNDING * max(float(np.abs(values).max()), 1e-300) else float("inf")
+
+    def prox(self, C: Array, step: float) -> Array:
+        values, vectors = np.linalg.eigh(0.5 * (C + C.T))
+        if values[0] >= 0:
+            return np.asarray(0.5 * (C + C.T))
+        kept = vectors[:, values > 0]
+        return np.asarray((kept * values[values > 0]) @ kept.T)
+
+
+class Spectral(WeightedPenalty):
+    """A function of the eigenvalues of a symmetric positive semi-definite matrix, inf for all other matrices.
+
+    A subclass says what happens to one eigenvalue: its price, its proximal step, and where the price balances s / t.
+    """
+
+    #: Whether small eigenvalues become zero.
+    empties = False
+
+    def _weight(self) -> float:
+        return positive(self.weight, "weight")
+
+    @abstractmethod
+    def _price(self, t: Array) -> Array:
+        """Omega of one eigenvalue t >= 0."""
+
+    @abstractmethod
+    def gradient(self, C: Array) -> Array:
+        """Derivative of Omega inside the cone, (d, d)."""
+
+    @abstractmethod
+    def _shrink(self, t: Array, step: float) -> Array:
+        """argmin over p >= 0 of (p - t)^2 / 2 + step Omega(p)."""
+
+    @abstractmethod
+    def _balance(self, s: Array) -> Array:
+        """argmin over t >= 0 of s / t + Omega(t), s >= 0."""
+
+    def value(self, C: Array) -> float:
+        outside = PSDCone().value(C)
+        return outside if outside > 0 else float(self._price(np.maximum(np.linalg.eigvalsh(C), 0.0)).sum())
+
+    def prox(self, C: Array, step: float) -> Array:
+        values, vectors = np.linalg.eigh(0.5 * (C + C.T))
+        return np.asarray((vectors * self._shrink(values, step)) @ vectors.T)
+
+    def balance(self, S: Array) -> Array:
+        """argmin over T of <S, T^-1> + Omega(T), for S positive semi-definite: it has the eigenvectors of S."""
+        values, vectors = np.linalg.eigh(0.5 * (S + S.T))
+        return np.asarray((vectors * self._balance(np.maximum(values, 0.0))) @ vectors.T)
+
+
+class Trace(Spectral):
+    """weight * tr(T) for positive semi-definite T: few eigenvalues, hence low rank.
+
+    Parameters
+    ----------
+    weight : float > 0
+        How much a unit of the trace costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.penalties import Trace
+    >>> Trace(2.0).value(np.diag([1.0, 3.0]))
+    8.0
+    >>> Trace(2.0).prox(np.diag([1.0, 3.0]), step=0.5)
+    array([[0., 0.],
+           [0., 2.]])
+    """
+
+    empties = True
+
+    def _price(self, t: Array) -> Array:
+        return self._weight() * t
+
+    def gradient(self, C: Array) -> Array:
+        return self._weight() * np.eye(len(C))
+
+    def _shrink(self, t: Array, step: float) -> Array:
+        return np.maximum(t - step * self._weight(), 0.0)
+
+    def _balance(self, s: Array) -> Array:
+        return np.sqrt(s / self._weight())
+
+
+class Frobenius(Spectral):
+    """weight * |T|_F^2 for positive semi-definite T: no entry too large.
+
+    Parameters
+    ----------
+    weight : float > 0
+        How much a unit of the squared norm costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.objectives.penalties import Frobenius
+    >>> Frobenius(2.0).value(np.diag([1.0, 3.0]))
+    20.0
+    >>> Frobenius(2.0).prox(np.diag([-1.0, 3.0]), step=0.5)
+    array([[0., 0.],
+           [0., 1.]])
+    """
+
+    def _price(self, t: Array) -> Array:
+        return self._weight() * t**2
+
+    def gradient(self, C: Array) -> Array:
+        return 2.0 * self._weight() * C
+
+    def _shrink(self, t: Array, step: float) -> Array:
+        return np.maximum(t, 0.0) / (1.0 + 2.0 * step * self._weight())
+
+    def _balance(self, s: Array) -> Array:
+        return np.cbrt(s / (2.0 * self._weight()))

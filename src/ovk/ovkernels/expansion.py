@@ -1,0 +1,113 @@
+"""What every learner ends in: f(x) = sum_i K(x, x_i) c_i (+ an intercept)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ovk.base.parameters import Registered
+from ovk.base.types import Array, Indices
+from ovk.ovkernels import OperatorKernel
+
+#: Kernel values held at once while predicting (128 MB).
+CHUNK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Expansion(Registered):
+    """A function in the space of an operator-valued kernel.
+
+    Attributes
+    ----------
+    kernel : operator-valued kernel K
+    support : (m, p) inputs x_i
+    C : (m, d) coefficients c_i, an array or a scipy sparse matrix
+    offset : (d,) intercept, or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.ovkernels.expansion import Expansion
+    >>> from ovk.kernels import Linear
+    >>> from ovk.operators import Identity
+    >>> f = Expansion(Linear() * Identity(1), np.array([[1.0], [2.0]]), np.array([[1.0], [1.0]]))
+    >>> f(np.array([[2.0]]))
+    array([[6.]])
+    >>> f.at(np.array([[2.0], [1.0]]), np.array([0, 0]))
+    array([6., 3.])
+    >>> f.jacobian(np.array([[2.0]]))
+    array([[[3.]]])
+    >>> f.norm()
+    3.0
+    """
+
+    kernel: OperatorKernel
+    support: Any
+    C: Any
+    offset: Array | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("support", "C"):
+            value = getattr(self, name)
+            if isinstance(value, (list, tuple)):
+                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
+
+    def __call__(self, X: Any) -> Array:
+        """Values f(x), (n, d), computed in chunks of rows so that memory stays bounded."""
+        X = np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
+        n, (m, d) = X.shape[0], self.C.shape
+        values = np.empty((n, d))
+        # The product with k T never holds more than k, and what it prepares of the support serves all rows of a chunk.
+        separable = self.kernel.as_separable() is not None and not sparse.issparse(self.C)
+        for rows in row_slices(n, max(m, d) if separable else m * d):
+            values[rows] = self.kernel.product(X[rows], self.support, self.C)
+        return values if self.offset is None else values + self.offset
+
+    def at(self, X: Any, outputs: Indices) -> Array:
+        """One output of each row, f_q(x) with q = outputs_i: (n,), without the others ever being held."""
+        width, value = self._one_output()
+        values = np.empty(X.shape[0])
+        for rows in row_slices(len(values), width):
+            values[rows] = value(X[rows], outputs[rows])
+        return values if self.offset is None else values + self.offset[outputs]
+
+    def _one_output(self) -> tuple[int, Callable[[Any, Indices], Array]]:
+        """How f_q(x) of rows x and outputs q is computed, and the numbers that this holds for each row."""
+        m, d = self.C.shape
+        if sparse.issparse(self.C):
+            # Coefficients of pairs of a point and an output: the kernel on pairs.
+            C = self.C.tocoo()
+            points, inputs = C.coords
+            support = self.support[points]
+            return C.nnz, lambda X, q: self.kernel.pairs(X, q, support, inputs) @ C.data
+        separable = self.kernel.as_separable()
+        if separable is not None:
+            scalar, A = separable.scalar, separable.operator.apply(self.C).T
+            return 2 * m, lambda X, q: np.einsum("ij,ij->i", scalar(X, self.support), A[q])
+        return m * d, lambda X, q: self.kernel.gram(X, self.support).matmat(self.C)[np.arange(len(q)), q]
+
+    def jacobian(self, X: Any) -> Array:
+        """Derivative of f in its input at each row of X, in closed form: (n, d, p)."""
+        X, Z, C = (np.asarray(A.toarray() if sparse.issparse(A) else A) for A in (X, self.support, self.C))
+        parts = [self.kernel.jacobian(X[rows], Z, C) for rows in row_slices(len(X), len(Z))]
+        return np.concatenate(parts) if parts else np.empty((0, C.shape[1], X.shape[1]))
+
+    def norm(self) -> float:
+        """The norm |f| in the kernel's space, sqrt(sum_ij <c_i, K(x_i, x_j) c_j>), without the intercept."""
+        C = self.C if isinstance(self.C, np.ndarray) else self.C.toarray()
+        # In units of the largest coefficient: the squares of numbers such as 1e300 would be infinite.
+        size = float(np.abs(C).max(initial=0.0)) or 1.0
+        scaled = C / size
+        values = Expansion(self.kernel, self.support, scaled)(self.support)
+        return size * float(np.sqrt(max(float(np.vdot(scaled, values)), 0.0)))
+
+
+def row_slices(n: int, width: int, most: int = CHUNK) -> Iterator[slice]:
+    """Slices of the rows 0..n, each of about `most` entries of `width` columns."""
+    step = max(32, most // max(width, 1))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
