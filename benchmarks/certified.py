@@ -10,7 +10,7 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from benchmarks.online_click import paper_operator
 from ovk import OLOK
 from ovk.kernels import Gaussian
-from ovk.objectives.schedules import InverseSqrt
+from ovk.objectives import InverseSqrt
 from ovk.online import Tolerance
 from ovk.operators import Dense
 

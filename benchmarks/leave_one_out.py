@@ -12,8 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from benchmarks.data import Array, Patients, Split, patients
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import OVKRidgeCV
-from ovk.kernels import Gaussian
-from ovk.kernels.stationary import median_distance
+from ovk.kernels import Gaussian, median_distance
 from ovk.solvers.eigen import eigenpairs
 
 OURS, GRID, HIMALAYA = "OVKRidgeCV.fit", "sklearn GridSearchCV.fit", "himalaya KernelRidgeCV.fit"

@@ -33,7 +33,7 @@ from ovk import OLOK, PKAWV, AutoStream
 from ovk.base.threads import one_blas_thread
 from ovk.features import Fourier
 from ovk.kernels import Gaussian
-from ovk.objectives.schedules import Constant
+from ovk.objectives import Constant
 
 Array = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from ovk import OKVAR
 from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings
 from ovk.batch.okvar.coupling import Entrywise
 from ovk.kernels import Gaussian
-from ovk.objectives.penalties import L1
+from ovk.objectives import L1
 from ovk.operators import Identity
 from reproduce.data import make_gene_network
 

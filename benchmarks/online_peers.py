@@ -16,7 +16,7 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from benchmarks.ring_buffer import Array, RingBuffer
 from ovk import OLOK
 from ovk.kernels import Gaussian
-from ovk.objectives.schedules import Constant
+from ovk.objectives import Constant
 from ovk.online import Window
 from ovk.operators import Dense
 from reproduce.data import load_codrna

@@ -16,8 +16,7 @@ from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Setti
 from ovk import OVKRidge
 from ovk.batch.operator_learning.exact import TiledRidge
 from ovk.features import NystromMap, RPCholesky
-from ovk.kernels import Gaussian, ScalarKernel
-from ovk.kernels.stationary import median_distance
+from ovk.kernels import Gaussian, ScalarKernel, median_distance
 from ovk.solvers.preconditioners import LowRankPreconditioner
 from reproduce.data import load_codrna, load_elec2, load_household, load_parkinsons, load_wine
 

@@ -12,8 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from benchmarks.data import Patients, Split, patients
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import OVKRidge
-from ovk.kernels import Gaussian
-from ovk.kernels.stationary import median_distance
+from ovk.kernels import Gaussian, median_distance
 from ovk.operators import Identity, MixedEffect
 
 OURS, PEER, LIMIT = "OVKRidge.fit", "sklearn KernelRidge.fit", "limit: gram + Cholesky + solve"

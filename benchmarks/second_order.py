@@ -15,8 +15,7 @@ from benchmarks.data import patients
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import KAWV, PKAWV, OVKRidge
 from ovk.features import Given, Nystrom
-from ovk.kernels import Gaussian
-from ovk.kernels.stationary import median_distance
+from ovk.kernels import Gaussian, median_distance
 from ovk.online.second_order.block_ridge import block_size
 from ovk.operators import MixedEffect
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ovk.batch import OKVAR, best_okvar
 from ovk.kernels import Gaussian
-from ovk.objectives.penalties import L1L2
+from ovk.objectives import L1L2
 from ovk.operators import Identity
 from reproduce.support import Array
 

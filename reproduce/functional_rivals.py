@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 
 from ovk.curves import Grid
 from ovk.kernels import median_distance
-from ovk.objectives.metrics import rsse
+from ovk.objectives import rsse
 from reproduce.support import Array
 
 #: From training inputs and outputs and new inputs to predictions, all curves on a grid.

@@ -18,7 +18,7 @@ import numpy as np
 
 from ovk.features import KORS, Fourier, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian, Polynomial
-from ovk.objectives.schedules import InverseSqrt
+from ovk.objectives import InverseSqrt
 from ovk.online import OLOK, PKAWV
 from reproduce.data import DatasetNotFound, load_codrna
 from reproduce.registry import Result, Row, reproduction

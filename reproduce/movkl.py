@@ -15,7 +15,7 @@ import numpy as np
 from ovk.batch import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLCV, kernel_grid
 from ovk.datasets import make_bci
 from ovk.kernels import Gaussian, median_distance
-from ovk.objectives.metrics import lcr, rsse
+from ovk.objectives import lcr, rsse
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import Separable
 from reproduce.data import load_bci

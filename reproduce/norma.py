@@ -20,7 +20,7 @@ from sklearn.svm import OneClassSVM
 
 from ovk import OLOK, NoveltyDetector
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import NuHinge, NuInsensitive
+from ovk.objectives import NuHinge, NuInsensitive
 from reproduce.data import load_codrna, load_wine
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track

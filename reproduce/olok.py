@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from ovk.batch import OVKRidge
 from ovk.datasets import make_multitask
 from ovk.kernels import Gaussian
-from ovk.objectives.schedules import InverseSqrt
+from ovk.objectives import InverseSqrt
 from ovk.online import OLOK, PaperWindow
 from ovk.operators import Dense
 from ovk.ovkernels import Separable

@@ -16,7 +16,7 @@ from sklearn.kernel_ridge import KernelRidge
 from ovk.batch import FunctionalRidgeCV, MovKLCV, unit_variance
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, OnCurves, Periodic, ScalarKernel, median_distance
-from ovk.objectives.metrics import rsse
+from ovk.objectives import rsse
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import Separable
 from reproduce.data import load_canadian_weather, load_gait

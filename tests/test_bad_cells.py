@@ -12,7 +12,7 @@ from ovk.app.report import report
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 2))

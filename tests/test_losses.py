@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ovk.objectives.losses import (
+from ovk.objectives import (
     EpsilonInsensitive,
     Hinge,
     Huber,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovk.curves import Grid
-from ovk.objectives.metrics import lcr, r2_observed, rsse
+from ovk.objectives import lcr, r2_observed, rsse
 
 
 def test_rsse_is_an_integral():

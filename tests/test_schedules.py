@@ -6,8 +6,15 @@ from numpy.testing import assert_allclose
 
 from ovk import OLOK
 from ovk.kernels import Gaussian, Matern
-from ovk.objectives.losses import EpsilonInsensitive, Pinball
-from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt, as_schedule
+from ovk.objectives import (
+    Constant,
+    DistanceOverGradients,
+    EpsilonInsensitive,
+    Inverse,
+    InverseSqrt,
+    Pinball,
+    as_schedule,
+)
 from ovk.operators import Identity
 
 T = np.array([1, 4, 100])

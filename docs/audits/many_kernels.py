@@ -11,7 +11,7 @@ from audits.base import NEW, K, X, Y, excess, largest, statement
 from ovk import IOKR, MovKL, MovKLCV
 from ovk.curves import Grid
 from ovk.kernels import Gaussian, Linear
-from ovk.objectives.metrics import lcr, rsse
+from ovk.objectives import lcr, rsse
 from ovk.operators import Identity, Integral, MixedEffect, Multiplication
 from ovk.ovkernels import CurlFree, DivFree
 

@@ -11,8 +11,7 @@ from audits.base import K, X, Y, excess, largest, statement
 from ovk import KAWV, OLOK, PKAWV, MultiTaskSVC, OVKRidge
 from ovk.features import KORS, Given, Nystrom, NystromMap, TaylorMap
 from ovk.kernels import Gaussian, Matern
-from ovk.objectives.losses import Novelty, NuHinge, NuInsensitive
-from ovk.objectives.schedules import Constant
+from ovk.objectives import Constant, Novelty, NuHinge, NuInsensitive
 from ovk.online import (
     PaperWindow,
     Tolerance,

@@ -11,10 +11,9 @@ from sklearn.svm import LinearSVC
 from audits.base import NEW, K, X, Y, excess, largest, statement
 from ovk import IOKR, OKVAR, LinkPredictor, MultiTaskSVC, OVKRidge
 from ovk.kernels import Gaussian, Linear, Tanimoto
-from ovk.objectives.penalties import L1, L1L2, PSDCone
+from ovk.objectives import L1, L1L2, PSDCone
 from ovk.operators import GraphLaplacian, LowRank, MeanRegularised, MixedEffect, TensorProduct
-from ovk.ovkernels import CurlFree, Diagonal, DivFree, Transformable
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import CurlFree, Diagonal, DivFree, Expansion, Transformable
 from ovk.structured import Diffusion
 
 

@@ -9,8 +9,7 @@ from memory import peak_memory
 from ovk import OVKRidge, OVKRidgeCV
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense, Identity, MixedEffect
-from ovk.ovkernels import CurlFree
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import CurlFree, Expansion
 
 KERNELS = {
     "separable": Gaussian(0.8) * MixedEffect(0.6),

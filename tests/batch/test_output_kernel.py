@@ -9,7 +9,7 @@ from batch.reference import leave_out_errors, long_form
 from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV, load, save
 from ovk.batch.ridge import output_kernel
 from ovk.kernels import Gaussian, Linear
-from ovk.objectives.penalties import L1, Trace
+from ovk.objectives import L1, Trace
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.solvers.output_kernel import learn_operator
 

@@ -7,17 +7,20 @@ import pytest
 
 from instances import PATH, B
 from ovk.kernels import Gaussian, Linear, Matern
-from ovk.objectives.losses import (
+from ovk.objectives import (
+    Constant,
+    DistanceOverGradients,
     EpsilonInsensitive,
     Hinge,
     Huber,
+    Inverse,
+    InverseSqrt,
     Logistic,
     Pinball,
     SimplexHinge,
     Squared,
     simplex_code,
 )
-from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt
 from ovk.online.first_order import base
 from ovk.online.second_order import arrow, block_ridge, kawv
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect

@@ -10,8 +10,16 @@ from sklearn.exceptions import NotFittedError
 from online.streams import KERNELS, LOSSES, stream
 from ovk import OLOK, Expansion, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import EpsilonInsensitive, Huber, Novelty, Pinball
-from ovk.objectives.schedules import Constant, DistanceOverGradients, InverseSqrt, Schedule
+from ovk.objectives import (
+    Constant,
+    DistanceOverGradients,
+    EpsilonInsensitive,
+    Huber,
+    InverseSqrt,
+    Novelty,
+    Pinball,
+    Schedule,
+)
 from ovk.online import PaperWindow, Tolerance, Window
 from ovk.operators import Identity, MixedEffect
 

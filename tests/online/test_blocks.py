@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ovk.online.first_order.blocks import BlockInputs, squared_loss
 from ovk.operators import MixedEffect
-from ovk.ovkernels.grams import Kronecker
+from ovk.ovkernels import Kronecker
 
 
 def read_only(G):

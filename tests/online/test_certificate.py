@@ -9,11 +9,10 @@ from numpy.testing import assert_allclose
 from online.streams import KERNELS, LOSSES, blocks_of, stream
 from ovk import OLOK
 from ovk.kernels import Gaussian, Linear
-from ovk.objectives.losses import Novelty
-from ovk.objectives.schedules import Constant, Inverse, InverseSqrt
+from ovk.objectives import Constant, Inverse, InverseSqrt, Novelty
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window
 from ovk.operators import Identity
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion
 
 ROUNDING = 1e-13
 

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ovk import OLOK, OLOKClassifier, PKAWVClassifier, load, save
 from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import SimplexHinge, simplex_code
+from ovk.objectives import SimplexHinge, simplex_code
 
 
 @parametrize_with_checks([OLOKClassifier(), OLOKClassifier(loss="logistic", truncation=50)])

@@ -16,7 +16,7 @@ from ovk import KAWV, OLOK, PKAWV, Diverged, NoveltyDetector, OLOKClassifier, On
 from ovk.evaluation import progressive
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
-from ovk.objectives.schedules import Constant, InverseSqrt
+from ovk.objectives import Constant, InverseSqrt
 from ovk.online import Tolerance
 
 RNG = np.random.default_rng(0)

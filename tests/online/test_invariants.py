@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from online.streams import KERNELS, LOSSES, SCHEDULES, stream
 from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.objectives.schedules import Constant, Inverse, InverseSqrt
+from ovk.objectives import Constant, Inverse, InverseSqrt
 from ovk.online import PaperWindow, Window
 from ovk.operators import Identity, MixedEffect
 

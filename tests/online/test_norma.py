@@ -10,7 +10,7 @@ import ovk
 import reference
 from ovk import OLOK, NoveltyDetector, OLOKClassifier
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import Novelty, NuHinge, NuInsensitive
+from ovk.objectives import Novelty, NuHinge, NuInsensitive
 from ovk.online import Tolerance, Window, error_bound
 
 K = Gaussian(0.8)

@@ -5,7 +5,7 @@ import pytest
 
 from ovk import OLOK
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import Novelty
+from ovk.objectives import Novelty
 
 
 def run(nu, schedule, n=6000):

@@ -33,7 +33,7 @@ from ovk.features import KORS, Nystrom, Taylor, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.ovkernels import CurlFree
-from ovk.persistence.errors import NotSavable
+from ovk.persistence import NotSavable
 
 pytest.importorskip("river")
 

@@ -15,8 +15,7 @@ import reference
 from online.streams import BLOCKS, KERNELS, LOSSES, SCHEDULES, blocks_of, in_chunks, stream
 from ovk import OLOK
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import Novelty
-from ovk.objectives.schedules import InverseSqrt
+from ovk.objectives import InverseSqrt, Novelty
 from ovk.online import PaperWindow, Tolerance, Window
 from ovk.operators import MixedEffect
 

@@ -12,8 +12,7 @@ from online.streams import KERNELS, LOSSES, blocks_of, in_chunks, stream
 from ovk import KAWV, OLOK, PKAWV, OLOKClassifier, OnlineOperator, PKAWVClassifier
 from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import NuInsensitive
-from ovk.objectives.schedules import Constant, InverseSqrt
+from ovk.objectives import Constant, InverseSqrt, NuInsensitive
 from ovk.online import Tolerance
 from ovk.operators import Dense, MixedEffect
 

@@ -14,7 +14,7 @@ from interruptions import count_calls, interrupt
 from ovk import KAWV, OLOK, PKAWV, OLOKClassifier, PKAWVClassifier
 from ovk.features import KORS, Fourier, Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, Linear, Matern
-from ovk.objectives.schedules import Constant, InverseSqrt
+from ovk.objectives import Constant, InverseSqrt
 from ovk.online import Tolerance, Window
 from ovk.operators import Dense, MixedEffect
 

@@ -8,8 +8,7 @@ import pytest
 
 from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import EpsilonInsensitive
-from ovk.objectives.schedules import InverseSqrt
+from ovk.objectives import EpsilonInsensitive, InverseSqrt
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
 from ovk.online.first_order.truncation import LAST
 

@@ -12,8 +12,7 @@ import reference
 from ovk import OLOK
 from ovk.kernels import Function, Gaussian, Linear, Polynomial
 from ovk.operators import Dense, Identity, MixedEffect
-from ovk.ovkernels import CurlFree, Diagonal, Separable, WeightedSum
-from ovk.ovkernels.grams import Kronecker
+from ovk.ovkernels import CurlFree, Diagonal, Kronecker, Separable, WeightedSum
 from ovk.solvers import Cholesky, ConjugateGradient, select
 
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)

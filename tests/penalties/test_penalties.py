@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ovk.objectives.penalties import L1, L1L2, Frobenius, PSDCone, Trace
+from ovk.objectives import L1, L1L2, Frobenius, PSDCone, Trace
 
 numbers = st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 3))
 matrices = arrays(np.float64, (4, 3), elements=numbers)

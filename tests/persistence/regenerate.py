@@ -31,12 +31,12 @@ from ovk.batch import TuningInfo
 from ovk.evaluation import Chunk
 from ovk.evaluation.running import Unscaled
 from ovk.kernels import Gaussian, Linear, Matern
-from ovk.objectives.penalties import L1, Trace
+from ovk.objectives import L1, Trace
 from ovk.online import BOA, MLPoly, Window
 from ovk.online.experts.engine import StageMixture
 from ovk.online.experts.stage_experts import StageExperts
 from ovk.operators import Identity, Integral, MixedEffect
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion
 from ovk.persistence import save
 from ovk.solvers import PenaltySum, ProximalInfo
 

@@ -16,9 +16,8 @@ from ovk.app.report.page import WIDTH
 from ovk.app.sessions import Settings, fit_table
 from ovk.app.tables import open_records
 from ovk.evaluation import Recent
-from ovk.plotting import CalibrationDisplay
+from ovk.plotting import CalibrationDisplay, ResidualDisplay
 from ovk.plotting.display import date_axis, pyplot
-from ovk.plotting.recent import ResidualDisplay
 
 plt = pyplot()
 

@@ -7,7 +7,7 @@ import instances
 import reference
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, Identity
-from ovk.ovkernels.grams import DenseBlocks, Kronecker, Observed
+from ovk.ovkernels import DenseBlocks, Kronecker, Observed
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs, as_solver, select
 from ovk.solvers.posterior import solve_with_intercept
 

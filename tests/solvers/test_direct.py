@@ -8,7 +8,7 @@ import instances
 import reference
 from ovk.kernels import Gaussian, Linear, Precomputed
 from ovk.operators import Dense, Identity, LowRank, MixedEffect
-from ovk.ovkernels.grams import DenseBlocks, Kronecker
+from ovk.ovkernels import DenseBlocks, Kronecker
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs

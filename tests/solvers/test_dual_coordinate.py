@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import reference
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
-from ovk.ovkernels.grams import DenseBlocks, Kronecker, Observed
+from ovk.ovkernels import DenseBlocks, Kronecker, Observed
 from ovk.solvers import support_vectors as coordinates
 from ovk.solvers import task_bias
 from ovk.solvers.support_vectors import (

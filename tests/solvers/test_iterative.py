@@ -9,8 +9,7 @@ import instances
 import reference
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense, LowRank, MixedEffect
-from ovk.ovkernels import CurlFree
-from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, Observed
+from ovk.ovkernels import CurlFree, DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers import ConjugateGradient, GaussSeidel, MissingOutputs
 from ovk.solvers.iterative import conjugate_gradient
 from ovk.solvers.preconditioners import LowRankPreconditioner, pivoted_cholesky

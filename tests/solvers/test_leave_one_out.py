@@ -8,8 +8,7 @@ import instances
 import reference
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, Integral
-from ovk.ovkernels import CurlFree
-from ovk.ovkernels.grams import Kronecker, Observed
+from ovk.ovkernels import CurlFree, Kronecker, Observed
 from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs, observed_eigenpairs
 from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 import reference
 from ovk.base.targets import Targets
 from ovk.kernels import Gaussian, Polynomial
-from ovk.objectives.penalties import L1, Frobenius, PSDCone, Trace
+from ovk.objectives import L1, Frobenius, PSDCone, Trace
 from ovk.solvers import PenaltySum
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.output_kernel import CompleteProfile, PairProfile, learn_low_rank, learn_operator

@@ -8,8 +8,7 @@ import instances
 import reference
 from ovk.kernels import Gaussian, Linear
 from ovk.operators import Dense
-from ovk.ovkernels import Diagonal
-from ovk.ovkernels.grams import Observed
+from ovk.ovkernels import Diagonal, Observed
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, MissingOutputs, select
 from ovk.solvers.posterior import explained_by_pairs, explained_covariance
 

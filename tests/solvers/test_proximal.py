@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, MultiTaskLasso
 
 import reference
-from ovk.objectives.penalties import L1, L1L2, PSDCone
+from ovk.objectives import L1, L1L2, PSDCone
 from ovk.solvers import PenaltySum, proximal_gradient
 
 

@@ -21,26 +21,28 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.targets import (
+from ovk.base import (
+    Array,
+    Indices,
+    Labels,
+    Mask,
     Targets,
+    check_int,
     check_targets,
     check_tasks,
     masked_as_nan,
     missing_labels,
+    positive,
     refuse_masked,
     refuse_missing_labels,
     share_of_right_labels,
 )
-from ovk.base.types import Array, Indices, Labels, Mask
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
 from ovk.batch.ridge.prediction import ObservedScore, same_inputs
 from ovk.batch.ridge.problem import PairProblem, takes_gram
-from ovk.objectives.calibration import Calibration, two_sided
-from ovk.ovkernels import OperatorKernel
-from ovk.ovkernels.expansion import Expansion
-from ovk.solvers.support_vectors import BoxDual, DualInfo, dual_coordinate
-from ovk.solvers.task_bias import dual_with_biases
+from ovk.objectives import Calibration, two_sided
+from ovk.ovkernels import Expansion, OperatorKernel
+from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
 # What the support vector machines of several tasks share: the dual, its solution, and the function it gives.
 

@@ -11,7 +11,9 @@ from ovk.curves.basis import (
 )
 from ovk.curves.common_grid import common_grid
 from ovk.curves.grid import BadGrid, Grid
+from ovk.curves.grid import as_grid as as_grid
 from ovk.curves.product import Components, ProductGrid
+from ovk.curves.product import KroneckerMatrix as KroneckerMatrix
 
 __all__ = [
     "BadGrid",

@@ -12,8 +12,7 @@ from numpy.polynomial.legendre import legvander
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-from ovk.base.parameters import Parameters, Registered, check_int
-from ovk.base.types import Array
+from ovk.base import Array, Parameters, Registered, check_int
 from ovk.curves.grid import BadGrid, Grid
 from ovk.curves.product import KroneckerMatrix, ProductGrid
 

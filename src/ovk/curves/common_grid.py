@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array
+from ovk.base import Array, check_int, positive
 from ovk.curves.grid import BadGrid, Grid, as_grid
 from ovk.curves.product import ProductGrid
 

@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ovk.base.parameters import Parameters, cached, check_int, positive
-from ovk.base.types import Array
+from ovk.base import Array, Parameters, cached, check_int, positive
 
 
 class BadGrid(ValueError):

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.parameters import cached, check_int
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, cached, check_int
 from ovk.curves.grid import BadGrid, Grid, as_grid
 
 # A Kronecker product of matrices that is never formed.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from ovk.base.types import Array, Loaded, RandomState
+from ovk.base import Array, Loaded, RandomState
 
 
 def bundle(

@@ -9,11 +9,10 @@ import numpy as np
 from scipy.signal import butter, sosfiltfilt
 from sklearn.utils import Bunch
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array, RandomState
+from ovk.base import Array, RandomState, check_int, positive
 from ovk.curves import Grid
 from ovk.datasets._shared import as_generator
-from ovk.operators.curves import exponential_sums
+from ovk.operators import exponential_sums
 
 #: Samples per second of signals and flexion, as published.
 RATE = 1000.0

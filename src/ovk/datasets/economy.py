@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from ovk.base.types import Array, Loaded
+from ovk.base import Array, Loaded
 from ovk.datasets._shared import bundle
 
 #: Growth over four quarters in percent, by name in the file; unemployment is a rate as it stands.

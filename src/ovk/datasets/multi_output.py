@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk.base.parameters import check_int, in_interval, positive
-from ovk.base.types import Array, Loaded, RandomState
+from ovk.base import Array, Loaded, RandomState, check_int, in_interval, positive
 from ovk.datasets._shared import as_generator, bundle
 
 #: Standard deviations of the five weights in the publication: the roots of 1, 0.64, 0.49, 0.36 and 0.25.

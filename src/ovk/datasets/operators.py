@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import irfft, irfft2, rfft, rfft2
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.progress import track
-from ovk.base.types import Array, Loaded, RandomState
+from ovk.base import Array, Loaded, RandomState, check_int, positive, track
 from ovk.curves import Grid, ProductGrid
 from ovk.datasets._shared import as_generator, bundle, with_noise
 

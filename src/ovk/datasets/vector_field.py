@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base.parameters import check_int, in_interval, positive
-from ovk.base.types import Array, FieldKind, Loaded, RandomState
+from ovk.base import Array, FieldKind, Loaded, RandomState, check_int, in_interval, positive
 from ovk.datasets._shared import as_generator, bundle
 
 _GRID = 15  # points on each side of the grid on which the speed is measured

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base.parameters import Parameters, check_int
-from ovk.base.state import Forkable
-from ovk.base.types import Array
+from ovk.base import Array, Forkable, Parameters, check_int
 from ovk.batch import OVKRidge
 from ovk.evaluation.running import RunningMoments
 

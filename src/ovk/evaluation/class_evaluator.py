@@ -12,14 +12,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk.base.parameters import Registered, check_int
-from ovk.base.state import State, forked
-from ovk.base.types import Array, Indices, Labels, Mask, Times
+from ovk.base import Array, Indices, Labels, Mask, Registered, State, Times, check_int, forked
 from ovk.evaluation.drift import DriftRecord, DriftResult
 from ovk.evaluation.late import waiting_rows
 from ovk.evaluation.learners import TakesLastLabel, has_learned, last_label
 from ovk.evaluation.running import Scaling, Unscaled, checkpoints
-from ovk.online.shared.code_classifier import CodedClassifier
+from ovk.online import CodedClassifier
 
 # Hits and misses of classifiers along a stream.
 

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from ovk.base.parameters import Parameters, check_int
-from ovk.base.types import Array, Indices, Times
+from ovk.base import Array, Indices, Parameters, Times, check_int
 from ovk.evaluation.conformal import WithIntervals
 from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label, last_labels
-from ovk.intervals.regions import Regions, concatenate
+from ovk.intervals import Regions, concatenate
 
 
 class DelayedLabels(Parameters):

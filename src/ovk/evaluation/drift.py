@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, positive
-from ovk.base.state import State
-from ovk.base.types import Array, Mask, Times
+from ovk.base import Array, Mask, Parameters, State, Times, positive
 from ovk.evaluation.running import RunningMoments
-from ovk.online.experts.auto import StageLearner
+from ovk.online import StageLearner
 
 #: Most points of a trace: when there are as many, every other one goes, and the next ones are twice as far apart.
 POINTS = 240

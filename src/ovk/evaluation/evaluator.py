@@ -11,10 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ovk.base.parameters import Registered
-from ovk.base.state import State
-from ovk.base.types import Array, Mask, Times
-from ovk.evaluation import Chunk
+from ovk.base import Array, Mask, Registered, State, Times
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.conformal.learner import IntervalRecord
@@ -23,6 +20,7 @@ from ovk.evaluation.late import LateBaseline, LearnsLate
 from ovk.evaluation.learners import Mergeable, OnlineLearner, RowByRow, as_learner
 from ovk.evaluation.result import LearnerErrors, ProgressiveResult
 from ovk.evaluation.running import RunningSum, Scaling, checkpoints
+from ovk.evaluation.sources import Chunk
 
 
 @runtime_checkable

@@ -12,8 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array, Times
+from ovk.base import Array, Times, check_int, positive
 from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.learners import Incremental, TakesLastLabel, has_learned, last_label, last_labels
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk.base.state import is_fitted_name
-from ovk.base.types import Array
+from ovk.base import Array, is_fitted_name
 
 
 @runtime_checkable

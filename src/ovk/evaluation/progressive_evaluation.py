@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from ovk.base.parameters import check_int
-from ovk.base.progress import ProgressBar
-from ovk.evaluation import Chunk
+from ovk.base import ProgressBar, check_int
 from ovk.evaluation.baselines import as_baseline
 from ovk.evaluation.conformal import as_intervals
 from ovk.evaluation.evaluator import Evaluator

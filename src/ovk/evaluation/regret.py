@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ovk.base.types import Array
-from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.base import Array
+from ovk.batch import OVKRegressor
 from ovk.evaluation.result import ProgressiveResult
 from ovk.evaluation.running import checkpoints
 

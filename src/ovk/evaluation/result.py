@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base.parameters import check_int
-from ovk.base.types import Array, Mask
+from ovk.base import Array, Mask, check_int
 from ovk.evaluation.conformal.learner import IntervalResult, interval_counts
 from ovk.evaluation.drift import DriftResult
 from ovk.evaluation.running import checkpoints

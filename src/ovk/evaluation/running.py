@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array, Mask, Times
+from ovk.base import Array, Mask, State, Times
 
 #: Checkpoints in each doubling of the number of rows: a curve has 160 points after a million rows.
 PER_DOUBLING = 8

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk._extras import required
-from ovk.base.cells import require_numbers
-from ovk.base.parameters import check_int
-from ovk.base.types import Array
+from ovk.base import Array, check_int, require_numbers
 
 # Tables: named columns whose rows are read in blocks of numbers, from arrays and data frames.
 

@@ -2,6 +2,8 @@
 
 from ovk.features.fourier import FourierMap, FourierTerm, LinearFourierMap, OperatorFourierMap, TaylorMap
 from ovk.features.nystrom import Dictionary, NystromMap, OperatorNystromMap, RPCholesky
+from ovk.features.nystrom import as_rpcholesky as as_rpcholesky
+from ovk.features.nystrom import independent as independent
 from ovk.features.paths import PathFingerprints, path_features
 from ovk.features.plans import (
     FeaturePlan,
@@ -14,7 +16,11 @@ from ovk.features.plans import (
     Taylor,
 )
 from ovk.features.selection import ALD, KORS, Given, Selection, Uniform
+from ovk.features.sums import ROUNDING as ROUNDING
+from ovk.features.sums import FeatureSums as FeatureSums
 from ovk.features.sums import MergeTree, merge_all
+from ovk.features.sums import OutputSums as OutputSums
+from ovk.features.sums import RidgeFactor as RidgeFactor
 
 __all__ = [
     "ALD",

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc, gammaln, xlogy
 
-from ovk.base.parameters import Registered, check_int, dense_inputs, positive
-from ovk.base.types import Array
+from ovk.base import Array, Registered, check_int, dense_inputs, positive
 from ovk.kernels import Gaussian, Product, ScalarKernel, Scaled, Sum
 from ovk.ovkernels import (
     CurlFree,

@@ -12,15 +12,11 @@ from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import dtrmm
 
-from ovk.base.errors import SingularSystem
-from ovk.base.parameters import Parameters, Registered, check_int, equal, in_interval
-from ovk.base.state import State
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, Parameters, Registered, SingularSystem, State, check_int, equal, in_interval
 from ovk.features.selection import BlockKernels, Given, Selection, SelectionState
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.solvers.cholesky import whitened_rows
-from ovk.solvers.preconditioners import random_pivots
+from ovk.solvers import random_pivots, whitened_rows
 
 #: A point whose squared distance to the span of the others is below this part of k(z, z) adds nothing but noise.
 DEPENDENT_PIVOT = 1e-8

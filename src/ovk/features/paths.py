@@ -15,8 +15,7 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import Parameters, check_int
-from ovk.base.types import GraphPath
+from ovk.base import GraphPath, Parameters, check_int
 
 
 def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:

@@ -9,8 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, Registered, check_int, equal, positive
-from ovk.base.types import Array
+from ovk.base import Array, Parameters, Registered, check_int, equal, positive
 from ovk.features.fourier import FourierMap, LinearFourierMap, OperatorFourierMap, TaylorMap
 from ovk.features.nystrom import Dictionary
 from ovk.features.selection import Selection, Uniform

@@ -10,10 +10,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, check_int, positive
-from ovk.base.state import State
-from ovk.base.types import Array, Mask
-from ovk.solvers.cholesky import solve_lower
+from ovk.base import Array, Mask, Parameters, State, check_int, positive
+from ovk.solvers import solve_lower
 
 
 class BlockKernels(NamedTuple):

@@ -15,9 +15,8 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import dsyrk
 
-from ovk.base.state import State
-from ovk.base.types import Array, Indices, Mask
-from ovk.solvers.cholesky import forward_row, solve_lower, whitened_rows
+from ovk.base import Array, Indices, Mask, State
+from ovk.solvers import forward_row, solve_lower, whitened_rows
 
 #: Rounding of a Gram matrix and its factor, as a part of its largest entry.
 ROUNDING = 2.0**-44

@@ -2,5 +2,7 @@
 
 from ovk.intervals.jackknife_intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import Regions, concatenate
+from ovk.intervals.regions import masses as masses
+from ovk.intervals.regions import upper_quantile as upper_quantile
 
 __all__ = ["Regions", "concatenate", "fold_numbers", "jackknife", "jackknife_plus"]

@@ -21,10 +21,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import chi2, norm
 
-from ovk.base.parameters import check_int, check_level
-from ovk.base.types import Array, Indices, Mask
+from ovk.base import Array, Indices, Mask, check_int, check_level
 from ovk.intervals.regions import Regions, masses, upper_quantile
-from ovk.solvers.leave_one_out import LeftOut
+from ovk.solvers import LeftOut
 
 #: Smallest eigenvalue of a correlation matrix that is left as it is.
 DEFINITE = 1e-8

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.frames import unnamed
-from ovk.base.state import State
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, State, unnamed
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import ATOM, PRODUCT, SUM, part, positive, rule
-from ovk.base.types import Array, Indices
+from ovk.base import ATOM, PRODUCT, SUM, Array, Indices, part, positive, rule
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.parameters import Algebra, Parameters
-from ovk.base.types import Array, Indices
+from ovk.base import Algebra, Array, Indices, Parameters
 
 
 class Slope(NamedTuple):

@@ -11,9 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
-from ovk.base.parameters import Algebra
-from ovk.base.state import register
-from ovk.base.types import Array, Indices
+from ovk.base import Algebra, Array, Indices, register
 from ovk.kernels.base import ScalarKernel
 from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
 from ovk.kernels.stationary import Gaussian, Laplacian

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array
+from ovk.base import Array, check_int, positive
 from ovk.kernels.base import ScalarKernel, Slope
 from ovk.kernels.tiles import products, square_norms
 

@@ -8,10 +8,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import cached, check_int, positive
-from ovk.base.types import Array, Indices
-from ovk.curves import Basis, Grid
-from ovk.curves.grid import as_grid
+from ovk.base import Array, Indices, cached, check_int, positive
+from ovk.curves import Basis, Grid, as_grid
 from ovk.kernels.base import ScalarKernel, Slope, prefixed
 
 

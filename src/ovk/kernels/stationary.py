@@ -10,8 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import gamma, kv
 
-from ovk.base.parameters import dense_inputs, positive
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, dense_inputs, positive
 from ovk.kernels.base import NotDifferentiable, ScalarKernel, Slope
 from ovk.kernels.tiles import over_rows, radial, radial_product
 

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base.threads import one_blas_thread, tile_threads
-from ovk.base.types import Array, EntrywiseMap, Indices
+from ovk.base import Array, EntrywiseMap, Indices, one_blas_thread, tile_threads
 
 #: Entries in a tile: two MiB of doubles.
 TILE = 1 << 18

@@ -1,5 +1,8 @@
 """What learners minimise and how they are measured: losses, penalties, step sizes, metrics."""
 
+from ovk.objectives.calibration import Calibration as Calibration
+from ovk.objectives.calibration import ScoreCounts as ScoreCounts
+from ovk.objectives.calibration import two_sided as two_sided
 from ovk.objectives.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -15,6 +18,8 @@ from ovk.objectives.losses import (
     as_loss,
     simplex_code,
 )
+from ovk.objectives.losses import MarginLoss as MarginLoss
+from ovk.objectives.losses import ThresholdLoss as ThresholdLoss
 from ovk.objectives.metrics import lcr, r2_observed, rsse
 from ovk.objectives.penalties import L1, L1L2, Frobenius, Penalty, PSDCone, Spectral, Trace
 from ovk.objectives.schedules import Constant, DistanceOverGradients, Inverse, InverseSqrt, Schedule, as_schedule

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit
 
-from ovk.base.state import State
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, State
 
 #: Newton steps at most, the size of a step that ends them, and the smallest slope.
 STEPS, SMALL, LEAST_SLOPE = 50, 1e-8, 1e-6

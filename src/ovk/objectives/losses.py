@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, in_interval, positive
-from ovk.base.types import Array
+from ovk.base import Array, Parameters, in_interval, positive
 
 # The contract of a loss.
 
@@ -92,7 +91,7 @@ class Logistic(MarginLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import Logistic
+    >>> from ovk.objectives import Logistic
     >>> Logistic().gradient(np.array([[1.0]]), np.array([[0.0]]))
     array([[-0.5]])
     """
@@ -119,7 +118,7 @@ class Hinge(MarginLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import Hinge
+    >>> from ovk.objectives import Hinge
     >>> Hinge().gradient(np.array([[1.0, -1.0]]), np.array([[0.5, -2.0]]))
     array([[-1.,  0.]])
     """
@@ -155,7 +154,7 @@ class SimplexHinge(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import SimplexHinge, simplex_code
+    >>> from ovk.objectives import SimplexHinge, simplex_code
     >>> code = simplex_code(3)
     >>> SimplexHinge().value(code[:1], code[:1]).round(6)
     array([0.])
@@ -226,7 +225,7 @@ class Squared(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import Squared
+    >>> from ovk.objectives import Squared
     >>> Y, F = np.array([[1.0, np.nan]]), np.array([[3.0, 5.0]])
     >>> Squared().value(Y, F), Squared().gradient(Y, F)
     (array([2.]), array([[2., 0.]]))
@@ -252,7 +251,7 @@ class Huber(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import Huber
+    >>> from ovk.objectives import Huber
     >>> Huber(1.0).gradient(np.zeros((1, 2)), np.array([[0.5, 7.0]]))
     array([[0.5, 1. ]])
     """
@@ -287,7 +286,7 @@ class EpsilonInsensitive(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import EpsilonInsensitive
+    >>> from ovk.objectives import EpsilonInsensitive
     >>> EpsilonInsensitive(1.0).value(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
     array([5.])
     >>> EpsilonInsensitive(1.0, joint=True).value(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
@@ -347,7 +346,7 @@ class Pinball(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import Pinball
+    >>> from ovk.objectives import Pinball
     >>> Pinball([0.1, 0.9]).value(np.array([[1.0, 1.0]]), np.array([[0.0, 0.0]]))
     array([1.])
     """
@@ -424,7 +423,7 @@ class Novelty(ThresholdLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import Novelty
+    >>> from ovk.objectives import Novelty
     >>> Novelty(0.1).gradient(np.array([[1.0]]), np.array([[0.5]]))
     array([[-1.]])
     """
@@ -470,7 +469,7 @@ class NuHinge(ThresholdLoss, Hinge):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import NuHinge
+    >>> from ovk.objectives import NuHinge
     >>> loss = NuHinge(0.2, margin=0.5)
     >>> loss.value(np.array([[1.0]]), np.array([[0.2]])).round(3), loss.threshold_slope(0.5, 0.2, 1.0)
     (array([0.2]), 0.8)
@@ -516,7 +515,7 @@ class NuInsensitive(ThresholdLoss, EpsilonInsensitive):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.losses import NuInsensitive
+    >>> from ovk.objectives import NuInsensitive
     >>> loss = NuInsensitive(0.2, epsilon=1.0)
     >>> loss.value(np.array([[0.0]]), np.array([[3.0]])), loss.threshold_slope(1.0, 3.0)
     (array([2.2]), -0.8)
@@ -568,7 +567,7 @@ _NAMES: dict[str, type[Loss]] = {
 def as_loss(loss: Any) -> Loss:
     """Turn what a user may pass as a loss, an object or a name, into a loss.
 
-    >>> from ovk.objectives.losses import as_loss
+    >>> from ovk.objectives import as_loss
     >>> as_loss("huber")
     Huber()
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import r2_score
 
-from ovk.base.types import Array
+from ovk.base import Array
 from ovk.curves import Grid
 
 __all__ = ["lcr", "r2_observed", "rsse"]
@@ -23,7 +23,7 @@ def r2_observed(Y: Array, F: Array, weight: Array | None = None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.metrics import r2_observed
+    >>> from ovk.objectives import r2_observed
     >>> Y = np.array([[0.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
     >>> r2_observed(Y, np.array([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]]))
     1.0
@@ -50,7 +50,7 @@ def rsse(Y: Array, F: Array, grid: Grid | None = None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.metrics import rsse
+    >>> from ovk.objectives import rsse
     >>> rsse(np.zeros((3, 11)), np.full((3, 11), 2.0))
     12.0
     """
@@ -69,7 +69,7 @@ def lcr(labels: Array, predicted: Array) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.metrics import lcr
+    >>> from ovk.objectives import lcr
     >>> lcr(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
     75.0
     """

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, positive
-from ovk.base.types import Array
+from ovk.base import Array, Parameters, positive
 
 # The contract of a penalty on a matrix of coefficients or on an operator.
 
@@ -50,7 +49,7 @@ class L1(WeightedPenalty):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import L1
+    >>> from ovk.objectives import L1
     >>> L1(2.0).value(np.array([[1.0, -3.0]]))
     8.0
     >>> L1(2.0).prox(np.array([[1.0, -3.0]]), step=0.5)
@@ -79,7 +78,7 @@ class L1L2(WeightedPenalty):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import L1L2
+    >>> from ovk.objectives import L1L2
     >>> L1L2(2.0).value(np.array([[3.0, 4.0], [0.0, 0.0]]))
     10.0
     >>> L1L2(2.0).prox(np.array([[3.0, 4.0], [0.0, 1.0]]), step=1.25)
@@ -110,7 +109,7 @@ class PSDCone(Penalty):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import PSDCone
+    >>> from ovk.objectives import PSDCone
     >>> PSDCone().prox(np.diag([2.0, -1.0]), step=1.0)
     array([[2., 0.],
            [0., 0.]])
@@ -185,7 +184,7 @@ class Trace(Spectral):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import Trace
+    >>> from ovk.objectives import Trace
     >>> Trace(2.0).value(np.diag([1.0, 3.0]))
     8.0
     >>> Trace(2.0).prox(np.diag([1.0, 3.0]), step=0.5)
@@ -219,7 +218,7 @@ class Frobenius(Spectral):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import Frobenius
+    >>> from ovk.objectives import Frobenius
     >>> Frobenius(2.0).value(np.diag([1.0, 3.0]))
     20.0
     >>> Frobenius(2.0).prox(np.diag([-1.0, 3.0]), step=0.5)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, check_int, positive
-from ovk.base.types import Array, Times
+from ovk.base import Array, Parameters, Times, check_int, positive
 
 __all__ = ["Constant", "DistanceOverGradients", "Inverse", "InverseSqrt", "Schedule"]
 
@@ -41,7 +40,7 @@ class InverseSqrt(Schedule):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.schedules import InverseSqrt
+    >>> from ovk.objectives import InverseSqrt
     >>> InverseSqrt(0.5).rate(np.array([1, 4]))
     array([0.5 , 0.25])
     """
@@ -62,7 +61,7 @@ class Inverse(Schedule):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.schedules import Inverse
+    >>> from ovk.objectives import Inverse
     >>> Inverse(1.0).rate(np.array([1, 4]))
     array([1.  , 0.25])
     """
@@ -81,7 +80,7 @@ class Constant(Schedule):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.schedules import Constant
+    >>> from ovk.objectives import Constant
     >>> Constant(0.1).rate(np.array([1, 4]))
     array([0.1, 0.1])
     """
@@ -107,7 +106,7 @@ class DistanceOverGradients(Schedule):
 
     Examples
     --------
-    >>> from ovk.objectives.schedules import DistanceOverGradients
+    >>> from ovk.objectives import DistanceOverGradients
     >>> DistanceOverGradients().step(distance=2.0, gradients=16.0, scale=1.0)
     0.5
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.types import Array
+from ovk.base import Array
 from ovk.features import Dictionary
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.novelty import NoveltyDetector

@@ -9,14 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import check_int, in_interval, positive
-from ovk.base.targets import check_inputs
-from ovk.base.threads import thread_for_row
-from ovk.base.transactions import reads
-from ovk.base.types import Array
-from ovk.batch.operator_learning.search import fill_gaps, stretch
-from ovk.curves import Grid, PrincipalComponents
-from ovk.curves.grid import as_grid
+from ovk.base import Array, check_inputs, check_int, in_interval, positive, reads, thread_for_row
+from ovk.batch import fill_gaps, stretch
+from ovk.curves import Grid, PrincipalComponents, as_grid
 from ovk.features import KORS, Nystrom
 from ovk.kernels import Gaussian, Linear
 from ovk.online.second_order.pkawv import PKAWV

@@ -101,8 +101,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammainc
 
-from ovk.base.parameters import check_int, in_interval, positive
-from ovk.base.types import Array
+from ovk.base import Array, check_int, in_interval, positive
 from ovk.kernels import (
     Gaussian,
     Laplacian,
@@ -116,8 +115,7 @@ from ovk.kernels import (
     Sum,
     as_kernel,
 )
-from ovk.objectives.losses import Squared, ThresholdLoss, as_loss
-from ovk.objectives.schedules import InverseSqrt, as_schedule
+from ovk.objectives import InverseSqrt, Squared, ThresholdLoss, as_loss, as_schedule
 from ovk.online.first_order.olok import OLOK
 from ovk.online.first_order.truncation import PaperWindow
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable

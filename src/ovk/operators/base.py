@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import helmert
 
-from ovk.base.parameters import Algebra, Parameters, cached, check_int, in_interval
-from ovk.base.types import Array
+from ovk.base import Algebra, Array, Parameters, cached, check_int, in_interval
 from ovk.curves import Grid
 
 

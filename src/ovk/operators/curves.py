@@ -18,10 +18,8 @@ from scipy.linalg import lapack
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from ovk.base.parameters import cached, check_int
-from ovk.base.types import Array
-from ovk.curves import Components, Grid, ProductGrid
-from ovk.curves.grid import as_grid
+from ovk.base import Array, cached, check_int
+from ovk.curves import Components, Grid, ProductGrid, as_grid
 from ovk.kernels import Function, Gaussian, Laplacian, Matern, Periodic, ScalarKernel
 from ovk.operators.base import Identity, OutputOperator, Spectrum, checked_symmetric, spectrum
 from ovk.operators.groups import TensorProduct

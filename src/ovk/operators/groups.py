@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import PartsMixin, cached, check_int, in_interval, positive
-from ovk.base.types import Array
-from ovk.curves.product import KroneckerMatrix
+from ovk.base import Array, PartsMixin, cached, check_int, in_interval, positive
+from ovk.curves import KroneckerMatrix
 from ovk.operators.base import EvenlyCoupled, KeptMatrix, OutputOperator, Spectrum, checked_symmetric, equalised
 
 

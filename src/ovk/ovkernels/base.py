@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import Algebra, Parameters
-from ovk.base.types import Array, Indices
-from ovk.kernels import NotDifferentiable, ScalarKernel
-from ovk.kernels.base import contract
+from ovk.base import Algebra, Array, Indices, Parameters
+from ovk.kernels import NotDifferentiable, ScalarKernel, contract
 from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels.grams import Gram, Kronecker, distinct, proportional
 

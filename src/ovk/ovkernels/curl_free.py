@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.parameters import dense_inputs
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, dense_inputs
 from ovk.kernels import Matern, NotDifferentiable, Stationary
 from ovk.ovkernels.base import OperatorKernel
 from ovk.ovkernels.grams import DenseBlocks, Gram

@@ -7,10 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.parameters import AND, PRODUCT, PartsMixin, dense_inputs, part, rule
-from ovk.base.types import Array, Indices, Transform
-from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel
-from ovk.kernels.base import contract
+from ovk.base import AND, PRODUCT, Array, Indices, PartsMixin, Transform, dense_inputs, part, rule
+from ovk.kernels import NotDifferentiable, ScalarKernel, as_kernel, contract
 from ovk.operators import Dense
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term, by_entry
 from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, distinct

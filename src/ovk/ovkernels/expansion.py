@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import Registered
-from ovk.base.types import Array, Indices
-from ovk.ovkernels import OperatorKernel
+from ovk.base import Array, Indices, Registered
+from ovk.ovkernels.base import OperatorKernel
 
 #: Kernel values held at once while predicting (128 MB).
 CHUNK = 1 << 24
@@ -31,7 +30,7 @@ class Expansion(Registered):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.expansion import Expansion
+    >>> from ovk.ovkernels import Expansion
     >>> from ovk.kernels import Linear
     >>> from ovk.operators import Identity
     >>> f = Expansion(Linear() * Identity(1), np.array([[1.0], [2.0]]), np.array([[1.0], [1.0]]))

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import equal
-from ovk.base.types import Array, Indices
-from ovk.kernels.base import product_since
-from ovk.operators import Dense, OutputOperator
-from ovk.operators.base import spectrum
+from ovk.base import Array, Indices, equal
+from ovk.kernels import product_since
+from ovk.operators import Dense, OutputOperator, spectrum
 
 # The contract of a gram, an operator-valued kernel on samples, and of the scalar problems that it falls apart into.
 
@@ -71,7 +69,7 @@ class Gram(ABC):
         """The gram as independent scalar problems, or None when its operators have no common eigenvectors.
 
         >>> import numpy as np
-        >>> from ovk.ovkernels.grams import Kronecker
+        >>> from ovk.ovkernels import Kronecker
         >>> from ovk.operators import MixedEffect
         >>> len(Kronecker(np.eye(4), MixedEffect(0.3, output_dim=5)).decouple().groups)
         2
@@ -81,7 +79,7 @@ class Gram(ABC):
         """The gram in common eigenvectors of its operators, or None when there are none.
 
         >>> import numpy as np
-        >>> from ovk.ovkernels.grams import DenseBlocks, Kronecker
+        >>> from ovk.ovkernels import DenseBlocks, Kronecker
         >>> from ovk.operators import MixedEffect
         >>> Kronecker(np.eye(4), MixedEffect(0.5, output_dim=3)).rotation().weights
         array([[0.5],
@@ -166,7 +164,7 @@ class DenseBlocks(Gram):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import DenseBlocks
+    >>> from ovk.ovkernels import DenseBlocks
     >>> DenseBlocks(np.eye(4), output_dim=2).matmat(np.ones((2, 2)))
     array([[1., 1.],
            [1., 1.]])
@@ -229,7 +227,7 @@ class Observed(Gram):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker, Observed
+    >>> from ovk.ovkernels import Kronecker, Observed
     >>> from ovk.operators import Dense
     >>> base = Kronecker(np.eye(2), Dense([[2.0, 1.0], [1.0, 2.0]]))
     >>> Observed(base, np.array([0, 0, 1]), np.array([0, 1, 1])).dense()
@@ -362,7 +360,7 @@ class Kronecker(Gram):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import Dense, Identity
     >>> gram = Kronecker(np.array([[1.0, 0.5]]), Dense([[2.0, 1.0], [1.0, 2.0]]))
     >>> gram.matmat(np.array([[1.0, 0.0], [0.0, 2.0]]))

@@ -7,11 +7,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import ATOM, PRODUCT, part, rule
-from ovk.base.types import Array, Indices
-from ovk.kernels import ScalarKernel, as_kernel
-from ovk.kernels.base import contract
-from ovk.kernels.foreign import as_ours
+from ovk.base import ATOM, PRODUCT, Array, Indices, part, rule
+from ovk.kernels import ScalarKernel, as_kernel, as_ours, contract
 from ovk.operators import Dense, Identity, OutputOperator
 from ovk.ovkernels.base import OperatorKernel, Term, by_entry
 from ovk.ovkernels.grams import Gram, Kronecker

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.parameters import ATOM, PRODUCT, SUM, PartsMixin, part, rule
-from ovk.base.types import Array, Indices
+from ovk.base import ATOM, PRODUCT, SUM, Array, Indices, PartsMixin, part, rule
 from ovk.ovkernels.base import OperatorKernel, SeparableTerms, Term
 from ovk.ovkernels.grams import DenseBlocks, Gram
 from ovk.ovkernels.separable import Separable

@@ -30,9 +30,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ovk.base.state import register
+from ovk.base import register
 from ovk.persistence import container, objects, plain
+from ovk.persistence.atomic import remove_leftovers as remove_leftovers
 from ovk.persistence.atomic import replacing as replacing
+from ovk.persistence.atomic import sync_folder as sync_folder
 from ovk.persistence.codec import Builder, Contents, Description, Reader, StoredArray, StoredObject, Writer
 from ovk.persistence.container import Container
 from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass

@@ -18,8 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import Parameters
-from ovk.base.state import State, StateMismatch, is_fitted_name, lookup, public_name
+from ovk.base import Parameters, State, StateMismatch, is_fitted_name, lookup, public_name
 from ovk.persistence.codec import Codec, Json, Reader, Writer
 from ovk.persistence.errors import ChangedClass, UnknownClass
 from ovk.persistence.scikit_learn import ESTIMATORS, build_estimator, encode_estimator, listed_name

@@ -20,7 +20,7 @@ import sklearn
 from scipy import sparse
 from scipy.interpolate import BSpline
 
-from ovk.base.state import is_fitted_name, lookup, public_name
+from ovk.base import is_fitted_name, lookup, public_name
 from ovk.persistence.codec import Json, Writer
 from ovk.persistence.errors import ChangedClass
 

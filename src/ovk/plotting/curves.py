@@ -9,9 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.frames import unnamed
-from ovk.base.parameters import check_int
-from ovk.base.types import Array
+from ovk.base import Array, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
 from ovk.plotting.display import BLUE, Display, draw_band
 

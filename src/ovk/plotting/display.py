@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk._extras import required
-from ovk.base.frames import NamedOutputs
-from ovk.base.types import Array
+from ovk.base import Array, NamedOutputs
 
 #: Okabe and Ito's colours for what is predicted, for bands around it, and for what is set against it.
 BLUE, SKY, ORANGE = "#0072B2", "#56B4E9", "#D55E00"

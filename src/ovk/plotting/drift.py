@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.types import Array
+from ovk.base import Array
 from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
 from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display, shortened, write_cells
 

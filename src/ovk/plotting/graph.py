@@ -12,8 +12,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import in_interval
-from ovk.base.types import Array
+from ovk.base import Array, in_interval
 from ovk.batch import Network
 from ovk.plotting.display import BLUE, ORANGE, Display, own_names, shortened, write_cells
 

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.parameters import check_int
-from ovk.base.types import Array
+from ovk.base import Array, check_int
 from ovk.evaluation import IntervalResult, ProgressiveResult
 from ovk.intervals import Regions
 from ovk.plotting.display import LINES, Display, date_axis, own_names, shortened

@@ -9,10 +9,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.frames import unnamed
-from ovk.base.types import Array
-from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.base import Array, unnamed
+from ovk.evaluation import LEVEL, Recent
 from ovk.plotting.display import BLUE, Display, draw_band, own_names, shortened
 
 #: What there is to see of a model of several inputs.

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base.types import Array
+from ovk.base import Array
 from ovk.evaluation import ProgressiveResult, Regret
 from ovk.plotting.display import BLUE, LINES, Display, plain_log_ticks, shortened
 

@@ -8,13 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.dates import as_dates, as_instants
-from ovk.base.frames import unnamed
-from ovk.base.parameters import check_int
-from ovk.base.types import Array
-from ovk.evaluation import ProgressiveResult, Recent
-from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.evaluation.result import stretch
+from ovk.base import Array, as_dates, as_instants, check_int, unnamed
+from ovk.evaluation import LEVEL, ProgressiveResult, Recent, stretch
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
 
 #: Rows that are drawn.

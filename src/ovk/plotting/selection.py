@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.types import Array
-from ovk.batch.curves.curve_outputs import default_operators
-from ovk.kernels.algebra import Scaled
-from ovk.ovkernels.grams import distinct
+from ovk.base import Array
+from ovk.batch import default_operators
+from ovk.kernels import Scaled
+from ovk.ovkernels import distinct
 from ovk.plotting.display import SKY, Display, plain_log_ticks, shortened, write_cells
 
 #: Line styles, so that curves can be told apart without colour.

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import check_int
-from ovk.base.types import Array, FieldStyle
+from ovk.base import Array, FieldStyle, check_int
 from ovk.plotting.display import ORANGE, Display
 
 

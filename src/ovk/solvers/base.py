@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base.parameters import Parameters, Registered
-from ovk.base.types import Array
-from ovk.ovkernels.grams import Gram
+from ovk.base import Array, Parameters, Registered
+from ovk.ovkernels import Gram
 
 
 @dataclass(frozen=True)

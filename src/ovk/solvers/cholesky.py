@@ -9,9 +9,8 @@ import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 
-from ovk.base.errors import SingularSystem
-from ovk.base.types import Array
-from ovk.ovkernels.grams import Decoupled, Gram
+from ovk.base import Array, SingularSystem
+from ovk.ovkernels import Decoupled, Gram
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
@@ -95,7 +94,7 @@ class Cholesky(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import MixedEffect
     >>> from ovk.solvers import Cholesky
     >>> gram = Kronecker(np.eye(3), MixedEffect(0.5, output_dim=2))

@@ -26,8 +26,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from ovk.base.targets import members_of_groups
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, members_of_groups
 from ovk.solvers.cholesky import cholesky_factor
 
 

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk.base.errors import SingularSystem
-from ovk.base.parameters import positive
-from ovk.base.types import Array
-from ovk.ovkernels.grams import Decoupled, Gram, Observed
+from ovk.base import Array, SingularSystem, positive
+from ovk.ovkernels import Decoupled, Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 
 
@@ -89,7 +87,7 @@ class Eigen(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import Identity
     >>> from ovk.solvers import Eigen
     >>> solver = Eigen()
@@ -173,7 +171,7 @@ def observed_eigenpairs(gram: Observed, tol: float = 0.0) -> Eigenpairs:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker, Observed
+    >>> from ovk.ovkernels import Kronecker, Observed
     >>> from ovk.kernels import Gaussian
     >>> from ovk.operators import Integral
     >>> from ovk.solvers.eigen import observed_eigenpairs

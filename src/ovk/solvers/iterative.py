@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.progress import ProgressBar
-from ovk.base.types import Array, Map
-from ovk.ovkernels.grams import Gram, Observed
+from ovk.base import Array, Map, ProgressBar, check_int, positive
+from ovk.ovkernels import Gram, Observed
 from ovk.solvers.base import Solution, Solver, SolverInfo
 from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
@@ -111,7 +109,7 @@ class ConjugateGradient(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import Dense, MixedEffect
     >>> from ovk.solvers import ConjugateGradient
     >>> gram = Kronecker([np.eye(3), np.ones((3, 3))], [MixedEffect(0.5, 2), Dense([[2.0, 0.0], [0.0, 1.0]])])
@@ -169,7 +167,7 @@ class GaussSeidel(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import MixedEffect
     >>> from ovk.solvers import GaussSeidel
     >>> gram = Kronecker(np.eye(3) + 0.5, MixedEffect(0.5, output_dim=2))
@@ -248,7 +246,7 @@ class MissingOutputs(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker, Observed
+    >>> from ovk.ovkernels import Kronecker, Observed
     >>> from ovk.operators import MixedEffect
     >>> from ovk.solvers import MissingOutputs
     >>> gram = Observed(Kronecker(np.eye(3), MixedEffect(0.5, 2)), np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1]))

@@ -22,11 +22,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 
-from ovk.base.targets import ObservedPairs, members_of_groups
-from ovk.base.types import Array, Indices
-from ovk.operators import Spectrum
-from ovk.operators.base import spectrum
-from ovk.ovkernels.grams import Rotated
+from ovk.base import Array, Indices, ObservedPairs, members_of_groups
+from ovk.operators import Spectrum, spectrum
+from ovk.ovkernels import Rotated
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.

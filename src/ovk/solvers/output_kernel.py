@@ -24,9 +24,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from ovk.base.targets import ObservedPairs
-from ovk.base.types import Array
-from ovk.objectives.penalties import Penalty, Spectral
+from ovk.base import Array, ObservedPairs
+from ovk.objectives import Penalty, Spectral
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs
 from ovk.solvers.proximal import proximal_gradient
@@ -195,7 +194,7 @@ def learn_operator(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import Trace
+    >>> from ovk.objectives import Trace
     >>> from ovk.solvers.eigen import eigenpairs
     >>> from ovk.solvers.output_kernel import learn_operator
     >>> from ovk.solvers.output_kernel import CompleteProfile

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.errors import SingularSystem
-from ovk.base.progress import track
-from ovk.base.types import Array
-from ovk.ovkernels.grams import Decoupled, Gram, Rotated
+from ovk.base import Array, SingularSystem, track
+from ovk.ovkernels import Decoupled, Gram, Rotated
 from ovk.solvers.base import Solution, Solver
 from ovk.solvers.cholesky import Cholesky, CholeskyState
 

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 
-from ovk.base.progress import ProgressBar
-from ovk.base.types import Array, Indices, Map
+from ovk.base import Array, Indices, Map, ProgressBar
 from ovk.operators import OutputOperator
-from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, Observed, Rotated
+from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed, Rotated
 from ovk.solvers.cholesky import CholeskyState, cholesky_factor, whitened_rows
 
 #: Distinct eigenvalues of the dominant operator up to which each has a factorisation of its own.

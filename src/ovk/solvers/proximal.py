@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base.parameters import Registered, check_int, positive
-from ovk.base.types import Array, Smooth
-from ovk.objectives.penalties import Penalty
+from ovk.base import Array, Registered, Smooth, check_int, positive
+from ovk.objectives import Penalty
 
 #: Relative error of an objective.
 ROUNDING = 1e-13
@@ -89,7 +88,7 @@ def proximal_gradient(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import L1
+    >>> from ovk.objectives import L1
     >>> from ovk.solvers import proximal_gradient
     >>> target = np.array([[3.0, 0.5]])
     >>> C, info = proximal_gradient(lambda C: (0.5 * float(((C - target) ** 2).sum()), C - target), L1(1.0), 0 * target)
@@ -184,7 +183,7 @@ class PenaltySum(Penalty):
     A sparse covariance: small entries vanish, and the matrix stays positive semi-definite.
 
     >>> import numpy as np
-    >>> from ovk.objectives.penalties import L1, PSDCone
+    >>> from ovk.objectives import L1, PSDCone
     >>> from ovk.solvers import PenaltySum
     >>> B = np.array([[1.0, 0.2, -0.9], [0.2, 1.0, 0.1], [-0.9, 0.1, 0.5]])
     >>> PenaltySum([L1(0.2), PSDCone()]).prox(B, step=1.0).round(2) + 0.0

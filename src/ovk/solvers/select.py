@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, Observed
+from ovk.ovkernels import DenseBlocks, Gram, Kronecker, Observed
 from ovk.solvers.base import Solver
 from ovk.solvers.cholesky import Cholesky
 from ovk.solvers.eigen import Eigen
@@ -24,7 +24,7 @@ def select(gram: Gram) -> Solver:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import Dense, MixedEffect
     >>> from ovk.solvers import select
     >>> select(Kronecker(np.eye(4), MixedEffect(0.5, output_dim=50)))
@@ -75,7 +75,7 @@ def as_solver(solver: Any, gram: Gram) -> Solver:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import Kronecker
+    >>> from ovk.ovkernels import Kronecker
     >>> from ovk.operators import Identity
     >>> from ovk.solvers import as_solver
     >>> as_solver("eigen", Kronecker(np.eye(2), Identity(1)))

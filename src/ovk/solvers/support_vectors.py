@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk.base.types import Array, Indices, Mask
+from ovk.base import Array, Indices, Mask
 
 # A small quadratic programme in a box, by projected Newton steps.
 #
@@ -533,7 +533,7 @@ def dual_coordinate(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import DenseBlocks
+    >>> from ovk.ovkernels import DenseBlocks
     >>> from ovk.solvers.support_vectors import BoxDual, dual_coordinate
     >>> K = DenseBlocks(np.array([[2.0, 1.0], [1.0, 2.0]]), 1)
     >>> y = np.array([1.0, -1.0])

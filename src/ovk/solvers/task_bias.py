@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices
 from ovk.solvers.support_vectors import (
     CALLS,
     FACTORS,
@@ -59,7 +59,7 @@ def dual_with_biases(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.ovkernels.grams import DenseBlocks
+    >>> from ovk.ovkernels import DenseBlocks
     >>> from ovk.solvers.support_vectors import BoxDual
     >>> from ovk.solvers.task_bias import dual_with_biases
     >>> x, y = np.array([0.0, 2.0, 5.0, 7.0]), np.array([-1.0, 1.0, -1.0, 1.0])

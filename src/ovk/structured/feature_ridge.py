@@ -23,19 +23,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.state import State
-from ovk.base.types import Array, Outputs
-from ovk.batch import MovKL, OVKRidge
-from ovk.batch.ridge.graph_penalty import penalty_matrix
-from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks
-from ovk.features import NystromMap
-from ovk.features.nystrom import independent
+from ovk.base import Array, Outputs, State, check_int, positive
+from ovk.batch import LandmarkRidge, MovKL, OVKRidge, choose_landmarks, penalty_matrix
+from ovk.features import NystromMap, independent
 from ovk.kernels import Gaussian, Linear, ScalarKernel, Scaled, as_kernel
 from ovk.operators import Dense, Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
+from ovk.solvers import KroneckerLeaveOneOut, eigenpairs
 from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, hashable_keys, select_outputs
 
 # Outputs as rows of numbers that ridge regression can learn, and the way back to anchors.

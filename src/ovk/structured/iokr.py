@@ -10,16 +10,13 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import check_int, equal, positive
-from ovk.base.types import Array, Outputs
-from ovk.batch.ridge.graph_penalty import check_manifold, graph_of_inputs, with_unlabelled
-from ovk.batch.ridge.landmarks import LandmarkRidge, as_generator
-from ovk.batch.ridge.problem import takes_gram
+from ovk.base import Array, Outputs, check_int, equal, positive
+from ovk.batch import LandmarkRidge, as_generator, check_manifold, graph_of_inputs, takes_gram, with_unlabelled
 from ovk.features import Given, Nystrom, Uniform
 from ovk.kernels import Gaussian, ScalarKernel
 from ovk.online import PKAWV
 from ovk.operators import Identity
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion
 from ovk.structured.feature_ridge import (
     Coordinates,
     FeatureSpaceRidge,

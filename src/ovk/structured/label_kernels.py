@@ -16,8 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
-from ovk.base.parameters import check_int, in_interval
-from ovk.base.types import Array
+from ovk.base import Array, check_int, in_interval
 from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
 from ovk.structured.outputs import ObjectKernel, as_outputs, distinct_outputs, takes_objects
 

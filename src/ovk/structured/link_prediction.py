@@ -13,12 +13,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from ovk._extras import required
-from ovk.base.graphs import as_adjacency
-from ovk.base.parameters import Parameters
-from ovk.base.targets import check_inputs
-from ovk.base.types import Array, Indices, Mask
+from ovk.base import Array, Indices, Mask, Parameters, as_adjacency, check_inputs
 from ovk.kernels import Gaussian, ScalarKernel, Scaled, as_kernel
-from ovk.solvers.cholesky import cholesky_factor
+from ovk.solvers import cholesky_factor
 from ovk.structured.iokr import IOKR
 from ovk.structured.nodes import node_features
 

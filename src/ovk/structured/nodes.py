@@ -12,10 +12,8 @@ from scipy.linalg import lapack
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import expm_multiply, splu
 
-from ovk.base.graphs import as_adjacency, laplacian
-from ovk.base.parameters import cached, check_int, positive
-from ovk.base.types import Array, Indices
-from ovk.kernels.foreign import numbers_of_objects
+from ovk.base import Array, Indices, as_adjacency, cached, check_int, laplacian, positive
+from ovk.kernels import numbers_of_objects
 from ovk.structured.outputs import ObjectKernel
 
 #: Nodes of a connected part up to which its eigenvectors are computed (once) rather than columns on demand.

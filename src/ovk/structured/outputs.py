@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ovk.base.targets import refuse_masked
-from ovk.base.types import Array, Indices, Outputs
-from ovk.batch.ridge.prediction import row_keys
+from ovk.base import Array, Indices, Outputs, refuse_masked
+from ovk.batch import row_keys
 from ovk.kernels import Precomputed, ScalarKernel
 
 

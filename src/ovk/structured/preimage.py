@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, check_int, positive
-from ovk.base.types import Array, Indices, Outputs
+from ovk.base import Array, Indices, Outputs, Parameters, check_int, positive
 from ovk.kernels import Gaussian, Linear, ScalarKernel
-from ovk.ovkernels.expansion import row_slices
+from ovk.ovkernels import row_slices
 from ovk.structured.outputs import (
     Candidates,
     checked_blocks,

@@ -11,12 +11,9 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import Parameters, check_int
-from ovk.base.targets import check_inputs
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Outputs
+from ovk.base import Array, Outputs, Parameters, Transactional, check_inputs, check_int, reads
 from ovk.kernels import Linear, ScalarKernel, as_kernel
-from ovk.ovkernels.expansion import row_slices
+from ovk.ovkernels import row_slices
 from ovk.structured.outputs import (
     Candidates,
     as_outputs,

@@ -6,7 +6,7 @@ import pytest
 import reference
 from ovk import OKVAR, OVKRidge
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial
-from ovk.objectives.penalties import L1, L1L2
+from ovk.objectives import L1, L1L2
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import Diagonal, Transformable
 from reproduce.data import make_gene_network

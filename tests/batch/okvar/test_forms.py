@@ -11,7 +11,7 @@ import ovk
 from ovk import OKVAR
 from ovk.batch import best_okvar, consensus, leave_one_series_out, penalty_path, rank_average, stability_selection
 from ovk.kernels import Gaussian
-from ovk.objectives.penalties import L1, L1L2
+from ovk.objectives import L1, L1L2
 from ovk.operators import Identity
 from ovk.ovkernels import Transformable
 from reproduce.data import make_gene_network

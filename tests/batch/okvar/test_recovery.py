@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from ovk import OKVAR
 from ovk.batch import stability_selection
 from ovk.kernels import Gaussian, Linear
-from ovk.objectives.penalties import L1
+from ovk.objectives import L1
 from reproduce.data import make_gene_network
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import ovk
 from ovk import OKVAR
-from ovk.batch.okvar import best_okvar
+from ovk.batch import best_okvar
 from ovk.kernels import Gaussian
 
 

@@ -17,7 +17,7 @@ from ovk import OLOK, PKAWV, load, progressive, save
 from ovk.app.cli.errors import Exit, blaming
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Bar, err, number, out, print_json, table
-from ovk.base.threads import one_blas_thread
+from ovk.base import one_blas_thread
 from ovk.datasets import make_stream
 from ovk.evaluation import ProgressiveResult, RefittedRidge
 from ovk.features import Nystrom, Uniform

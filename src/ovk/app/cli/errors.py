@@ -154,7 +154,7 @@ def check_report_place(path: Path | None, *models: Path | None) -> None:
     check_place(path, "--report", models=models)
     if path.suffix.lower() not in ("", *PAGE):
         raise Failure(f"--report {path} must end in .html, since it is a page; `ovk plot` draws pictures", Exit.USAGE)
-    from ovk.plotting.display import pyplot
+    from ovk.plotting import pyplot
 
     pyplot()
 

@@ -44,11 +44,19 @@ from ovk.app.cli.output import (
     table,
 )
 from ovk.app.cli.summaries import class_table_summary, print_class_table
-from ovk.app.parallel import WorkersLost
-from ovk.app.parallel.engines import local_cluster
-from ovk.app.sessions import Fitted, FittedClasses, Settings, fit_classes, fit_files, fit_table
-from ovk.app.sessions.batch import rows_learned, valid_for
-from ovk.app.sessions.remarks import doubts, hints
+from ovk.app.parallel import WorkersLost, local_cluster
+from ovk.app.sessions import (
+    Fitted,
+    FittedClasses,
+    Settings,
+    doubts,
+    fit_classes,
+    fit_files,
+    fit_table,
+    hints,
+    rows_learned,
+    valid_for,
+)
 from ovk.app.tables import open_records, split_files
 from ovk.persistence import save as save_model
 
@@ -181,7 +189,7 @@ def _written(fitted: Fitted | FittedClasses, save: Path, report: Path | None, fi
     with blaming(Exit.USAGE):
         save_model(fitted, save)
     if report is not None:
-        from ovk.app.report.models import model_page
+        from ovk.app.report import model_page
 
         model_page(fitted, report, f"What was learned from {Path(file).name}")
     return {"model_file": str(save), "report": None if report is None else str(report)}

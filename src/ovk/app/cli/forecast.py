@@ -13,8 +13,7 @@ from ovk.app.cli.errors import Exit, Failure, blaming, check_place
 from ovk.app.cli.options import Format, Json, LevelOfModel, Out, check_level
 from ovk.app.cli.output import err
 from ovk.app.cli.predict import load_table_model, write_predictions
-from ovk.app.sessions import FittedClasses
-from ovk.app.sessions.columns import PredictionColumns
+from ovk.app.sessions import FittedClasses, PredictionColumns
 from ovk.app.tables import open_records
 
 
@@ -42,7 +41,7 @@ def command(
     for path, option in ((save, "--out"), (plot, "--plot")):
         check_place(path, option, models=[model], reads=[inputs or None])
     if plot is not None:
-        from ovk.plotting.display import check_picture
+        from ovk.plotting import check_picture
 
         with blaming(Exit.USAGE):
             check_picture(plot)
@@ -57,7 +56,7 @@ def command(
     write_predictions([found.predictions()], columns, save, as_json=as_json)
     if plot is not None:
         from ovk.app.report import ForecastDisplay
-        from ovk.plotting.display import save_picture
+        from ovk.plotting import save_picture
 
         save_picture(ForecastDisplay.from_forecast(found, learned.recent), plot)
     bounded = int(np.isfinite(found.widths).all(axis=1).sum())

@@ -11,7 +11,7 @@ from ovk.app.cli.errors import Exit, Failure, blaming, check_model_place, check_
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import out, print_json
 from ovk.app.sessions import Session, merge_sessions
-from ovk.evaluation.learners import Mergeable
+from ovk.evaluation import Mergeable
 from ovk.features import merge_all
 from ovk.persistence import load, save
 

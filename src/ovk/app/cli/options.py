@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from ovk.app.cli.errors import Exit, Failure
-from ovk.app.sessions import Settings
-from ovk.app.sessions.settings import KERNELS
-from ovk.app.tables.opening import FORMATS as ENDINGS
+from ovk.app.sessions import KERNELS, Settings
+from ovk.app.tables import FORMATS as ENDINGS
 
 #: Formats of files that are read.
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))

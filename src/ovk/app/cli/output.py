@@ -26,10 +26,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from ovk.app.sessions import SessionProgress
-from ovk.app.sessions.remarks import ColumnRow, doubts, fault_lines, hints
-from ovk.app.tables import Partitions, Preparation, Records
-from ovk.app.tables.preparation import UNUSED
+from ovk.app.sessions import ColumnRow, SessionProgress, doubts, fault_lines, hints
+from ovk.app.tables import UNUSED, Partitions, Preparation, Records
 
 #: Most names of columns in one line.
 MOST = 50

@@ -26,8 +26,8 @@ def command(
     its candidates, for models of curves some of the curves that they learned, each predicted without it, for MovKL the
     weights of its kernels, for OKVAR its series.
     """
-    from ovk.app.report.models import model_display, model_page
-    from ovk.plotting.display import check_picture, save_picture
+    from ovk.app.report import model_display, model_page
+    from ovk.plotting import check_picture, save_picture
 
     path = save or Path(model.with_suffix(".png").name)
     check_place(path, models=[model])

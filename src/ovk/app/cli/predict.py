@@ -16,11 +16,9 @@ import typer
 from ovk.app.cli.errors import Exit, Failure, article, blaming, check_place
 from ovk.app.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, listed
 from ovk.app.cli.output import err, plain
-from ovk.app.sessions import Fitted, FittedClasses, Session
-from ovk.app.sessions.file_predictions import MAX_BAD, FilePredictions
+from ovk.app.sessions import MAX_BAD, FilePredictions, Fitted, FittedClasses, Session
 from ovk.app.tables import open_records
-from ovk.persistence import load
-from ovk.persistence.atomic import replacing
+from ovk.persistence import load, replacing
 
 # Predictions on their way out: CSV, JSON lines or Parquet, to a file or to standard output.
 

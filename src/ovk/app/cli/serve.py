@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from ovk.app.cli.errors import Exit, Failure, blaming
-from ovk.app.serve import Limits, create_app
-from ovk.app.serve.access import is_loopback
+from ovk.app.serve import Limits, create_app, is_loopback
 from ovk.app.sessions import Interrupted, StopSignals
 
 _DEFAULT = Limits()
@@ -78,7 +77,7 @@ def command(
     )
     with blaming(Exit.MODEL):
         app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
-        from ovk.app.serve.run import log_as_json, serve
+        from ovk.app.serve import log_as_json, serve
 
         log_as_json()
         logger = logging.getLogger("ovk.app.serve")

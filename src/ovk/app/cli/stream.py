@@ -34,9 +34,17 @@ from ovk.app.cli.options import (
 )
 from ovk.app.cli.output import ProgressDisplay, err, out, print_json
 from ovk.app.cli.summaries import peak_memory, print_session, summary
-from ovk.app.sessions import MODELS, Interrupted, Session, Settings, StopSignals, learn, learn_partitions
-from ovk.app.sessions.learning import load_session
-from ovk.app.sessions.partitions import partition_file
+from ovk.app.sessions import (
+    MODELS,
+    Interrupted,
+    Session,
+    Settings,
+    StopSignals,
+    learn,
+    learn_partitions,
+    load_session,
+    partition_file,
+)
 from ovk.app.tables import Partitions, Records, is_address, open_partitions, open_records
 
 _MODELS = ", ".join(["auto", *MODELS])

@@ -21,14 +21,9 @@ from ovk.app.cli.output import (
     print_sentence,
     table,
 )
-from ovk.app.sessions import ClassSession, FittedClasses, Session
-from ovk.app.sessions.batch import rows_tested
-from ovk.app.sessions.input_relevance import kernel_in_words
-from ovk.app.sessions.remarks import doubts, hints
-from ovk.base.types import Array
-from ovk.evaluation import ClassScores, LastValue
-from ovk.evaluation.class_evaluator import class_conclusion
-from ovk.evaluation.result import ALIKE
+from ovk.app.sessions import ClassSession, FittedClasses, Session, doubts, hints, kernel_in_words, rows_tested
+from ovk.base import Array
+from ovk.evaluation import ALIKE, ClassScores, LastValue, class_conclusion
 
 #: What is told of each learner: name, and attribute of `ClassScores`.
 SCORES = {

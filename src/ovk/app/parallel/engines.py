@@ -22,8 +22,7 @@ from typing import Any
 
 from ovk._extras import required
 from ovk.app.parallel.parts import HeldPart, Part, PartError
-from ovk.base.progress import ProgressBar
-from ovk.base.threads import one_blas_thread
+from ovk.base import ProgressBar, one_blas_thread
 from ovk.features import MergeTree
 
 #: How often a part that failed is tried again on a cluster. Dask counts workers that died by itself

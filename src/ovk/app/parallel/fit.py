@@ -12,9 +12,7 @@ from ovk.app.parallel import structured as _iokr  # noqa: F401  registers IOKR
 from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
 from ovk.app.parallel.learners import PartwiseLearner, learner_for
 from ovk.app.parallel.parts import CHUNK, Part, PartError, as_parts
-from ovk.base.parameters import check_int, positive
-from ovk.base.threads import one_blas_thread
-from ovk.base.types import Array
+from ovk.base import Array, check_int, one_blas_thread, positive
 
 
 def fit(

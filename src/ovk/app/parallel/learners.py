@@ -13,18 +13,12 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ovk.app.parallel.parts import Part
-from ovk.base.parameters import check_int
-from ovk.base.targets import check_alpha, check_alphas
-from ovk.base.types import Array, Mask
-from ovk.batch import OVKRidge
-from ovk.batch.ridge.landmarks import LandmarkRidge, landmark_ridge
-from ovk.features import Given, Nystrom, Uniform
-from ovk.features.nystrom import as_rpcholesky
-from ovk.features.sums import OutputSums
+from ovk.base import Array, Mask, check_alpha, check_alphas, check_int
+from ovk.batch import LandmarkRidge, OVKRidge, landmark_ridge
+from ovk.features import Given, Nystrom, OutputSums, Uniform, as_rpcholesky
 from ovk.kernels import Gaussian
 from ovk.online import PKAWV, PKAWVClassifier
-from ovk.ovkernels import as_operator_kernel
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion, as_operator_kernel
 
 #: Rows of the sample for each landmark.
 ROWS_PER_LANDMARK = 10

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovk.app.tables import FileRange, chunks, split_files
-from ovk.base.parameters import check_int
+from ovk.base import check_int
 
 #: Rows taken in at a time.
 CHUNK = 4096

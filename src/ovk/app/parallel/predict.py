@@ -12,9 +12,9 @@ import numpy as np
 
 from ovk.app.parallel.engines import Pass, as_engine
 from ovk.app.parallel.parts import CHUNK, Part, as_parts
-from ovk.base.types import Array
-from ovk.evaluation.running import RunningMoments
-from ovk.persistence.atomic import replacing
+from ovk.base import Array
+from ovk.evaluation import RunningMoments
+from ovk.persistence import replacing
 
 #: How predictions can be written.
 FORMS = ("csv", "npy", "parquet")

@@ -11,21 +11,24 @@ from sklearn.base import clone
 
 from ovk.app.parallel.learners import ROWS_PER_LANDMARK, PartwiseLearner, RidgeLearner, RidgeParts, learner_for, stacked
 from ovk.app.parallel.parts import Part
-from ovk.base.types import Array
-from ovk.batch import OVKRidge
-from ovk.batch.ridge.landmarks import as_generator
+from ovk.base import Array
+from ovk.batch import OVKRidge, as_generator
 from ovk.operators import Identity
-from ovk.structured import IOKR
-from ovk.structured.feature_ridge import check_alphas, coordinates_for, landmarks_among, operator_on, split_kernel
-from ovk.structured.outputs import (
+from ovk.structured import (
+    IOKR,
+    as_decoder,
     as_outputs,
+    check_alphas,
     check_lengths,
     concatenate_outputs,
+    coordinates_for,
     count_outputs,
     distinct_outputs,
+    landmarks_among,
+    operator_on,
     select_outputs,
+    split_kernel,
 )
-from ovk.structured.preimage import as_decoder
 
 
 class SketchParts(NamedTuple):

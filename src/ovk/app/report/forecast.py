@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.app.sessions import Forecast
-from ovk.base.dates import as_dates
-from ovk.base.types import Array
+from ovk.base import Array, as_dates
 from ovk.evaluation import Recent
-from ovk.plotting.display import BLUE, Display, date_axis, draw_band, shortened
+from ovk.plotting import BLUE, Display, date_axis, draw_band, shortened
 
 #: Most outputs that get axes of their own.
 PANELS = 12

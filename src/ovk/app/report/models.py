@@ -23,23 +23,39 @@ from ovk.app.report.page import (
 )
 from ovk.app.report.sections import class_table, recent_sections, score_table
 from ovk.app.report.writer import closing_sections, report
-from ovk.app.sessions import ClassSession, Fitted, FittedClasses, GroupErrors, Session
-from ovk.app.sessions.batch import in_time, rows_tested, valid_for
-from ovk.app.sessions.files import OF_STREAMS
-from ovk.app.sessions.input_relevance import relevance
-from ovk.app.sessions.remarks import bad_rows_note, doubts
+from ovk.app.sessions import (
+    OF_STREAMS,
+    ClassSession,
+    Fitted,
+    FittedClasses,
+    GroupErrors,
+    Session,
+    bad_rows_note,
+    doubts,
+    in_time,
+    relevance,
+    rows_tested,
+    valid_for,
+)
 from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, MovKL, OVKRidgeCV
 from ovk.curves import ProductGrid
-from ovk.evaluation import ClassificationResult
-from ovk.evaluation.class_evaluator import class_conclusion
-from ovk.plotting.curves import FunctionalPredictionDisplay
-from ovk.plotting.display import Display, pyplot, shortened
-from ovk.plotting.drift import ClassAccuracyDisplay, ConfusionDisplay
-from ovk.plotting.graph import SeriesDisplay
-from ovk.plotting.prediction import ObservedDisplay
-from ovk.plotting.progressive import ProgressiveErrorDisplay
-from ovk.plotting.recent import CalibrationDisplay, RecentDisplay
-from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
+from ovk.evaluation import ClassificationResult, class_conclusion
+from ovk.plotting import (
+    CalibrationDisplay,
+    ClassAccuracyDisplay,
+    ConfusionDisplay,
+    Display,
+    FunctionalPredictionDisplay,
+    KernelWeightsDisplay,
+    LeaveOneOutDisplay,
+    ObservedDisplay,
+    ProgressiveErrorDisplay,
+    RecentDisplay,
+    RelevanceDisplay,
+    SeriesDisplay,
+    pyplot,
+    shortened,
+)
 
 #: Most outputs in a picture.
 OUTPUTS = 6

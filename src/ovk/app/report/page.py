@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk.persistence.atomic import replacing
-from ovk.plotting.display import Display, pyplot
-from ovk.plotting.selection import RelevanceDisplay
+from ovk.persistence import replacing
+from ovk.plotting import Display, RelevanceDisplay, pyplot
 
 #: Inches of a plot, which a phone shows in natural size; wider ones up to the second width are made as narrow.
 WIDTH, WIDEST = 3.75, 5.6

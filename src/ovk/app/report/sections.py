@@ -20,14 +20,21 @@ from ovk.app.report.page import (
     section,
     table,
 )
-from ovk.base.types import Array
-from ovk.evaluation import ClassificationResult, ClassScores, DriftResult, ProgressiveResult, Recent
-from ovk.evaluation.class_evaluator import class_conclusion
-from ovk.plotting.display import pyplot
-from ovk.plotting.drift import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay
-from ovk.plotting.graph import OutputGraphDisplay, OutputStructureDisplay
-from ovk.plotting.prediction import ObservedDisplay
-from ovk.plotting.recent import ROWS, CalibrationDisplay, RecentDisplay, ResidualDisplay
+from ovk.base import Array
+from ovk.evaluation import ClassificationResult, ClassScores, DriftResult, ProgressiveResult, Recent, class_conclusion
+from ovk.plotting import (
+    ROWS,
+    CalibrationDisplay,
+    ClassAccuracyDisplay,
+    ConfusionDisplay,
+    DriftDisplay,
+    ObservedDisplay,
+    OutputGraphDisplay,
+    OutputStructureDisplay,
+    RecentDisplay,
+    ResidualDisplay,
+    pyplot,
+)
 
 #: Most outputs with figures of their own; the tables have all of them.
 FIGURES = 12

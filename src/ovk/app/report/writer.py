@@ -26,13 +26,10 @@ from ovk.app.report.page import (
     write_page,
 )
 from ovk.app.report.sections import FIGURES, class_sections, drift_section, recent_sections
-from ovk.app.sessions.file_predictions import TableModel
-from ovk.base.dates import as_instants
-from ovk.base.types import Array
-from ovk.evaluation import ClassificationResult, ProgressiveResult, Recent
-from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.plotting.display import pyplot
-from ovk.plotting.progressive import ProgressiveErrorDisplay, SupportDisplay
+from ovk.app.sessions import TableModel
+from ovk.base import Array, as_instants
+from ovk.evaluation import LEVEL, ClassificationResult, ProgressiveResult, Recent
+from ovk.plotting import ProgressiveErrorDisplay, SupportDisplay, pyplot
 
 #: Most learners whose errors fit beside the text.
 BESIDE = 4

@@ -12,10 +12,13 @@ from typing import Any
 
 from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
+from ovk.app.serve.access import is_loopback as is_loopback
 from ovk.app.serve.checkpoint import Checkpoint, learn_log
+from ovk.app.serve.run import log_as_json as log_as_json
+from ovk.app.serve.run import serve as serve
 from ovk.app.serve.scores import MostFrequent
 from ovk.app.serve.service import ModelService
-from ovk.base.types import PathLike
+from ovk.base import PathLike
 
 __all__ = ["Checkpoint", "Limits", "LogDamaged", "MostFrequent", "Tokens", "create_app", "learn_log"]
 

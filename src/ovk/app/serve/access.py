@@ -23,7 +23,7 @@ class Tokens:
 
     Examples
     --------
-    >>> from ovk.app.serve.access import Tokens
+    >>> from ovk.app.serve import Tokens
     >>> tokens = Tokens({"a-secret-of-sixteen": {"predict"}})
     >>> sorted(tokens.scopes("Bearer a-secret-of-sixteen")), tokens.scopes("Bearer wrong")
     (['predict'], None)

@@ -14,10 +14,7 @@ from ovk.app.serve.receipts import RequestIdentifiers
 from ovk.app.serve.rows import RequestRows
 from ovk.app.serve.scores import Outcome, Scores
 from ovk.app.serve.waiting import HeldLabels
-from ovk.base.parameters import Registered
-from ovk.base.state import State
-from ovk.base.threads import one_blas_thread
-from ovk.base.types import PathLike
+from ovk.base import PathLike, Registered, State, one_blas_thread
 from ovk.persistence import load
 
 #: What a learner may refuse rows with. It does so every time, so a replay of the log comes to the same state; anything

@@ -21,14 +21,9 @@ from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.rows import RequestRows, listed, rows_differ
 from ovk.app.serve.scores import Outcome
 from ovk.app.sessions import ClassSession, Fitted, FittedClasses, Session
-from ovk.app.tables import Batch, Preparation, Prepared
-from ovk.app.tables.columns import Number
-from ovk.base.state import State
-from ovk.base.transactions import Transactional
-from ovk.base.types import Array
-from ovk.evaluation import RollingConformal
-from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.evaluation.learners import OnlineLearner
+from ovk.app.tables import Batch, Number, Preparation, Prepared
+from ovk.base import Array, State, Transactional
+from ovk.evaluation import LEVEL, OnlineLearner, RollingConformal
 from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]

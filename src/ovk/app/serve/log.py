@@ -33,7 +33,7 @@ from typing import Any
 
 from ovk.app.serve.access import LogDamaged
 from ovk.app.serve.rows import RequestRows
-from ovk.persistence.atomic import sync_folder
+from ovk.persistence import sync_folder
 
 MAGIC = b"ovk-log1"
 FRAME = b"OVKF"

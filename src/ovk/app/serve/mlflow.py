@@ -14,7 +14,7 @@ from ovk.app.serve.checkpoint import Checkpoint
 from ovk.app.serve.contenders import as_contender
 from ovk.app.serve.rows import Cells, RequestRows
 from ovk.app.serve.tensors import columns
-from ovk.base.types import PathLike
+from ovk.base import PathLike
 from ovk.persistence import load
 
 __all__ = ["save_model"]

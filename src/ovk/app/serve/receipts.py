@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.base.state import State
+from ovk.base import State
 
 # Identifiers of the last requests, with what they held and what they were answered.
 

@@ -21,7 +21,7 @@ from ovk.app.serve.rows import RequestRows
 from ovk.app.serve.service import ModelService
 from ovk.app.serve.tensors import read_rows, read_tensors
 from ovk.app.serve.waiting import no_rows_wait
-from ovk.base.types import Array
+from ovk.base import Array
 
 #: Keys of a request to predict, those of the protocol and `rows`; and what its parameters may be.
 INFER = ("id", "parameters", "inputs", "outputs", "rows")

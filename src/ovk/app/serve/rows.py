@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ovk.app.serve.access import RequestRefused
-from ovk.base.types import Array
+from ovk.base import Array
 
 #: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
 Cells = Array | list[Any]

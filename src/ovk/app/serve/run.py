@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 
 from ovk._version import __version__
 from ovk.app.serve.app import Server
-from ovk.base.threads import one_blas_thread
+from ovk.base import one_blas_thread
 
 logger = logging.getLogger("ovk.app.serve")
 

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array
-from ovk.evaluation import LastValue, RunningMean
-from ovk.evaluation.baselines import Baseline
+from ovk.base import Array, State
+from ovk.evaluation import Baseline, LastValue, RunningMean
 
 #: Rows over which errors are averaged.
 WINDOW = 1000

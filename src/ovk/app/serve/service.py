@@ -24,7 +24,7 @@ from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.checkpoint import Checkpoint, replayed
 from ovk.app.serve.intake import Intake
 from ovk.app.serve.log import Entry, Log
-from ovk.base.threads import one_blas_thread
+from ovk.base import one_blas_thread
 from ovk.persistence import load, save
 
 if sys.platform != "win32":

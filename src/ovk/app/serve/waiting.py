@@ -12,7 +12,7 @@ import numpy as np
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry
 from ovk.app.serve.rows import RequestRows
-from ovk.base.state import State
+from ovk.base import State
 
 
 def no_rows_wait(identifier: str) -> RequestRefused:

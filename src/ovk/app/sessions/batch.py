@@ -17,15 +17,10 @@ from ovk.app.sessions.predictions import ClassColumns, ClassRowPredictor, RowPre
 from ovk.app.sessions.remarks import REMEMBERED, ColumnRow, column_summary
 from ovk.app.sessions.session import FEWEST
 from ovk.app.sessions.settings import Settings, kernel_of_table
-from ovk.app.tables import Preparation, Prepared, Records
-from ovk.app.tables.preparation import WORDS_OF_TABLE, filled
-from ovk.app.tables.records import concatenate
-from ovk.base.parameters import Registered
-from ovk.base.state import State
-from ovk.base.types import Array, Indices, Mask
+from ovk.app.tables import WORDS_OF_TABLE, Preparation, Prepared, Records, concatenate, filled
+from ovk.base import Array, Indices, Mask, Registered, State
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.evaluation import Chunk, ClassScores, Recent
-from ovk.evaluation.running import RunningMoments, Standardised
+from ovk.evaluation import Chunk, ClassScores, Recent, RunningMoments, Standardised
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
 EXACT = 3000

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ovk._extras import required
-from ovk.app.tables import Batch
-from ovk.app.tables.columns import find_columns
-from ovk.base.cells import read_numbers
-from ovk.base.dates import as_dates
-from ovk.base.types import Array
+from ovk.app.tables import Batch, find_columns
+from ovk.base import Array, as_dates, read_numbers
 
 if TYPE_CHECKING:
     from ovk.app.sessions.predictions import Predictions

@@ -16,13 +16,10 @@ import numpy as np
 from ovk.app.sessions.columns import KeptColumns
 from ovk.app.sessions.remarks import bad_rows_note
 from ovk.app.sessions.settings import check_bad_rows
-from ovk.app.tables import Batch, Preparation, Records, open_records
-from ovk.app.tables.columns import as_word
-from ovk.base.cells import is_missing_cell
-from ovk.base.types import Array, Indices, Mask
-from ovk.evaluation import Recent
-from ovk.evaluation.conformal.rolling import LEVEL
-from ovk.intervals.regions import masses, upper_quantile
+from ovk.app.tables import Batch, Preparation, Records, as_word, open_records
+from ovk.base import Array, Indices, Mask, is_missing_cell
+from ovk.evaluation import LEVEL, Recent
+from ovk.intervals import masses, upper_quantile
 
 # Rows that belong together, such as those of a patient: errors and intervals for groups that were never seen.
 

@@ -10,23 +10,15 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from ovk.app.parallel.engines import as_engine
-from ovk.app.parallel.fit import PartsFit
-from ovk.app.parallel.learners import RidgeLearner
-from ovk.app.parallel.parts import CHUNK, Part, PartError
+from ovk.app.parallel import CHUNK, Part, PartError, PartsFit, RidgeLearner, as_engine
 from ovk.app.sessions.batch import Fitted, FittedClasses, chosen_ridge, fit_classes, fit_table, mean_square
 from ovk.app.sessions.remarks import REMEMBERED, bad_rows_note, doubts, hints
 from ovk.app.sessions.session import FEWEST
 from ovk.app.sessions.settings import Settings
-from ovk.app.tables import Batch, FileRange, Preparation, open_records
-from ovk.app.tables.preparation import WORDS_OF_TABLE
-from ovk.app.tables.records import concatenate
-from ovk.base.parameters import check_int
-from ovk.base.threads import one_blas_thread
-from ovk.base.types import Array
+from ovk.app.tables import WORDS_OF_TABLE, Batch, FileRange, Preparation, concatenate, open_records
+from ovk.base import Array, check_int, one_blas_thread
 from ovk.batch import OVKRidge
-from ovk.evaluation import Recent
-from ovk.evaluation.running import Standardised
+from ovk.evaluation import Recent, Standardised
 
 #: Rows of the sample at least, and for each landmark.
 SAMPLE, ROWS_PER_LANDMARK = 5000, 10

@@ -10,14 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
-from ovk.app.tables import Batch, Preparation, Records
-from ovk.app.tables.instants import calendar
-from ovk.app.tables.preparation import filled
-from ovk.base.dates import as_dates, following
-from ovk.base.parameters import check_int, in_interval
-from ovk.base.state import State, forked
-from ovk.base.types import Array
-from ovk.evaluation.sources import quoted
+from ovk.app.tables import Batch, Preparation, Records, calendar, filled
+from ovk.base import Array, State, as_dates, check_int, following, forked, in_interval
+from ovk.evaluation import quoted
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
 #

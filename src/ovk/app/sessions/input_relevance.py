@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovk.app.sessions.predictions import RowPredictor
-from ovk.base.types import Array
+from ovk.base import Array
 
 #: Last inputs that are kept for it, and most inputs of a model of which it is computed.
 ROWS, MOST = 200, 500

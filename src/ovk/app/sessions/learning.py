@@ -20,8 +20,8 @@ from ovk.app.sessions.runs import (
 from ovk.app.sessions.session import ClassSession, Learning, Session
 from ovk.app.sessions.settings import Settings
 from ovk.app.tables import Records, open_records
-from ovk.base.threads import one_blas_thread
-from ovk.evaluation.sources import quoted
+from ovk.base import one_blas_thread
+from ovk.evaluation import quoted
 from ovk.persistence import load
 
 

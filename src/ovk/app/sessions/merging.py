@@ -16,8 +16,7 @@ from sklearn.base import clone
 from ovk.app.sessions.remarks import REMEMBERED
 from ovk.app.sessions.session import Learning, Session
 from ovk.app.tables import Preparation, Records
-from ovk.evaluation import Chunk, Evaluator, LastValue, Recent, RunningMean
-from ovk.evaluation.running import RunningMoments
+from ovk.evaluation import Chunk, Evaluator, LastValue, Recent, RunningMean, RunningMoments
 from ovk.features import merge_all
 from ovk.online import PKAWV
 

@@ -28,12 +28,9 @@ from ovk.app.sessions.runs import (
 )
 from ovk.app.sessions.session import FEWEST, Learning, Session, TooFewRows, identity
 from ovk.app.sessions.settings import Settings
-from ovk.app.tables import Batch, BrokerRecords, Partitions, Prepared
-from ovk.app.tables.brokers import NoColumns
-from ovk.app.tables.records import concatenate
-from ovk.base.threads import one_blas_thread
-from ovk.evaluation import Chunk
-from ovk.evaluation.sources import quoted
+from ovk.app.tables import Batch, BrokerRecords, NoColumns, Partitions, Prepared, concatenate
+from ovk.base import one_blas_thread
+from ovk.evaluation import Chunk, quoted
 from ovk.online import PKAWV
 
 #: The name of the warm-up among the sessions of a file.

@@ -14,14 +14,10 @@ import numpy as np
 
 from ovk.app.sessions.columns import PredictionColumns, as_text, csv_line, dates, pyarrow, safe_text, shown_name
 from ovk.app.sessions.remarks import REMEMBERED
-from ovk.app.tables import Batch, Preparation, Prepared
-from ovk.app.tables.broker_access import Address, credentials
-from ovk.app.tables.brokers import PATIENCE
-from ovk.app.tables.jetstream import JetStreamPublisher
-from ovk.base.types import Array, Indices
-from ovk.evaluation import Recent
-from ovk.evaluation.running import Standardised
-from ovk.persistence.atomic import remove_leftovers, replacing
+from ovk.app.tables import PATIENCE, Address, Batch, JetStreamPublisher, Preparation, Prepared, credentials
+from ovk.base import Array, Indices
+from ovk.evaluation import Recent, Standardised
+from ovk.persistence import remove_leftovers, replacing
 
 # One part of the predictions while it grows, as CSV or as Parquet.
 #

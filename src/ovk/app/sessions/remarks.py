@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ovk.app.tables import Preparation
-from ovk.app.tables.columns import Category, Instant
-from ovk.evaluation.running import RunningMoments
+from ovk.app.tables import Category, Instant, Preparation
+from ovk.evaluation import RunningMoments
 
 # What the columns of a table hold: how many of their values were observed, their mean and standard deviation.
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ovk.app.sessions.predictions import Parts, PrintedPredictions, PublishedPredictions
 from ovk.app.sessions.session import Learning, Session
-from ovk.app.tables import Batch, BrokerError, is_address
-from ovk.app.tables.text import STDIN
+from ovk.app.tables import STDIN, Batch, BrokerError, is_address
 from ovk.persistence import save
 
 if TYPE_CHECKING:

@@ -24,12 +24,8 @@ from ovk.app.sessions.predictions import (
 )
 from ovk.app.sessions.remarks import REMEMBERED, ColumnRow, bad_rows_note, column_summary
 from ovk.app.sessions.settings import Settings, make_model
-from ovk.app.tables import Batch, Preparation, Prepared, Records
-from ovk.app.tables.columns import Label
-from ovk.app.tables.records import concatenate
-from ovk.base.parameters import Registered
-from ovk.base.state import State
-from ovk.base.types import Array, Indices
+from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate
+from ovk.base import Array, Indices, Registered, State
 from ovk.evaluation import (
     Chunk,
     ClassEvaluator,
@@ -39,9 +35,10 @@ from ovk.evaluation import (
     ProgressiveResult,
     Recent,
     RunningMean,
+    RunningMoments,
+    Standardised,
+    quoted,
 )
-from ovk.evaluation.running import RunningMoments, Standardised
-from ovk.evaluation.sources import quoted
 from ovk.online import AutoStreamClassifier
 
 #: Fewest rows to learn from.

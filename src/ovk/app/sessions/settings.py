@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ovk.app.tables import Preparation, Records
-from ovk.base.parameters import Parameters, check_int, in_interval
-from ovk.evaluation.conformal.rolling import LEVEL
+from ovk.base import Parameters, check_int, in_interval
+from ovk.evaluation import LEVEL
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier

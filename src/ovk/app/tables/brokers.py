@@ -28,7 +28,7 @@ from ovk.app.tables.broker_access import (
     reader_for,
 )
 from ovk.app.tables.records import Batch, Records
-from ovk.base.parameters import check_int
+from ovk.base import check_int
 
 #: Ids of rows that are remembered with an id column.
 IDS = 100_000

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from ovk.app.tables.instants import CALENDAR_NAMES, Clock, calendar, day_comes_first
-from ovk.base.cells import DECIMAL_COMMA, GROUPED, Read, bare, is_missing_cell, read_numbers, tells_groups
-from ovk.base.state import State
-from ovk.base.types import Array
-from ovk.evaluation.sources import quoted
+from ovk.base import DECIMAL_COMMA, GROUPED, Array, Read, State, bare, is_missing_cell, read_numbers, tells_groups
+from ovk.evaluation import quoted
 
 #: Part of the cells that must agree with a guess of what a column holds. The others are faults of their rows.
 AGREEMENT = 0.9

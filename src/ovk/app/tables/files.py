@@ -12,11 +12,11 @@ from ovk.app.tables.opening import open_records
 from ovk.app.tables.preparation import WORDS_OF_TABLE, Preparation
 from ovk.app.tables.records import Records, concatenate
 from ovk.app.tables.text import STDIN
-from ovk.base.types import Array
+from ovk.base import Array
+from ovk.evaluation import Chunk, Table
 from ovk.evaluation import chunks as chunks_of_rows
 from ovk.evaluation import progressive as progressive_of_rows
 from ovk.evaluation import progressive_classes as progressive_classes_of_rows
-from ovk.evaluation.sources import Chunk, Table
 
 #: Rows read at a time.
 BLOCK = 4096

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.cells import Read, is_missing_cell
-from ovk.base.types import Array
+from ovk.base import Array, Read, is_missing_cell
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86400.0

@@ -25,11 +25,8 @@ from ovk.app.tables.columns import (
     numbers_things,
 )
 from ovk.app.tables.records import Batch
-from ovk.base.cells import is_missing_cell, read_numbers
-from ovk.base.dates import REMEMBERED
-from ovk.base.parameters import Parameters, check_int
-from ovk.base.types import Array
-from ovk.evaluation.sources import Chunk, quoted
+from ovk.base import REMEMBERED, Array, Parameters, check_int, is_missing_cell, read_numbers
+from ovk.evaluation import Chunk, quoted
 
 # Outputs of earlier rows as inputs.
 

@@ -20,7 +20,7 @@ from ovk.app.tables.files import FileTable
 from ovk.app.tables.opening import FORMATS, ParquetRecords, open_records, records_of_text
 from ovk.app.tables.records import Records
 from ovk.app.tables.text import COMPRESSED, MARKS, decoded, stem_suffix
-from ovk.base.types import Array
+from ovk.base import Array
 
 #: Bytes of text in a range, unless the user says how large ranges are.
 RANGE = 1 << 26

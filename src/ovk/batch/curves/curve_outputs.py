@@ -8,13 +8,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.frames import unnamed
-from ovk.base.parameters import Parameters
-from ovk.base.targets import FILL, Targets
-from ovk.base.types import Array, Indices
+from ovk.base import FILL, Array, Indices, Parameters, Targets, unnamed
 from ovk.batch.ridge.ridge import OVKRegressor
-from ovk.curves import Components, Grid, ProductGrid
-from ovk.curves.grid import as_grid
+from ovk.curves import Components, Grid, ProductGrid, as_grid
 from ovk.intervals import Regions
 from ovk.kernels import Gaussian, Laplacian, Matern, OnColumns, OnCurves, Periodic, ScalarKernel, median_distance
 from ovk.operators import CurveOperator, Identity, Integral

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import check_int, equal, positive
-from ovk.base.targets import Targets
-from ovk.base.types import Array
+from ovk.base import Array, Targets, check_int, equal, positive
 from ovk.batch.curves.curve_outputs import (
     CHOICE_VALUES,
     INTERCEPT,
@@ -22,13 +20,11 @@ from ovk.batch.ridge.left_out import error_surface
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
-from ovk.curves import ProductGrid
-from ovk.curves.grid import as_grid
-from ovk.kernels import Intercept
-from ovk.kernels.foreign import as_ours
+from ovk.curves import ProductGrid, as_grid
+from ovk.kernels import Intercept, as_ours
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.solvers.eigen import Eigenpairs
+from ovk.solvers import Eigenpairs
 
 
 class FunctionalRidge(CurveOutputs, OVKRidge):

@@ -14,9 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from ovk.base.errors import SingularSystem
-from ovk.base.targets import Targets
-from ovk.base.types import Array, Indices, Smoother
+from ovk.base import Array, Indices, SingularSystem, Smoother, Targets
 from ovk.batch.ridge.left_out import merge_same_inputs
 from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.tuning.criterion import TuningCriterion
@@ -25,7 +23,7 @@ from ovk.features import OperatorNystromMap
 from ovk.kernels import Gaussian, Matern, Stationary
 from ovk.operators import Identity
 from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, Separable, WeightedSum
-from ovk.solvers.cholesky import cholesky_factor
+from ovk.solvers import cholesky_factor
 
 #: From the smoothest to the roughest.
 PROFILES = (Gaussian("median"), Matern(2.5, "median"), Matern(1.5, "median"), Matern(0.5, "median"))

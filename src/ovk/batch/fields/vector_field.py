@@ -9,9 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.targets import Targets, check_groups, drop_unobserved_rows
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, Targets, check_groups, check_int, drop_unobserved_rows, positive
 from ovk.batch.fields.comparison import (
     KINDS,
     OutlierEstimate,
@@ -22,8 +20,7 @@ from ovk.batch.fields.comparison import (
 )
 from ovk.batch.ridge.landmarks import as_generator, choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
-from ovk.ovkernels import CurlFree, DivFree, OperatorKernel, WeightedSum, as_operator_kernel
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import CurlFree, DivFree, Expansion, OperatorKernel, WeightedSum, as_operator_kernel
 
 CRITERIA = ("evidence", "loo", None)
 

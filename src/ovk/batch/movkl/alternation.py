@@ -11,19 +11,36 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base.progress import ProgressBar, track
-from ovk.base.targets import Targets, members_of_groups
-from ovk.base.types import Array, Indices
-from ovk.ovkernels import OperatorKernel, Separable
-from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker, Observed, Rotated, common_eigenvectors, distinct
-from ovk.solvers import Cholesky, ConjugateGradient, Solution, Solver, SolverInfo, as_solver
-from ovk.solvers.cholesky import CholeskyState, cholesky_factor
-from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.iterative import GradientState
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
-from ovk.solvers.posterior import solve_with_intercept
-from ovk.solvers.preconditioners import preconditioner
-from ovk.solvers.select import DENSE_LIMIT, MANY_EIGENVALUES
+from ovk.base import Array, Indices, ProgressBar, Targets, members_of_groups, track
+from ovk.ovkernels import (
+    DenseBlocks,
+    Gram,
+    Kronecker,
+    Observed,
+    OperatorKernel,
+    Rotated,
+    Separable,
+    common_eigenvectors,
+    distinct,
+)
+from ovk.solvers import (
+    DENSE_LIMIT,
+    MANY_EIGENVALUES,
+    Cholesky,
+    CholeskyState,
+    ConjugateGradient,
+    DenseLeaveOneOut,
+    GradientState,
+    KroneckerLeaveOneOut,
+    Solution,
+    Solver,
+    SolverInfo,
+    as_solver,
+    cholesky_factor,
+    eigenpairs,
+    preconditioner,
+    solve_with_intercept,
+)
 
 # Many kernels on one sample: their grams, combined with any weights, and what each contributes.
 #

@@ -10,10 +10,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.targets import check_inputs, masked_as_nan, refuse_missing_labels, share_of_right_labels
-from ovk.base.types import Array, Labels
+from ovk.base import Array, Labels, check_inputs, masked_as_nan, refuse_missing_labels, share_of_right_labels
 from ovk.batch.movkl.movkl import MovKL, MovKLParameters
-from ovk.objectives.calibration import Calibration, two_sided
+from ovk.objectives import Calibration, two_sided
 
 
 class MovKLClassifier(ClassifierMixin, MovKLParameters):

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base.parameters import Parameters, check_int, in_interval, positive
-from ovk.base.targets import Targets, check_alphas
+from ovk.base import Parameters, Targets, check_alphas, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.ridge.left_out import check_two_inputs

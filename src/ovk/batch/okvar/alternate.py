@@ -16,15 +16,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array
+from ovk.base import Array, check_int, positive
 from ovk.batch.okvar.coupling import Coupling, Decomposable
 from ovk.batch.okvar.regression import SeriesRegression, UnpenalisedTerms
-from ovk.objectives.penalties import L1, Penalty, PSDCone
-from ovk.operators.base import spectrum
-from ovk.ovkernels.grams import Gram
-from ovk.solvers import PenaltySum, ProximalInfo, proximal_gradient
-from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.objectives import L1, Penalty, PSDCone
+from ovk.operators import spectrum
+from ovk.ovkernels import Gram
+from ovk.solvers import Eigenpairs, PenaltySum, ProximalInfo, eigenpairs, proximal_gradient
 
 # A good start for sparse coefficients: the quadratic part in eigenvectors, the penalty in entries.
 #

@@ -14,10 +14,9 @@ from functools import singledispatch
 
 import numpy as np
 
-from ovk.base.types import Array
+from ovk.base import Array
 from ovk.operators import Dense
-from ovk.ovkernels import Hadamard, OperatorKernel, Separable
-from ovk.ovkernels.grams import DenseBlocks, Gram, Kronecker
+from ovk.ovkernels import DenseBlocks, Gram, Hadamard, Kronecker, OperatorKernel, Separable
 
 
 class Coupling(ABC):

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array
+from ovk.base import Array, check_int, positive
 from ovk.batch.okvar.regression import steady, waves, windows
 from ovk.batch.okvar.series import TimeSeries, Units, low_passed, relaxed
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.frames import NamedOutputs, OutputFrame, library_of
-from ovk.base.parameters import Parameters, check_int, positive
-from ovk.base.types import Aggregate, Array
+from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive
 from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OKVARSolution
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
@@ -18,10 +16,8 @@ from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, n
 from ovk.batch.okvar.regression import SeriesRegression, checked_periods, make_regression
 from ovk.batch.okvar.series import TimeSeries, Units, read_series
 from ovk.kernels import Gaussian
-from ovk.objectives.metrics import r2_observed
-from ovk.objectives.penalties import Penalty
-from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.ovkernels.expansion import Expansion
+from ovk.objectives import Penalty, r2_observed
+from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 
 class OKVAR(NamedOutputs, Parameters):

@@ -10,10 +10,17 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ovk._extras import required
-from ovk.base.parameters import Registered, check_int, in_interval, positive
-from ovk.base.progress import ProgressBar
-from ovk.base.targets import members_of_groups
-from ovk.base.types import Aggregate, Array, Mask
+from ovk.base import (
+    Aggregate,
+    Array,
+    Mask,
+    ProgressBar,
+    Registered,
+    check_int,
+    in_interval,
+    members_of_groups,
+    positive,
+)
 from ovk.batch.okvar.regression import SeriesRegression
 
 _AGGREGATES: dict[str, Callable[[Array], Array]] = {

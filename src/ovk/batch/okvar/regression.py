@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.types import Array, Indices, Mask
+from ovk.base import Array, Indices, Mask, check_int, positive
 from ovk.batch.okvar.series import SAME_STEP, TimeSeries, Units, low_passed, smoothed
 
 TARGETS = ("next", "increment", "integral")

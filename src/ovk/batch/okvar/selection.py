@@ -9,9 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from ovk.base.parameters import check_int, in_interval
-from ovk.base.progress import ProgressBar, track
-from ovk.base.types import Array
+from ovk.base import Array, ProgressBar, check_int, in_interval, track
 from ovk.batch.okvar.alternate import OKVARSolution
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, choose, off_diagonal, rank_average
@@ -140,7 +138,7 @@ def penalty_path(
     >>> import numpy as np
     >>> from ovk import OKVAR
     >>> from ovk.batch import penalty_path
-    >>> from ovk.objectives.penalties import L1
+    >>> from ovk.objectives import L1
     >>> rng = np.random.default_rng(0)
     >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
     >>> path = penalty_path(OKVAR(penalty=L1()), walks, [1.0, 10.0])

@@ -13,9 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.state import State
-from ovk.base.targets import check_inputs, masked_as_nan
-from ovk.base.types import Array
+from ovk.base import Array, State, check_inputs, masked_as_nan
 
 #: A step in time that differs by less than this part of the usual one is the usual one.
 SAME_STEP = 1e-3

@@ -6,13 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovk.base.types import Array, Map
+from ovk.base import Array, Map
 from ovk.kernels import ScalarKernel
-from ovk.ovkernels.expansion import row_slices
-from ovk.solvers import SolverInfo
-from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
-from ovk.solvers.iterative import Iterate, conjugate_gradients
-from ovk.solvers.preconditioners import LowRankPreconditioner, random_pivots
+from ovk.ovkernels import row_slices
+from ovk.solvers import (
+    CholeskyFactor,
+    Iterate,
+    LowRankPreconditioner,
+    SolverInfo,
+    cholesky_factor,
+    conjugate_gradients,
+    random_pivots,
+)
 
 #: Rows of a gram that are filled at a time.
 ROWS = 1024

@@ -8,11 +8,20 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.errors import refuse_endless
-from ovk.base.frames import NamedOutputs, unnamed
-from ovk.base.parameters import Parameters, check_int, in_interval, positive
-from ovk.base.targets import check_alphas, check_inputs, check_targets, drop_unobserved_rows
-from ovk.base.types import Array
+from ovk.base import (
+    Array,
+    NamedOutputs,
+    Parameters,
+    check_alphas,
+    check_inputs,
+    check_int,
+    check_targets,
+    drop_unobserved_rows,
+    in_interval,
+    positive,
+    refuse_endless,
+    unnamed,
+)
 from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
 from ovk.batch.operator_learning.search import (
     ALPHAS,
@@ -25,12 +34,10 @@ from ovk.batch.operator_learning.search import (
     stretch,
 )
 from ovk.batch.ridge.problem import SinglePrecisionSystem
-from ovk.curves import Grid, PrincipalComponents
-from ovk.curves.grid import as_grid
+from ovk.curves import Grid, PrincipalComponents, as_grid
 from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
-from ovk.ovkernels import Separable
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion, Separable
 
 #: Rows whose left-out functions calibrate the bands, and quantiles that are kept of them.
 CALIBRATING, QUANTILES = 200, 401

@@ -17,14 +17,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk.base.progress import track
-from ovk.base.types import Array, Mask
+from ovk.base import Array, Mask, track
 from ovk.batch.operator_learning.exact import symmetric_gram
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial, RationalQuadratic, ScalarKernel
 from ovk.operators import Identity
-from ovk.solvers.cholesky import cholesky_factor
-from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
+from ovk.solvers import KroneckerLeaveOneOut, cholesky_factor, eigenpairs
 
 #: Decays that are tried where none is given.
 DECAYS = (0.0, 0.5, 1.0, 1.5, 2.0)

@@ -11,16 +11,23 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
 
-from ovk.base.frames import NamedOutputs
-from ovk.base.parameters import Parameters
-from ovk.base.state import State
-from ovk.base.targets import check_inputs, masked_as_nan, missing_labels, share_of_right_labels
-from ovk.base.types import Array, Indices, Labels
+from ovk.base import (
+    Array,
+    Indices,
+    Labels,
+    NamedOutputs,
+    Parameters,
+    State,
+    check_inputs,
+    masked_as_nan,
+    missing_labels,
+    share_of_right_labels,
+)
 from ovk.batch.ridge.kernel_estimator import KernelTags
 from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
-from ovk.objectives.calibration import Calibration
+from ovk.objectives import Calibration
 
 # Columns of class labels as targets of a regression, and back.
 #

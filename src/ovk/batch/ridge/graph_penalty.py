@@ -22,15 +22,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lu_factor, lu_solve
 
-from ovk.base.graphs import as_adjacency, laplacian
-from ovk.base.parameters import check_int
-from ovk.base.targets import Targets, ridge_and_scales
-from ovk.base.types import Array
+from ovk.base import Array, Targets, as_adjacency, check_int, laplacian, ridge_and_scales
 from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.problem import takes_gram
 from ovk.kernels import ScalarKernel
-from ovk.ovkernels import OperatorKernel
-from ovk.ovkernels.grams import Stacked
+from ovk.ovkernels import OperatorKernel, Stacked
 from ovk.solvers import SolverInfo
 
 #: Rows of the kernel matrix held at once while neighbours are looked for.

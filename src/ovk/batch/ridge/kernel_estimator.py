@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base.frames import NamedOutputs
-from ovk.base.parameters import Parameters
-from ovk.base.targets import FILL, Targets, check_inputs, check_targets, drop_unobserved_rows
+from ovk.base import FILL, NamedOutputs, Parameters, Targets, check_inputs, check_targets, drop_unobserved_rows
 from ovk.batch.ridge.problem import takes_gram
 from ovk.kernels import Gaussian
 from ovk.ovkernels import OperatorKernel, as_operator_kernel

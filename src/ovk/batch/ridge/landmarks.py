@@ -23,21 +23,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ovk.base.errors import SingularSystem
-from ovk.base.parameters import check_int, equal
-from ovk.base.state import State
-from ovk.base.targets import Targets, ridge_and_scales
-from ovk.base.types import Array, Indices
-from ovk.features import NystromMap, OperatorNystromMap
-from ovk.features.nystrom import as_rpcholesky
-from ovk.features.sums import OutputSums
-from ovk.operators import OutputOperator
-from ovk.operators.base import spectrum
+from ovk.base import Array, Indices, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
+from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
+from ovk.operators import OutputOperator, spectrum
 from ovk.ovkernels import OperatorKernel
-from ovk.solvers import SolverInfo
-from ovk.solvers.cholesky import CholeskyFactor, cholesky_factor
-from ovk.solvers.iterative import conjugate_gradient
-from ovk.solvers.posterior import inner_blocks
+from ovk.solvers import CholeskyFactor, SolverInfo, cholesky_factor, conjugate_gradient, inner_blocks
 
 
 @dataclass

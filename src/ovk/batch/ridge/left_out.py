@@ -13,18 +13,21 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.progress import ProgressBar
-from ovk.base.targets import ObservedPairs, Targets
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, ObservedPairs, ProgressBar, Targets
 from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.problem import CompleteProblem, PairProblem, takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor
 from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
-from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.ovkernels.grams import Observed
-from ovk.solvers.eigen import Eigenpairs, eigenpairs, observed_eigenpairs
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut, rotated_leave_one_out
+from ovk.ovkernels import Observed, OperatorKernel, Separable, as_operator_kernel
+from ovk.solvers import (
+    DenseLeaveOneOut,
+    Eigenpairs,
+    KroneckerLeaveOneOut,
+    eigenpairs,
+    observed_eigenpairs,
+    rotated_leave_one_out,
+)
 
 
 class LeaveOneOutRegressor(OVKRegressor, saved=False):

@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.progress import ProgressBar
-from ovk.base.targets import ObservedPairs, Targets, check_alphas
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, ObservedPairs, ProgressBar, Targets, check_alphas, check_int, positive
 from ovk.batch.ridge.left_out import CompleteErrors, LeaveOneOutRegressor, PairErrors
-from ovk.objectives.penalties import L1, Frobenius, Penalty, Spectral, Trace
-from ovk.operators import Dense
-from ovk.operators.base import spectrum
+from ovk.objectives import L1, Frobenius, Penalty, Spectral, Trace
+from ovk.operators import Dense, spectrum
 from ovk.ovkernels import Separable
-from ovk.solvers import PenaltySum
-from ovk.solvers.eigen import KnownEigen
-from ovk.solvers.output_kernel import CompleteProfile, Learned, PairProfile, Profile, learn_low_rank, learn_operator
+from ovk.solvers import (
+    CompleteProfile,
+    KnownEigen,
+    Learned,
+    PairProfile,
+    PenaltySum,
+    Profile,
+    learn_low_rank,
+    learn_operator,
+)
 
 #: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.
 PATH = np.logspace(-0.5, -6.0, 12)

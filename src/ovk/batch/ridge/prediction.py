@@ -12,24 +12,37 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.errors import refuse_endless
-from ovk.base.frames import NamedOutputs
-from ovk.base.parameters import Parameters
-from ovk.base.progress import track
-from ovk.base.targets import Targets, check_groups, check_targets, check_tasks
-from ovk.base.types import Array, Indices, Mask
+from ovk.base import (
+    Array,
+    Indices,
+    Mask,
+    NamedOutputs,
+    Parameters,
+    Targets,
+    check_groups,
+    check_targets,
+    check_tasks,
+    refuse_endless,
+    track,
+)
 from ovk.batch.ridge.landmarks import LandmarkRidge
 from ovk.batch.ridge.problem import CompleteProblem, PairProblem, Problem, ridge_problem, takes_gram
 from ovk.batch.ridge.table_inputs import InputScaling
 from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
-from ovk.objectives.metrics import r2_observed
+from ovk.objectives import r2_observed
 from ovk.operators import Identity
-from ovk.ovkernels import OperatorKernel, Separable
-from ovk.ovkernels.expansion import Expansion, row_slices
-from ovk.solvers import Cholesky, Eigen, as_solver
-from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import LeftOut, PairsLeftOut, SeparableLeftOut, SeparablePairsLeftOut
-from ovk.solvers.select import DENSE_LIMIT
+from ovk.ovkernels import Expansion, OperatorKernel, Separable, row_slices
+from ovk.solvers import (
+    DENSE_LIMIT,
+    Cholesky,
+    Eigen,
+    LeftOut,
+    PairsLeftOut,
+    SeparableLeftOut,
+    SeparablePairsLeftOut,
+    as_solver,
+    eigenpairs,
+)
 
 # Which rows have the same inputs: a copy left in would give away the one that is left out.
 

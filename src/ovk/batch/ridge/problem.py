@@ -23,17 +23,20 @@ from scipy import sparse
 from scipy.linalg import cho_solve, lapack
 from scipy.stats import chi2, norm
 
-from ovk.base.errors import SingularSystem
-from ovk.base.targets import Targets, ridge_and_scales
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, SingularSystem, Targets, ridge_and_scales
 from ovk.kernels import Precomputed, ScalarKernel
-from ovk.operators.base import spectrum
-from ovk.ovkernels import OperatorKernel, Separable
-from ovk.ovkernels.expansion import row_slices
-from ovk.ovkernels.grams import DenseBlocks, Gram, Observed
-from ovk.solvers import Solution, Solver, SolverInfo, as_solver
-from ovk.solvers.iterative import conjugate_gradients
-from ovk.solvers.posterior import explained_by_pairs, explained_covariance, solve_with_intercept
+from ovk.operators import spectrum
+from ovk.ovkernels import DenseBlocks, Gram, Observed, OperatorKernel, Separable, row_slices
+from ovk.solvers import (
+    Solution,
+    Solver,
+    SolverInfo,
+    as_solver,
+    conjugate_gradients,
+    explained_by_pairs,
+    explained_covariance,
+    solve_with_intercept,
+)
 
 
 class Problem(ABC):

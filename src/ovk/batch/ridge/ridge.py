@@ -10,10 +10,17 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import check_int, positive
-from ovk.base.progress import ProgressBar, progress_shown
-from ovk.base.targets import Targets, check_alpha, check_observed_outputs
-from ovk.base.types import Array, Mask
+from ovk.base import (
+    Array,
+    Mask,
+    ProgressBar,
+    Targets,
+    check_alpha,
+    check_int,
+    check_observed_outputs,
+    positive,
+    progress_shown,
+)
 from ovk.batch.ridge.graph_penalty import (
     check_manifold,
     graph_of_inputs,

@@ -9,11 +9,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import in_interval, positive
-from ovk.base.progress import progress_shown
-from ovk.base.targets import Targets, check_alpha, check_alphas, check_groups
-from ovk.base.threads import one_blas_thread
-from ovk.base.types import Array, Indices
+from ovk.base import (
+    Array,
+    Indices,
+    Targets,
+    check_alpha,
+    check_alphas,
+    check_groups,
+    in_interval,
+    one_blas_thread,
+    positive,
+    progress_shown,
+)
 from ovk.batch.ridge.landmarks import choose_landmarks, new_generator
 from ovk.batch.ridge.left_out import LeaveOneOutRegressor, error_surface, merge_same_inputs, with_operator
 from ovk.batch.ridge.table_inputs import TableInputs, mean_and_deviation
@@ -21,7 +28,7 @@ from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, automatic_choice
 from ovk.batch.tuning.validation import in_threads
 from ovk.operators import Dense, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
-from ovk.solvers.eigen import Eigenpairs, KnownEigen
+from ovk.solvers import Eigenpairs, KnownEigen
 
 # The automatic choice in the units of the data.
 #

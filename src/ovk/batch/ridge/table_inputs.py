@@ -14,10 +14,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ovk.base.errors import refuse_odd_frames
-from ovk.base.state import State
-from ovk.base.targets import check_inputs, is_missing
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, State, check_inputs, is_missing, refuse_odd_frames
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
 
 # Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.

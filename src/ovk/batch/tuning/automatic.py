@@ -30,14 +30,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base.parameters import Registered
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, Registered
 from ovk.batch.tuning.gradient_metric import FEWEST_ROWS, halves, metric_kernels
 from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, in_threads, mean_loss
-from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
-from ovk.kernels.algebra import Scaled, Sum
-from ovk.kernels.stationary import median_distance
-from ovk.solvers.leave_one_out import DenseLeaveOneOut
+from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
+from ovk.solvers import DenseLeaveOneOut
 
 # Whether outputs with gaps should learn from each other: operators (1 - w) I + w C, C their shrunk correlation.
 #

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.targets import Targets
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, Targets
 from ovk.batch.ridge.prediction import order_of_rows, same_inputs
 from ovk.ovkernels import OperatorKernel, Term
-from ovk.solvers.criteria import (
+from ovk.solvers import (
     Criterion,
     dense_evidence,
     dense_leave_one_out,

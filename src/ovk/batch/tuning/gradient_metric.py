@@ -8,12 +8,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import Parameters, check_int, in_interval, positive
-from ovk.base.targets import check_inputs
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, Parameters, check_inputs, check_int, in_interval, positive
 from ovk.batch.ridge.ridge import OVKRidge
-from ovk.kernels import Gaussian, Laplacian, Mapped, Matern, ScalarKernel
-from ovk.kernels.stationary import median_distance
+from ovk.kernels import Gaussian, Laplacian, Mapped, Matern, ScalarKernel, median_distance
 
 
 class GradientMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):

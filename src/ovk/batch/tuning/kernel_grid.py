@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import check_int
+from ovk.base import check_int
 from ovk.batch.curves.curve_outputs import bind_grid
 from ovk.curves import Grid
-from ovk.kernels import Gaussian, Polynomial, ScalarKernel
-from ovk.kernels.algebra import Scaled
-from ovk.kernels.stationary import median_distance, spread_rows
+from ovk.kernels import Gaussian, Polynomial, ScalarKernel, Scaled, median_distance, spread_rows
 from ovk.operators import Identity, Integral, Multiplication, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 
@@ -49,7 +47,7 @@ def kernel_grid(
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.batch.tuning.kernel_grid import kernel_grid
+    >>> from ovk.batch import kernel_grid
     >>> len(kernel_grid(np.random.default_rng(0).standard_normal((30, 4))))
     24
     """

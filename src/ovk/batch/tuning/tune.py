@@ -12,9 +12,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base.parameters import Registered, check_int
-from ovk.base.progress import ProgressBar
-from ovk.base.types import Array
+from ovk.base import Array, ProgressBar, Registered, check_int
 from ovk.batch.ridge.landmarks import new_generator
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.tuning.criterion import Parameter, TuningCriterion, bounds, chain, parameters, read, write

@@ -19,13 +19,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import solve_triangular
 
-from ovk.base.progress import progress_shown, track
-from ovk.base.targets import members_of_groups
-from ovk.base.threads import one_blas_thread
-from ovk.base.types import Array, Indices
+from ovk.base import Array, Indices, members_of_groups, one_blas_thread, progress_shown, track
 from ovk.operators import Spectrum
-from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import KroneckerLeaveOneOut
+from ovk.solvers import KroneckerLeaveOneOut, eigenpairs
 
 #: Parts of a series in time: the first only to learn from, each other predicted from those before it.
 PARTS = 6

@@ -4,7 +4,7 @@ from ovk.evaluation.conformal.base import Conformal, Tracker
 from ovk.evaluation.conformal.learner import IntervalRecord, IntervalResult, WithIntervals, as_intervals
 from ovk.evaluation.conformal.methods import ACI, ConformalPID, StronglyAdaptive
 from ovk.evaluation.conformal.rolling import Recent, RollingConformal
-from ovk.intervals.regions import Regions
+from ovk.intervals import Regions
 
 __all__ = [
     "ACI",

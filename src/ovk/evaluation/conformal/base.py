@@ -19,12 +19,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ovk.base.frames import unnamed
-from ovk.base.parameters import Parameters, check_int, in_interval
-from ovk.base.state import State
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Mask
-from ovk.intervals.regions import Regions
+from ovk.base import Array, Mask, Parameters, State, Transactional, check_int, in_interval, reads, unnamed
+from ovk.intervals import Regions
 
 # Outputs that cannot be below or above some number, such as 0 for a power and 100 for a percentage.
 #

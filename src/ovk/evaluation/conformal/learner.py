@@ -11,18 +11,14 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from ovk.base.frames import NamedOutputs, unnamed
-from ovk.base.parameters import Parameters
-from ovk.base.state import State
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Times
+from ovk.base import Array, NamedOutputs, Parameters, State, Times, Transactional, reads, unnamed
 from ovk.evaluation.conformal.base import Conformal
 from ovk.evaluation.conformal.methods import ACI
 from ovk.evaluation.late import LabelQueue
 from ovk.evaluation.learners import as_learner
 from ovk.evaluation.running import RunningSum
-from ovk.intervals.regions import Regions, concatenate
-from ovk.online.new_features import add_features
+from ovk.intervals import Regions, concatenate
+from ovk.online import add_features
 
 
 class WithIntervals(Transactional, Parameters):

@@ -27,11 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.parameters import check_int, in_interval, positive
-from ovk.base.state import State
-from ovk.base.types import Array
+from ovk.base import Array, State, check_int, in_interval, positive
 from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
-from ovk.intervals.regions import Regions
+from ovk.intervals import Regions
 
 
 @dataclass

@@ -23,10 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ovk.base.parameters import Registered, check_int, in_interval
-from ovk.base.state import State
-from ovk.base.transactions import reads
-from ovk.base.types import Array
+from ovk.base import Array, Registered, State, check_int, in_interval, reads
 from ovk.evaluation.conformal.base import Conformal, Tracker
 
 #: Parts of the outcomes that the intervals of a report should hold.

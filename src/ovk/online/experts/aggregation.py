@@ -36,9 +36,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk.base.parameters import Parameters
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Mask
+from ovk.base import Array, Mask, Parameters, Transactional, reads
 
 # Rows of an aggregation, one after the other: as its definition says, or many of them quickly.
 #

@@ -9,10 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import Parameters
-from ovk.base.targets import check_inputs
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Labels, Mask
+from ovk.base import Array, Labels, Mask, Parameters, Transactional, check_inputs, reads
 from ovk.online.experts.engine import StageMixture
 from ovk.online.shared.code_classifier import checked_labels
 from ovk.online.shared.learner import StreamRegressor

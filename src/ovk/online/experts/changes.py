@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array
+from ovk.base import Array, State
 from ovk.online.shared.rows import RowBuffer
 
 #: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.

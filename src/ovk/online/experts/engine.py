@@ -8,9 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.threads import one_blas_thread, threads_for
-from ovk.base.types import Array, Mask
+from ovk.base import Array, Mask, State, one_blas_thread, threads_for
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.changes import Contest, ErrorAlarm
 from ovk.online.experts.logistic import LogisticStacking

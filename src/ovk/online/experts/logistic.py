@@ -14,8 +14,7 @@ from math import exp
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array
+from ovk.base import Array, State
 from ovk.online.experts.aggregation import MLPoly
 
 #: Logits are clipped to this size.

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from ovk.base.state import State
-from ovk.base.types import Array
+from ovk.base import Array, State
 from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.experts.stages import COMPARED, WIDTHS, Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row

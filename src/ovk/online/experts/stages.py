@@ -15,8 +15,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 from scipy.spatial.distance import pdist
 
-from ovk.base.state import State
-from ovk.base.types import Array
+from ovk.base import Array, State
 from ovk.online.shared.rows import RowBuffer
 
 #: Numbers of rows after which choices are made anew.

@@ -9,13 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.errors import refuse_overflow
-from ovk.base.parameters import check_int, in_interval, positive
-from ovk.base.transactions import reads
-from ovk.base.types import Array, Times
+from ovk.base import Array, Times, check_int, in_interval, positive, reads, refuse_overflow
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import Loss, MarginLoss, SimplexHinge, ThresholdLoss, as_loss
-from ovk.objectives.schedules import DistanceOverGradients, as_schedule
+from ovk.objectives import DistanceOverGradients, Loss, MarginLoss, SimplexHinge, ThresholdLoss, as_loss, as_schedule
 from ovk.online.first_order.single_rows import SingleRows
 from ovk.online.first_order.steps import Progress, Steps
 from ovk.online.first_order.truncation import (
@@ -33,8 +29,7 @@ from ovk.online.first_order.truncation import (
 )
 from ovk.online.shared.learner import learns_width
 from ovk.online.shared.rows import Rows, SupportPoints, checked_rows
-from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 #: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
 BLOCK, BLOCK_NUMBERS, SMALLEST = 384, 1 << 22, 64

@@ -24,8 +24,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtrs
 
-from ovk.base.types import Array, Gradients, Mask
-from ovk.ovkernels.grams import Decoupled, Gram, Rotated
+from ovk.base import Array, Gradients, Mask
+from ovk.ovkernels import Decoupled, Gram, Rotated
 
 
 class Block(NamedTuple):

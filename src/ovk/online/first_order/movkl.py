@@ -9,16 +9,20 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.errors import Diverged, refuse_endless
-from ovk.base.frames import NamedOutputs
-from ovk.base.parameters import Parameters, positive
-from ovk.base.targets import check_inputs, check_targets
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array
-from ovk.batch.curves.curve_outputs import bind_grid, has_curve_operator
-from ovk.batch.tuning.kernel_grid import kernel_grid
-from ovk.curves import Grid
-from ovk.curves.grid import as_grid
+from ovk.base import (
+    Array,
+    Diverged,
+    NamedOutputs,
+    Parameters,
+    Transactional,
+    check_inputs,
+    check_targets,
+    positive,
+    reads,
+    refuse_endless,
+)
+from ovk.batch import bind_grid, has_curve_operator, kernel_grid
+from ovk.curves import Grid, as_grid
 from ovk.online.first_order.olok import OLOK
 from ovk.operators import Identity
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel

@@ -8,11 +8,8 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import Parameters
-from ovk.base.targets import check_inputs
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Labels
-from ovk.objectives.losses import Novelty
+from ovk.base import Array, Labels, Parameters, Transactional, check_inputs, reads
+from ovk.objectives import Novelty
 from ovk.online.first_order.olok import OLOK
 
 

@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.errors import refuse_overflow
-from ovk.base.targets import check_inputs
-from ovk.base.threads import one_blas_thread, thread_for_row, threads_for
-from ovk.base.transactions import reads
-from ovk.base.types import Array, Mask, Times
+from ovk.base import (
+    Array,
+    Mask,
+    Times,
+    check_inputs,
+    one_blas_thread,
+    reads,
+    refuse_overflow,
+    thread_for_row,
+    threads_for,
+)
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import MarginLoss, ThresholdLoss, as_loss, simplex_code
-from ovk.objectives.schedules import as_schedule
+from ovk.objectives import MarginLoss, ThresholdLoss, as_loss, as_schedule, simplex_code
 from ovk.online.first_order.base import FirstOrder
 from ovk.online.first_order.blocks import Block, BlockInputs
 from ovk.online.first_order.steps import Progress, refuse_runaway, take_steps
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.rows import Rows, SupportPoints
-from ovk.ovkernels.expansion import Expansion
+from ovk.ovkernels import Expansion
 
 
 class OLOK(FirstOrder):

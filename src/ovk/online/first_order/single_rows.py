@@ -14,10 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.types import Array
-from ovk.kernels.stationary import Stationary
-from ovk.objectives.losses import Loss, ThresholdLoss, as_loss
-from ovk.objectives.schedules import DistanceOverGradients, Schedule, as_schedule
+from ovk.base import Array
+from ovk.kernels import Stationary
+from ovk.objectives import DistanceOverGradients, Loss, Schedule, ThresholdLoss, as_loss, as_schedule
 from ovk.online.first_order.steps import FACTOR, Progress
 from ovk.online.first_order.truncation import ByAge, Errors, Truncation, Window, propagate_row
 from ovk.online.shared.learner import StreamRegressor

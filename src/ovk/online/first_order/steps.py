@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base.errors import Diverged
-from ovk.base.state import State
-from ovk.base.types import Array, Gradient, Step, Times
-from ovk.objectives.losses import Loss, Squared, ThresholdLoss
-from ovk.objectives.schedules import DistanceOverGradients, Schedule
+from ovk.base import Array, Diverged, Gradient, State, Step, Times
+from ovk.objectives import DistanceOverGradients, Loss, Schedule, Squared, ThresholdLoss
 from ovk.online.first_order.blocks import Block, BlockInputs, fixed_point, recursion, squared_loss
 
 # The steps of a block, one row after the other: where a step size depends on the rows before, or a threshold moves.

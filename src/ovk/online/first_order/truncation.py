@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.base.parameters import Parameters, check_int, in_interval, positive
-from ovk.base.types import Array, Times
-from ovk.objectives.losses import Loss, ThresholdLoss
+from ovk.base import Array, Parameters, Times, check_int, in_interval, positive
+from ovk.objectives import Loss, ThresholdLoss
 from ovk.online.first_order.blocks import recursion
 from ovk.online.first_order.steps import Steps
 

@@ -18,7 +18,7 @@ from ovk._extras import required
 with required("ovk.online.river", "river"):
     import river as _river  # noqa: F401
 
-from ovk.online.new_features import add_features
+from ovk.online import add_features
 from ovk.online.river.adapter import RiverAnomalyDetector
 from ovk.online.river.classification import RiverClassifier
 from ovk.online.river.regression import RiverMultiTargetRegressor, RiverRegressor

@@ -9,14 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 from river import base
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array
+from ovk.base import Array, Transactional, reads
 from ovk.kernels import Gaussian
-from ovk.online.experts.auto import AutoStream
-from ovk.online.first_order.novelty import NoveltyDetector
-from ovk.online.first_order.olok import OLOK
-from ovk.online.new_features import add_features
-from ovk.online.shared.named_features import NamedFeatures
+from ovk.online import OLOK, AutoStream, NamedFeatures, NoveltyDetector, add_features
 
 
 @runtime_checkable

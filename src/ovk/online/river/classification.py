@@ -9,13 +9,10 @@ import numpy as np
 from river import base
 from sklearn.base import clone
 
-from ovk.base.transactions import reads
-from ovk.base.types import Array, Labels
+from ovk.base import Array, Labels, reads
 from ovk.kernels import Gaussian
-from ovk.online.experts.auto import AutoStreamClassifier
-from ovk.online.first_order.olok import OLOKClassifier
+from ovk.online import AutoStreamClassifier, OLOKClassifier, is_missing
 from ovk.online.river.adapter import Adapter, weights
-from ovk.online.shared.named_features import is_missing
 
 #: Kinds of the arrays that hold labels of a type as they are.
 KINDS = {bool: "b", int: "i", float: "f", str: "U"}

@@ -9,9 +9,9 @@ import numpy as np
 from river import base
 from river.conf import Interval
 
-from ovk.base.transactions import reads
+from ovk.base import reads
+from ovk.online import as_numbers, is_missing, refusal
 from ovk.online.river.adapter import Adapter
-from ovk.online.shared.named_features import as_numbers, is_missing, refusal
 
 #: What to do about a target that is no number.
 CURE = "for labels of classes use RiverClassifier(AutoStreamClassifier())"

@@ -40,11 +40,11 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from ovk.base.types import Array, Indices, Mask
-from ovk.features.sums import ROUNDING, RidgeFactor
+from ovk.base import Array, Indices, Mask
+from ovk.features import ROUNDING, RidgeFactor
 from ovk.online.second_order.block_ridge import AllRowsSums, ProgressiveRidge
 from ovk.online.second_order.growing_cholesky import RowForecast, floor, shifted_cholesky
-from ovk.solvers.cholesky import solve_lower, whitened_rows
+from ovk.solvers import solve_lower, whitened_rows
 
 #: A block has about this many observed labels, or half as many as the border is wide, and at most so many points.
 PAIRS, MOST_PAIRS, POINTS = 160, 768, 64

@@ -22,17 +22,20 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.errors import refuse_not_finite, refuse_overflow
-from ovk.base.parameters import positive
-from ovk.base.targets import check_inputs
-from ovk.base.threads import thread_for_row, threads_for
-from ovk.base.transactions import reads
-from ovk.base.types import Array
+from ovk.base import (
+    Array,
+    check_inputs,
+    positive,
+    reads,
+    refuse_not_finite,
+    refuse_overflow,
+    thread_for_row,
+    threads_for,
+)
 from ovk.kernels import Gaussian
 from ovk.online.shared.learner import StreamRegressor, learns_width
 from ovk.online.shared.rows import Rows, checked_rows
-from ovk.ovkernels import OperatorKernel, as_operator_kernel
-from ovk.ovkernels.expansion import row_slices
+from ovk.ovkernels import OperatorKernel, as_operator_kernel, row_slices
 
 FORECASTERS = ("awv", "ridge")
 

@@ -20,9 +20,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array, Mask, Times
-from ovk.features.sums import FeatureSums, RidgeFactor
+from ovk.base import Array, Mask, State, Times
+from ovk.features import FeatureSums, RidgeFactor
 from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecast
 
 # Sums over features of a stream's rows: of all of them, with weights that decay, or of those in a window.

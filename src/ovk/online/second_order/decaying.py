@@ -29,8 +29,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk.base.errors import SingularSystem
-from ovk.base.types import Array, Mask, Times
+from ovk.base import Array, Mask, SingularSystem, Times
 from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.units import first_limit, limits_along, next_limit
 

@@ -23,10 +23,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import lapack
 
-from ovk.base.state import State
-from ovk.base.types import Array, Mask
-from ovk.features.sums import ROUNDING
-from ovk.solvers.cholesky import forward_row, solve_lower
+from ovk.base import Array, Mask, State
+from ovk.features import ROUNDING
+from ovk.solvers import forward_row, solve_lower
 
 
 class RowForecast(NamedTuple):

@@ -6,15 +6,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base.parameters import check_int
-from ovk.base.transactions import reads
-from ovk.base.types import Array, Indices, Mask
+from ovk.base import Array, Indices, Mask, check_int, reads
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
 from ovk.online.shared.rows import LearnedRows
-from ovk.ovkernels import Separable
-from ovk.ovkernels.expansion import Expansion
-from ovk.ovkernels.grams import Gram, Rotated
+from ovk.ovkernels import Expansion, Gram, Rotated, Separable
 
 #: Rows of the factor that are stored, and multiplied, together.
 PANEL = 256

@@ -8,13 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base.parameters import check_int, equal
-from ovk.base.transactions import reads
-from ovk.base.types import Array
-from ovk.features import KORS, FeaturePlan, Nystrom
-from ovk.features.nystrom import Dictionary
+from ovk.base import Array, check_int, equal, reads
+from ovk.features import KORS, Dictionary, FeaturePlan, Nystrom
 from ovk.kernels import Gaussian
-from ovk.objectives.losses import simplex_code
+from ovk.objectives import simplex_code
 from ovk.online.second_order.block_ridge import ProgressiveRidge
 from ovk.online.second_order.projected import ProjectedLearner
 from ovk.online.shared.code_classifier import CodedClassifier

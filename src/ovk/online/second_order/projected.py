@@ -12,11 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base.parameters import check_int, in_interval
-from ovk.base.state import forked
-from ovk.base.types import Array, Mask
-from ovk.features import FeaturePlan, Given, Nystrom, StreamFeatures, Uniform
-from ovk.features.sums import FeatureSums
+from ovk.base import Array, Mask, check_int, forked, in_interval
+from ovk.features import FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
 from ovk.online.second_order.arrow import ArrowRidge
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.block_ridge import (
@@ -32,8 +29,7 @@ from ovk.online.second_order.block_ridge import (
 from ovk.online.second_order.growing_cholesky import RowForecast
 from ovk.online.shared.rows import LearnedRows
 from ovk.online.shared.units import ResidualLimits
-from ovk.ovkernels import Separable
-from ovk.ovkernels.expansion import row_slices
+from ovk.ovkernels import Separable, row_slices
 
 #: Rows whose features are made at once, while none of them has a label.
 PIECE = 1024

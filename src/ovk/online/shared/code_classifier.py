@@ -11,13 +11,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ovk.base.parameters import Parameters
-from ovk.base.targets import check_inputs, missing_labels, refuse_masked
-from ovk.base.threads import thread_for_row
-from ovk.base.transactions import Transactional, reads
-from ovk.base.types import Array, Indices, Labels, Mask
+from ovk.base import (
+    Array,
+    Indices,
+    Labels,
+    Mask,
+    Parameters,
+    Transactional,
+    check_inputs,
+    missing_labels,
+    reads,
+    refuse_masked,
+    thread_for_row,
+)
 from ovk.kernels import Gaussian
-from ovk.objectives.calibration import Calibration, ScoreCounts, two_sided
+from ovk.objectives import Calibration, ScoreCounts, two_sided
 from ovk.online.shared.rows import RowGate
 
 

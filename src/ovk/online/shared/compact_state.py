@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array
+from ovk.base import Array, State
 
 
 class CompactState(State):

@@ -10,13 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk.base.frames import NamedOutputs
-from ovk.base.parameters import Parameters, check_int
-from ovk.base.state import State
-from ovk.base.threads import thread_for_row
-from ovk.base.transactions import Transactional
-from ovk.base.types import Array
-from ovk.kernels.stationary import Stationary
+from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, thread_for_row
+from ovk.kernels import Stationary
 from ovk.online.shared.rows import LearnedRows, RowGate, Rows
 from ovk.online.shared.units import StreamUnits
 from ovk.ovkernels import Separable, as_operator_kernel

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base.state import Forkable
-from ovk.base.types import Array
+from ovk.base import Array, Forkable
 
 #: Letters of a value that a message shows.
 SHOWN = 60

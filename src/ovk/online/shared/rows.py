@@ -9,11 +9,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from ovk.base.errors import naming_bad_cells
-from ovk.base.parameters import parameter_names
-from ovk.base.state import State
-from ovk.base.targets import check_inputs, check_targets, masked_as_nan
-from ovk.base.types import Array, Indices, Mask, Times
+from ovk.base import (
+    Array,
+    Indices,
+    Mask,
+    State,
+    Times,
+    check_inputs,
+    check_targets,
+    masked_as_nan,
+    naming_bad_cells,
+    parameter_names,
+)
 
 
 class Rows(NamedTuple):

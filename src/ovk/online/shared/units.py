@@ -7,8 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from ovk.base.state import State
-from ovk.base.types import Array, Mask
+from ovk.base import Array, Mask, State
 
 #: Inputs further than this many deviations from their mean, and residuals larger than this, count as this many.
 DEVIATIONS = 6.0
