@@ -15,51 +15,45 @@ PICTURE = HERE / "images" / "packages.svg"
 #: What each package holds, in a few words.
 CONTENTS = {
     "cli": "the command ovk",
-    "mlflow": "models for MLflow",
-    "serving": "models over HTTP",
-    "plotting": "displays, the report",
+    "serve": "models over HTTP, MLflow",
+    "report": "one HTML page",
+    "sessions": "tables and streams learned from files",
+    "parallel": "partitions, over workers",
+    "tables": "rows from files and brokers",
+    "plotting": "displays",
     "datasets": "generators, an example",
-    "sessions": "a table learned to its end",
-    "distributed": "parts, over workers",
     "persistence": "save, load, inspect",
     "evaluation": "test then train, intervals",
-    "intervals": "jackknife, conformal",
-    "streams": "rows from arrays, frames, files",
     "structured": "IOKR, links, pre-images",
-    "online": "OLOK, KAWV, PKAWV",
+    "online": "OLOK, KAWV, PKAWV, AutoStream",
     "batch": "ridge, tuning, curves, MovKL, fields, SVM, OKVAR",
-    "expansion": "f = Σ K(·, xᵢ) cᵢ",
+    "intervals": "jackknife, regions",
     "features": "finite maps, sums over features",
     "solvers": "(K + α) C = Y, leave-one-out",
-    "ovkernels": "K(x, z)",
-    "grams": "K on samples",
-    "operators": "T, which outputs go together",
+    "ovkernels": "K(x, z), on samples, f = Σ K(·, xᵢ) cᵢ",
+    "operators": "T, which outputs are related",
     "kernels": "k(x, z)",
-    "losses": "data terms",
-    "metrics": "how well it did",
-    "penalties": "regularisers",
-    "schedules": "step sizes",
-    "targets": "outputs, checked",
+    "objectives": "losses, penalties, step sizes, metrics",
     "curves": "grids, quadrature, bases",
-    "calibration": "scores to probabilities",
-    "graphs": "adjacency, Laplacian",
+    "base": "parameters, state, checks, threads",
 }
 #: From the top: a caption for the bands, each ending with the layer named.
 BANDS = [
-    ("around the learners", "streams"),
+    ("application (ovk.app)", "tables"),
+    ("library: around the learners", "evaluation"),
     ("learners", "batch"),
-    ("what they are made of", "curves"),
+    ("what they are made of", "base"),
 ]
-WIDTH, GAP, LEFT = 760, 6, 170
+WIDTH, GAP, LEFT = 800, 6, 210
 ONE_LINE, TWO_LINES = 30, 46
-COLOURS = ["#e8eef7", "#dcebdf", "#f7ecd9"]
+COLOURS = ["#f3e3ec", "#e8eef7", "#dcebdf", "#f7ecd9"]
 
 
 def layers() -> list[list[str]]:
     """The layers from the top, without the private modules at the bottom."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    found = project["tool"]["importlinter"]["contracts"][0]["layers"]
-    rows = [[name.strip("() ") for name in layer.split("|")] for layer in found]
+    library, application = (one["layers"] for one in project["tool"]["importlinter"]["contracts"][:2])
+    rows = [[name.strip("() ") for name in layer.split("|")] for layer in (*application, *library[1:])]
     return [row for row in rows if not row[0].startswith("_")]
 
 

@@ -42,7 +42,7 @@ from ovk.operators import (
     TensorProduct,
     Tree,
 )
-from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable, WeightedSum, grams
+from ovk.ovkernels import CurlFree, Diagonal, DivFree, Hadamard, Transformable, WeightedSum
 from ovk.solvers import Cholesky, ConjugateGradient, Eigen, GaussSeidel, MissingOutputs
 
 P = D = 3  # inputs and outputs
@@ -180,10 +180,10 @@ OVKERNELS = [
     ("field-plus-separable", CurlFree(Gaussian(1.4)) + Linear() * Dense(B)),
 ]
 
-_PRODUCT = (grams.Kronecker, 1, Cholesky)
-_COMMUTING = (grams.Kronecker, 2, Cholesky)
-_COUPLED = (grams.Kronecker, 2, ConjugateGradient)
-_BLOCKS = (grams.DenseBlocks, None, Cholesky)
+_PRODUCT = (ovkernels.Kronecker, 1, Cholesky)
+_COMMUTING = (ovkernels.Kronecker, 2, Cholesky)
+_COUPLED = (ovkernels.Kronecker, 2, ConjugateGradient)
+_BLOCKS = (ovkernels.DenseBlocks, None, Cholesky)
 
 #: The gram that each operator-valued kernel makes, its number of terms, and the solver that it gets.
 ROUTES = {
@@ -194,15 +194,15 @@ ROUTES = {
     "sum-same-operator": _PRODUCT,
     "sum-commuting": _COMMUTING,
     "sum-not-commuting": _COUPLED,
-    "sum-of-three": (grams.Kronecker, 3, ConjugateGradient),
-    "sum-diagonal": (grams.Kronecker, 3, Cholesky),
+    "sum-of-three": (ovkernels.Kronecker, 3, ConjugateGradient),
+    "sum-diagonal": (ovkernels.Kronecker, 3, Cholesky),
     "scaled-sum": _COUPLED,
     "hadamard": _PRODUCT,
     "hadamard-of-sum": _COUPLED,
     "hadamard-transformable": _BLOCKS,
     "weighted-sum": _COMMUTING,
     "weighted-sum-blocks": _BLOCKS,
-    "diagonal": (grams.Kronecker, 3, Cholesky),
+    "diagonal": (ovkernels.Kronecker, 3, Cholesky),
     "diagonal-one-kernel": _PRODUCT,
     **{
         name: _BLOCKS
@@ -229,16 +229,16 @@ GRAMS = [
     ("kronecker-sum", (Gaussian(1.3) * Dense(B) + Linear() * MixedEffect(0.4, D)).gram(_X)),
     ("kronecker-sum-commuting", (Gaussian(1.3) * MixedEffect(0.4, D) + Linear() * Identity(D)).gram(_X)),
     ("dense-blocks", CurlFree(Gaussian(1.4)).gram(_X)),
-    ("observed", grams.Observed((Gaussian(1.3) * Dense(B)).gram(_X), *_SEEN)),
+    ("observed", ovkernels.Observed((Gaussian(1.3) * Dense(B)).gram(_X), *_SEEN)),
     (
         "observed-by-output",
-        grams.Observed(Diagonal([Gaussian(1.0), Linear(), Gaussian(2.0)]).gram(_X), *_SEEN),
+        ovkernels.Observed(Diagonal([Gaussian(1.0), Linear(), Gaussian(2.0)]).gram(_X), *_SEEN),
     ),
     (
         "observed-sum",
-        grams.Observed((Gaussian(1.3) * Dense(B) + Linear() * MixedEffect(0.4, D)).gram(_X), *_SEEN),
+        ovkernels.Observed((Gaussian(1.3) * Dense(B) + Linear() * MixedEffect(0.4, D)).gram(_X), *_SEEN),
     ),
-    ("observed-blocks", grams.Observed(CurlFree(Gaussian(1.4)).gram(_X), *_SEEN)),
+    ("observed-blocks", ovkernels.Observed(CurlFree(Gaussian(1.4)).gram(_X), *_SEEN)),
 ]
 
 SOLVERS = [
@@ -249,12 +249,12 @@ SOLVERS = [
     ("missing-outputs", MissingOutputs(tol=1e-13)),
 ]
 
-PACKAGES = {
-    kernels: (kernels.ScalarKernel, KERNELS),
-    operators: (operators.OutputOperator, OPERATORS),
-    ovkernels: (ovkernels.OperatorKernel, OVKERNELS),
-    grams: (grams.Gram, GRAMS),
-    solvers: (solvers.Solver, SOLVERS),
+MARKET = {
+    kernels.ScalarKernel: (kernels, KERNELS),
+    operators.OutputOperator: (operators, OPERATORS),
+    ovkernels.OperatorKernel: (ovkernels, OVKERNELS),
+    ovkernels.Gram: (ovkernels, GRAMS),
+    solvers.Solver: (solvers, SOLVERS),
 }
 
 

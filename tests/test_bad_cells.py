@@ -94,7 +94,7 @@ def test_too_little_memory_names_the_cure(monkeypatch):
 def test_a_dirty_number_is_not_a_word(cell):
     """Among numbers, a cell such as 71.6% needs no encoder: the error names the cure and the reader."""
     cells = np.array([["1.5", "2"]] * 8 + [["0", cell]] * 2, dtype=object)
-    with pytest.raises(ValueError, match=r"strip percent signs and thousands separators; ovk\.streams\.read_table"):
+    with pytest.raises(ValueError, match=r"strip percent signs and thousands separators; ovk\.app\.tables\.read_table"):
         OVKRidge().fit(cells, np.arange(10.0))
     with pytest.raises(ValueError, match="write nan for values that were not observed"):
         OVKRidge().fit(np.eye(10), cells)

@@ -6,12 +6,12 @@ import pytest
 
 import instances
 
-PARAMETERS = [pytest.param(package, id=package.__name__) for package in instances.PACKAGES]
+BASES = [pytest.param(base, id=base.__name__) for base in instances.MARKET]
 
 
-@pytest.mark.parametrize("package", PARAMETERS)
-def test_every_public_class_is_on_the_market(package):
-    base, entries = instances.PACKAGES[package]
+@pytest.mark.parametrize("base", BASES)
+def test_every_public_class_is_on_the_market(base):
+    package, entries = instances.MARKET[base]
     public = [getattr(package, name) for name in package.__all__]
     wanted = {thing for thing in public if inspect.isclass(thing) and issubclass(thing, base)}
     wanted = {thing for thing in wanted if not inspect.isabstract(thing)}
@@ -19,9 +19,9 @@ def test_every_public_class_is_on_the_market(package):
     assert not missing
 
 
-@pytest.mark.parametrize("package", PARAMETERS)
-def test_names_are_unique(package):
-    names = [name for name, _ in instances.PACKAGES[package][1]]
+@pytest.mark.parametrize("base", BASES)
+def test_names_are_unique(base):
+    names = [name for name, _ in instances.MARKET[base][1]]
     assert len(set(names)) == len(names)
 
 

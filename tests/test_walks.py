@@ -8,7 +8,7 @@ from walks import END, PAGE, START, walks
 
 DOCS = Path(__file__).parents[1] / "docs"
 #: Files in each walk, at most.
-MOST = (12, 10, 25, 9)
+MOST = (18, 21, 28, 16)
 
 
 def test_the_walks_on_the_page_are_those_that_are_walked():

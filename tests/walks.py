@@ -90,25 +90,16 @@ WALKS = {
     "a block of `ovk stream`": block_of_a_file,
     "`OKVAR.fit`": okvar,
 }
-#: Parts that the user picks, each a file of its own, and what all files share: listed apart, since no reader of a
-#: learner needs to open them.
-PARTS = ("kernels/", "operators/", "losses/", "schedules.py", "online/first_order/truncation.py", "_")
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 START, END = "<!-- walks: python tests/walks.py -->\n", "<!-- end of walks -->\n"
 
 
 def walks():
     """The walks as a table in Markdown."""
-    lines = [
-        "| call | files in the order of the walk | parts that the user picks, and what all files share |",
-        "|---|---|---|",
-    ]
+    lines = ["| call | files in which a function runs, in order |", "|---|---|"]
     for name, prepare in WALKS.items():
         files = files_of(prepare())
-        own = [file for file in files if not file.startswith(PARTS)]
-        parts = [file for file in files if file.startswith(PARTS)]
-        cells = [", ".join(f"`{file}`" for file in listed) for listed in (own, parts)]
-        lines.append(f"| {name} | **{len(own)}**: {cells[0]} | {len(parts)}: {cells[1]} |")
+        lines.append(f"| {name} | **{len(files)}**: {', '.join(f'`{file}`' for file in files)} |")
     return "\n".join(lines) + "\n"
 
 

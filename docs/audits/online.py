@@ -158,7 +158,7 @@ def norma() -> float:
 @statement(
     "NORMA notes",
     "margin, threshold and tube of the paper behind the notes",
-    "ovk.objectives.losses.NuHinge",
+    "ovk.objectives.NuHinge",
     "online/test_norma.py::test_learns_what_the_paper_writes",
 )
 def thresholds() -> float:

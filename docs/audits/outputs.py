@@ -325,7 +325,7 @@ def aggregates() -> float:
 @statement(
     "OVK slides",
     "proximal operators of the penalties on C and B",
-    "ovk.objectives.penalties.L1",
+    "ovk.objectives.L1",
     "penalties/test_penalties.py::test_l1_step_fulfils_the_subgradient_condition",
 )
 def proximal_steps() -> float:

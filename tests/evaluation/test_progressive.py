@@ -11,8 +11,8 @@ from sklearn.linear_model import SGDRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
 from memory import peak_memory
-from ovk import OLOK, OVKRidge
-from ovk.evaluation import LastValue, RefittedRidge, progressive
+from ovk import OLOK, OVKRidge, progressive
+from ovk.evaluation import LastValue, RefittedRidge
 from ovk.evaluation.running import checkpoints
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect

@@ -17,8 +17,8 @@ def public_modules():
         needs_river = module.name.startswith("ovk.online.river") and importlib.util.find_spec("river") is None
         if not module.name.endswith("__main__") and not needs_river:
             importlib.import_module(module.name)
-    return [ovk, *(importlib.import_module(m.name) for m in pkgutil.iter_modules(ovk.__path__, "ovk.")
-                   if not m.name.startswith("ovk._"))]  # fmt: skip
+    found = [*pkgutil.iter_modules(ovk.__path__, "ovk."), *pkgutil.iter_modules(ovk.app.__path__, "ovk.app.")]
+    return [ovk, *(importlib.import_module(m.name) for m in found if not m.name.startswith("ovk._"))]
 
 
 def test_registered_classes_are_public():
@@ -31,5 +31,6 @@ def test_a_class_is_found_under_the_name_in_the_file():
     public_modules()
     for cls in registered():
         if cls.__module__.startswith("ovk."):
-            package = importlib.import_module(".".join(cls.__module__.split(".")[:2]))
+            parts = cls.__module__.split(".")
+            package = importlib.import_module(".".join(parts[: 3 if parts[1] == "app" else 2]))
             assert getattr(package, cls.__name__) is cls

@@ -218,7 +218,7 @@ def test_a_learned_table_has_a_report_and_an_estimator_is_told_where_to_find_one
         fitted = fit_table(records, Settings(["y"]))
     page = report(fitted, tmp_path / "t.html", title="Sevens")
     assert "<h1>Sevens</h1>" in page.read_text(encoding="utf-8")
-    with pytest.raises(TypeError, match=r"no page of OVKRidgeCV.*fit_table"):
+    with pytest.raises(TypeError, match=r"no page of OVKRidgeCV.*fit_file"):
         report(OVKRidgeCV(), tmp_path / "t.html")
 
 

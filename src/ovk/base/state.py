@@ -179,7 +179,8 @@ def _heirs(cls: type[S]) -> Iterator[type[S]]:
 
 # Names of classes that a file may ask `ovk.load` to build, and nothing else.
 
-#: Packages of ovk, and of `ovk.app`, whose classes stand in files. Each is imported when a file first names one of its classes.
+#: Packages of ovk, and of `ovk.app`, whose classes stand in files. Each is imported when a file first names one of its
+#: classes.
 PACKAGES = (
     *("base", "objectives", "curves", "kernels", "operators", "ovkernels", "solvers", "features", "batch", "online"),
     *("structured", "evaluation"),

@@ -290,7 +290,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return values[:, 0] if values.ndim == 2 and self.one_against_the_rest_ and values.shape[1] == 1 else values
 
     def _calibrated(self, values: Array, signs: Array, weights: Array) -> Array:
-        """Slope and offset of `ovk.objectives.calibration`, from left-out values of pairs, their labels -1 or 1 and weights."""
+        """Slope and offset of the calibration, from left-out values of pairs, their labels -1 or 1 and weights."""
         right, wrong = weights * (signs > 0), weights * (signs < 0)
         if not (self.classes_in_tasks_ or (self.one_against_the_rest_ and self.n_outputs_ > 1)):
             # Two labels: the value is a score of the second, and its negative one of the first.

@@ -51,8 +51,9 @@ def progressive(
     Parameters
     ----------
     model : online learner of ovk, or estimator with `partial_fit` and `predict`
-    X, Y, targets, features, chunk_size : the rows, in any form that `ovk.evaluation.sources` takes: arrays, data frames,
-        an iterable of chunks, or the path of a CSV, Parquet or JSON lines file larger than memory
+    X, Y, targets, features, chunk_size : the rows, in any form that `ovk.evaluation.chunks` takes: arrays, data frames,
+        an iterable of chunks; `ovk.progressive` also takes the path of a CSV, Parquet or JSON lines file larger than
+        memory
     scale : None, "warm-up" or "running"
         Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
         untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original

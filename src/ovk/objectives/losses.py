@@ -575,4 +575,4 @@ def as_loss(loss: Any) -> Loss:
         return loss
     if isinstance(loss, str) and loss in _NAMES:
         return _NAMES[loss]()
-    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss of ovk.objectives.losses, got {loss!r}")
+    raise ValueError(f"loss must be one of {sorted(_NAMES)} or a loss of ovk.objectives, got {loss!r}")

@@ -148,5 +148,5 @@ def as_schedule(schedule: Any) -> Schedule:
     if not isinstance(schedule, bool) and isinstance(schedule, Real):
         return InverseSqrt(float(schedule))
     raise ValueError(
-        f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.objectives.schedules, got {schedule!r}"
+        f"schedule must be a number, one of {sorted(_NAMES)} or a schedule of ovk.objectives, got {schedule!r}"
     )

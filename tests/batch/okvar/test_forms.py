@@ -136,7 +136,7 @@ def test_a_penalty_that_empties_the_operator_says_so(made):
         ({"lag": 0}, "lag must be a whole number >= 1"),
         ({"target": "past"}, "target must be one of 'next', 'increment', 'integral'"),
         ({"target": "integral", "lag": 2}, "needs lag=1"),
-        ({"penalty": "l1"}, "penalty must be a penalty of ovk.objectives.penalties"),
+        ({"penalty": "l1"}, "penalty must be a penalty of ovk.objectives"),
         ({"memory": -1.0}, "memory must be"),
         ({"smoothing": np.nan}, "smoothing must be"),
         ({"learn_operator": True, "operator_weight": 0.0}, "operator_weight must be a finite number > 0"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -291,6 +291,7 @@ def test_bad_discount_is_refused():
     size=st.sampled_from([0.0, 1e-150, 1.0, 1e75]),
     cut=st.integers(2, 39),
 )
+@example(seed=36, discount=1.0, size=1e75, cut=23)  # experts who agree on 1e75
 def test_many_rows_at_once_are_the_rows_one_by_one(seed, discount, size, cut):
     """Experts who abstain throughout, wild labels, regrets that overflow, rows without weight."""
     rng = np.random.default_rng(seed)

@@ -49,7 +49,7 @@ def fit(
         sample_weight or None, task), or an iterable of such tuples. Large files are split.
     client : distributed.Client, optional
         The cluster that does the work. Without one it is done here, by `n_jobs` processes (joblib).
-    targets, features : names of the columns of files, as in `ovk.evaluation.sources`
+    targets, features : names of the columns of files, as in `ovk.evaluation.chunks`
     alphas : numbers > 0 to choose from, for `OVKRidge`
         All are solved from the same sums; a second pass predicts every row as if it had not been learned, in closed
         form, and the alpha with the smallest mean squared error is taken. `IOKR` has them as its own parameter.

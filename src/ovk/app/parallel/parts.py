@@ -68,7 +68,7 @@ class FilePart(Part):
     Attributes
     ----------
     range : `ovk.app.tables.FileRange`
-    targets, features : names of the columns, as in `ovk.evaluation.sources`; without targets all columns are inputs
+    targets, features : names of the columns, as in `ovk.evaluation.chunks`; without targets all columns are inputs
     chunk_size : rows read at a time
 
     Examples

@@ -208,8 +208,8 @@ def model_page(model: Any, path: str | Path, title: str = "What was learned") ->
         return write_page(path, title, sections)
     raise TypeError(
         f"there is no page of {type(model).__name__}. What `progressive` returns has one, report(progressive(model, X, "
-        "Y), path), and a file that was learned as a whole: report(ovk.app.sessions.fit_table(records, settings), path), "
-        "which is `ovk fit --report`. Pictures of an estimator are in ovk.plotting, and `ovk plot --out model.png`"
+        "Y), path), and so does a file that was learned as a whole: report(ovk.fit_file(file, targets), path), or "
+        "`ovk fit --report`. Pictures of an estimator are in ovk.plotting, and `ovk plot --out model.png`"
     )
 
 

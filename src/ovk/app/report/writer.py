@@ -56,8 +56,8 @@ def report(
     Parameters
     ----------
     result : what `progressive` or `progressive_classes` returned, or what was learned from a file: a `Session`, or
-        what `fit_table`, `fit_files` and `fit_classes` of `ovk.app.sessions` return, of which only `path` and `title` are
-        needed
+        what `fit_table`, `fit_files` and `fit_classes` of `ovk.app.sessions` return, which need only `path` and
+        `title`
     path : the file to write
     title : its heading
     summary : for each column its name, its role, share of its values that were observed, their mean and standard

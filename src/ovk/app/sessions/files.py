@@ -193,7 +193,7 @@ def fit_file(
 
     Words, dates, percent signs and gaps are understood; kernel, penalties and coupling are chosen by the data. The
     model remembers how each column is read: `predict_file` takes other files with the same columns,
-    `ovk.app.report.writer` writes a page about it, `ovk.save` a file.
+    `ovk.report` writes a page about it, `ovk.save` a file.
 
     Parameters
     ----------

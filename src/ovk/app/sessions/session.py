@@ -282,7 +282,7 @@ class Session(TableModel, State, Registered):
         return self.evaluator.result()
 
     def for_report(self, label: str | None = None) -> dict[str, Any]:
-        """What `ovk.app.report.writer` shows of a session besides its errors; `label` names the file that was learned."""
+        """What `ovk.report` shows of a session besides its errors; `label` names the file that was learned."""
         before = f", after {self.earlier:,} of earlier files" if self.earlier else ""
         notes = [f"{self.offset:,} rows{f' of {label}' if label else ''} were read{before}."]
         if self.n_bad:

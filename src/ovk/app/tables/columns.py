@@ -240,7 +240,8 @@ def instant(names: Sequence[str], cells: Sequence[Sequence[Any]]) -> Instant:
 #: Most classes, and most whole numbers that are taken for classes whatever the number of rows.
 MAX_CLASSES, MAX_NUMERIC_CLASSES = 100, 20
 
-#: Rows for each class, at least, before whole numbers beyond `MAX_NUMERIC_CLASSES` are taken for classes; for words two are enough.
+#: Rows for each class, at least, before whole numbers beyond `MAX_NUMERIC_CLASSES` are taken for classes, and before
+#: words are.
 ROWS_PER_NUMBER, ROWS_PER_CLASS = 10, 2
 
 

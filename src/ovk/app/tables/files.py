@@ -105,9 +105,10 @@ def _reads_files(function: Reads, place: int) -> Reads:
     return cast(Reads, call)
 
 
-#: `ovk.evaluation.sources`, `progressive` and `progressive_classes`, which also take the path of a file: ``.csv``, ``.tsv``
-#: or ``.txt`` (a line of names in front; separated by comma, semicolon, tab or bar), ``.jsonl`` or ``.ndjson``, each also
-#: with ``.gz``, ``.xz`` or ``.bz2`` behind it, or ``.parquet``. Only a chunk of it is in memory at a time.
+#: `chunks`, `progressive` and `progressive_classes` of `ovk.evaluation`, which also take the path of a file: ``.csv``,
+#: ``.tsv`` or ``.txt`` (a line of names in front; separated by comma, semicolon, tab or bar), ``.jsonl`` or
+#: ``.ndjson``, each also with ``.gz``, ``.xz`` or ``.bz2`` behind it, or ``.parquet``. Only a chunk is in memory at a
+#: time.
 chunks = _reads_files(chunks_of_rows, 0)
 progressive = _reads_files(progressive_of_rows, 1)
 progressive_classes = _reads_files(progressive_classes_of_rows, 1)

@@ -304,7 +304,7 @@ class LearningSettings:
         check_int(self.max_iter, "max_iter")
         check_int(self.max_rounds, "max_rounds")
         if self.penalty is not None and not isinstance(self.penalty, Penalty):
-            raise ValueError(f"penalty must be a penalty of ovk.objectives.penalties or None, got {self.penalty!r}")
+            raise ValueError(f"penalty must be a penalty of ovk.objectives or None, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
             raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
 

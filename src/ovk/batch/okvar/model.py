@@ -36,7 +36,7 @@ class OKVAR(NamedOutputs, Parameters):
         It sees standardised states, unless `standardize` is False.
     alpha : float
         Weight of the norm; 0 is allowed with a penalty.
-    penalty : penalty of `ovk.objectives.penalties`, optional
+    penalty : penalty of `ovk.objectives`, optional
         Omega, for instance ``L1(0.1)`` or ``L1L2(0.1)``, for few coefficients or few support points.
     learn_operator : bool
         Learn the operator B of ``k * B``, or of ``(k * B) & K``, in turn with C, from the one in the kernel.

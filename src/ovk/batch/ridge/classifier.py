@@ -252,7 +252,8 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
         For several columns of labels a list of them, or, if all have two classes, (n, columns) probabilities of the
         second one.
 
-        The scores of rows that were left out, in closed form, say how often a score is right: see `ovk.objectives.calibration`.
+        The scores of rows that were left out, in closed form, say how often a score is right: see
+        `ovk.objectives.calibration`.
         With class weights the probabilities are those of a population in which classes are as frequent as their
         weights make them.
         """

@@ -48,7 +48,7 @@ class OutputKernelRidge(LeaveOneOutRegressor):
     alphas : float, sequence of floats > 0, or None
         Weights of the penalty. Of several, the one with the smallest left-out error is taken (T is held as learned from
         all rows, as alpha is); each T starts from that of the next larger alpha. None makes a path from the data.
-    penalty : "trace", "frobenius", "sparse" or a penalty of `ovk.objectives.penalties`
+    penalty : "trace", "frobenius", "sparse" or a penalty of `ovk.objectives`
         Omega: tr T (few common factors), |T|_F^2 (Dinuzzo et al. 2011), or tr T + sum |T_ij| / 4 (few pairs of outputs
         that go together). `Trace` and `Frobenius` may be given with a weight; any other penalty is added to tr T, such
         as ``L1(2.0)`` for a sparser T. Without the trace the sum of |T_ij| would always make T diagonal.
@@ -237,6 +237,4 @@ def as_operator_penalty(penalty: Any) -> Penalty:
     names: dict[str, Penalty] = {"frobenius": Frobenius(), "trace": Trace(), "sparse": L1(0.25)}
     if isinstance(penalty, str) and penalty in names:
         return as_operator_penalty(names[penalty])
-    raise ValueError(
-        f"penalty must be one of {sorted(names)} or a penalty of ovk.objectives.penalties, got {penalty!r}"
-    )
+    raise ValueError(f"penalty must be one of {sorted(names)} or a penalty of ovk.objectives, got {penalty!r}")

@@ -108,7 +108,7 @@ def check_categories(words: Sequence[str], name: object) -> None:
     >>> check_categories(["71.6%", "60%", "n/a"], "humidity")
     Traceback (most recent call last):
     ...
-    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does that; if they are categories, give the column the type category
+    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; if they are categories, give the column the type category
     >>> check_categories(["red", "blue", "red"], "colour")
     """  # noqa: E501
     present = [text for word in words if (text := word.strip()).lower() not in _MISSING]
@@ -120,13 +120,13 @@ def check_categories(words: Sequence[str], name: object) -> None:
     if dates and len(dates) >= enough:
         raise ValueError(
             f"column {name!r} of X holds dates written as text, such as {dates[0]!r}: turn them into numbers, such as "
-            "days since the first one, or leave the column out; ovk.app.tables.read_table makes the time of day, of the "
-            f"week and of the year of them; {category}"
+            "days since the first one, or leave the column out; ovk.app.tables.read_table makes the time of day, of "
+            f"the week and of the year of them; {category}"
         )
     if numbers and len(numbers) + len(whole) >= enough:
         raise ValueError(
             f"column {name!r} of X holds numbers written as text, such as {numbers[0]!r}: make numbers of them (strip "
-            "percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does that; "
+            "percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; "
             f"{category}"
         )
     different = len(set(present))

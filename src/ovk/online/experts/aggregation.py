@@ -43,6 +43,8 @@ from ovk.base import Array, Mask, Parameters, Transactional, reads
 # Both ways have the same three methods: `mix` predicts a row, `update` learns its regrets, and `end` leaves the rule as
 # it is after the last row. `F` holds the predictions in the form that `mix` takes them.
 
+#: Relative differences of predictions that are rounding.
+ROUNDING = 8.0 * float(np.finfo(float).eps)
 #: The size of the regrets grows by at most this factor in a row.
 GROWTH = 2.0
 #: Squares of larger regrets could overflow: such a row is left out.
@@ -291,7 +293,10 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
                 Z[i] = z = rows.mix(f)
                 weight = 1.0 if weights is None else float(weights[i])
                 if weight > 0.0 and known[i]:
-                    rows.update((2.0 * weight * (z - y)) * (z - f))
+                    # An expert who differs from the mixture by rounding has no regret: with large predictions it would
+                    # outweigh all others.
+                    gap = z - f
+                    rows.update((2.0 * weight * (z - y)) * np.where(np.abs(gap) > ROUNDING * np.abs(z), gap, 0.0))
             rows.end()
         return Z
 

@@ -41,11 +41,11 @@ class OLOK(FirstOrder):
         A length scale of "median" is learned in the warm-up.
     alpha : float >= 0
         Weight of the penalty alpha/2 |f|^2.
-    schedule : number, name or schedule of `ovk.objectives.schedules`, optional
+    schedule : number, name or schedule of `ovk.objectives`, optional
         Step sizes eta_t, with eta_t alpha < 1. A number eta means eta / sqrt(t) whatever the kernel's values are, and
         raises `Diverged` where that is too much for them. By default 1 / sqrt(t), divided by |K(x_t, x_t)| where that
         is above 1; "auto" adapts to inputs and outputs.
-    loss : name or loss of `ovk.objectives.losses`
+    loss : name or loss of `ovk.objectives`
     truncation : "auto", None, int, or truncation of `ovk.online`
         Which old support points are dropped: None keeps all, a number keeps that many and holds the step size once the
         window is full (`Window`), `Tolerance` drops what does not matter. "auto" keeps the last 4096 if the width of
@@ -310,7 +310,7 @@ class OLOKClassifier(CodedClassifier):
     ----------
     kernel, alpha, schedule, truncation, average, discount, warm_up, max_support, on_invalid, fit_intercept : as in
         `OLOK`
-    loss : name or loss of `ovk.objectives.losses`, optional
+    loss : name or loss of `ovk.objectives`, optional
         By default the hinge loss.
 
     Attributes

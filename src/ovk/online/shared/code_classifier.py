@@ -37,8 +37,8 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     classes_ : the labels
     learner_ : the learner of their codes
     counts_ : how often scores, made before their rows were learned, were those of the right class
-    calibration_ : slope and offset that turn the scores of the next rows into probabilities: those of `ovk.objectives.calibration`
-        by the labels up to the last power of two
+    calibration_ : slope and offset that turn the scores of the next rows into probabilities (see
+        `ovk.objectives.calibration`), by the labels up to the last power of two
     """
 
     _behind_none = {"kernel": Gaussian}
