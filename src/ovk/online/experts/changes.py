@@ -2,13 +2,20 @@
 
 A row of squared error l, where those of late have the mean m, has the log-likelihood ratio
 
-    r = ((1 - 1 / c) min(l / m, MOST) - ln c) / 2,        c = GROWTH,
+    r = ((1 - 1 / c) l / m - ln c) / 2,        c = GROWTH,
 
-of Gaussian errors whose variance has grown c-fold. S <- max(0, S + r) raises an alarm when it exceeds `LIMIT`: with
-Gaussian errors of a constant variance no sooner than after e^LIMIT rows on average (Page 1954, Lorden 1971). What has
-changed has done so after the last row at which S was 0. Among the rows since then it is dated to where two variances,
-v of the n errors before and w of the m after it, fit: to the last row where n ln v + m ln w is within `SLACK` of its
-least value, for rows from before a change harm a learner that starts with them more than rows that it lacks.
+of Gaussian errors whose variance has grown c-fold. Where the function has become a smaller or an easier one errors need
+not grow; but the mean of the labels, of squared errors k with the mean v, then does better than it used to:
+
+    r = (l / m - k / v - ln(v / m)) / 2.
+
+l / m and k / v count as at most `MOST`. S <- max(0, S + r) raises an alarm when it exceeds `LIMIT`: with Gaussian
+errors that stay as they are no sooner than after e^LIMIT rows on average (Page 1954, Lorden 1971).
+
+What has changed has done so after the last row at which S was 0. Among the rows since then it is dated to where two
+variances, v of the n errors before and w of the m after it, fit: to the last row where n ln v + m ln w is within
+`SLACK` of its least value, for rows from before a change harm a learner that starts with them more than rows that it
+lacks. Where errors have not grown they cannot date it, and it is left at that row.
 
 Two learners with the discounted sums a and b of squared errors over n rows have likelihoods of a^(-n/2) and b^(-n/2),
 with the variances that are most likely. The second one, which has to prove itself, has the weight
@@ -61,23 +68,27 @@ class ErrorAlarm(State):
 
     def restart(self, watched: int) -> None:
         """Forget the errors so far."""
-        self.level, self.labels, self.sums = np.zeros(watched), np.zeros(watched), np.zeros(watched)
+        #: Of the errors and of those of the mean, side by side.
+        self.level, self.labels, self.sums = (np.zeros(2 * watched) for _ in range(3))
         #: Rows since each sum was 0.
-        self.since = np.zeros(watched, dtype=np.int64)
+        self.since = np.zeros(2 * watched, dtype=np.int64)
 
-    def look(self, losses: Array, floor: Array) -> tuple[int, int]:
-        """Go through (n, d) squared errors, nan where unknown, up to the first alarm.
+    def look(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
+        """Go through (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
 
         Returns
         -------
         rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0 without an alarm
         """
-        known = np.isfinite(losses)
-        levels = running_sums(self.level, losses, LEVEL_DISCOUNT)
-        labels = running_sums(self.labels, np.where(known, 1.0, np.nan), LEVEL_DISCOUNT)
+        both, d = np.hstack([losses, means]), losses.shape[1]
+        levels = running_sums(self.level, both, LEVEL_DISCOUNT)
+        labels = running_sums(self.labels, np.where(np.isfinite(both), 1.0, np.nan), LEVEL_DISCOUNT)
         with np.errstate(all="ignore"):
-            ratios = np.minimum(losses / np.maximum(levels[:-1] / labels[:-1], floor), MOST)
-        steps = np.where(known & (labels[:-1] >= ARMED), _log_likelihood_ratio(ratios), 0.0)
+            before = np.maximum(np.where(labels[:-1] < ARMED, np.nan, levels[:-1] / labels[:-1]), np.tile(floor, 2))
+            ratios = np.minimum(both / before, MOST)
+            grown = (1.0 - 1.0 / GROWTH) * ratios[:, :d] - np.log(GROWTH)
+            useless = ratios[:, :d] - ratios[:, d:] - np.log(before[:, d:] / before[:, :d])
+        steps = np.nan_to_num(0.5 * np.hstack([grown, useless]))
         path = self.sums + np.cumsum(steps, axis=0)
         lowest = np.minimum(np.minimum.accumulate(path, axis=0), 0.0)
         sums = path - lowest
@@ -92,7 +103,10 @@ class ErrorAlarm(State):
 
     def date(self, losses: Array, since: int) -> int:
         """Rows after the change, of the last so many, by the squared errors of the rows kept."""
-        losses = losses[-since - BEFORE :, self.sums > LIMIT]
+        grown = self.sums[: losses.shape[1]] > LIMIT
+        if not grown.any():
+            return since
+        losses = losses[-since - BEFORE :, grown]
         before = len(losses) - since
         counts, sums = (np.cumsum(part, axis=0) for part in (np.isfinite(losses), np.nan_to_num(losses)))
         tiny = np.finfo(float).tiny
@@ -110,11 +124,6 @@ class ErrorAlarm(State):
 def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
     """Numbers and sums of the errors up to each row, and after it."""
     return [(counts, sums), (counts[-1] - counts, sums[-1] - sums)]
-
-
-def _log_likelihood_ratio(ratios: Array) -> Array:
-    found: Array = 0.5 * ((1.0 - 1.0 / GROWTH) * ratios - np.log(GROWTH))
-    return found
 
 
 def running_sums(first: Array, values: Array, discount: float) -> Array:
