@@ -66,7 +66,9 @@ def slow_alarm(losses, means):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    sizes=st.lists(st.integers(1, 100), max_size=8), growth=st.sampled_from([1.0, 6.0, 30.0]), seed=st.integers(0, 99)
+    sizes=st.lists(st.integers(1, 100), max_size=8) | st.just([1] * 300),
+    growth=st.sampled_from([1.0, 6.0, 30.0]),
+    seed=st.integers(0, 99),
 )
 def test_the_alarm_is_what_it_says_whatever_the_chunks(sizes, growth, seed):
     losses, alarm, start, since = errors(growth=growth, seed=seed), ErrorAlarm(1, 2, 2), 0, 0
