@@ -113,7 +113,7 @@ def test_running_sums_and_weights(seed, g):
         expected.append(np.where(np.isfinite(row), g * expected[-1] + np.nan_to_num(row), expected[-1]))
     assert_allclose(running_sums(first, values, g), expected, rtol=1e-9, atol=1e-9)
     old, new = values**2, 2.0 * values**2
-    contest = Contest(old[:20], new[:20])
+    contest = Contest(old[:20], new[:20], np.zeros(2))
     weights = contest.weights(old[20:], new[20:])
     for i in range(10):
         assert_allclose(weights[i], contest.weight())

@@ -21,6 +21,9 @@ Two learners with the discounted sums a and b of squared errors over n rows have
 with the variances that are most likely. The second one, which has to prove itself, has the weight
 
     w = 1 / (1 + ODDS (b / a)^(n/2)).
+
+Each error has the old learner's usual one added to it. An output that is mostly quiet has errors of no account most of
+the time, which do not say who is right when it matters.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ from ovk.online.shared.row_buffer import RowBuffer
 #: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.
 GROWTH, MOST = 4.0, 9.0
 LIMIT = 10.0
-#: Errors count by this factor less with every row, in their mean and in the comparison of two learners.
-LEVEL_DISCOUNT, DISCOUNT = 0.99, 0.99
+#: Errors count by this factor less with every row, in their mean, in the comparison of two learners, and in usual ones.
+LEVEL_DISCOUNT, DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
 #: Discounted number of rows before errors have a mean.
 ARMED = 30.0
 #: Outputs for which Python's own numbers are quicker than arrays.
@@ -61,13 +64,15 @@ class ErrorAlarm(State):
     watched : number of errors of a row
     """
 
-    _saved_state = ("level", "labels", "sums", "since", "rows")
+    _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
 
     def __init__(self, inputs: int, outputs: int, watched: int) -> None:
         #: The last rows: inputs, last labels, labels, labels as they were learned, predictions and weights.
         columns = (inputs, outputs, outputs, outputs, outputs)
         self.rows = RowBuffer((*(np.empty((0, count)) for count in columns), np.empty(0)))
+        #: Sums of errors over a long time, which alarms leave as they are, and numbers of labels.
+        self.usual_sums = np.zeros((2, watched))
         self.restart(watched)
 
     def restart(self, watched: int) -> None:
@@ -139,8 +144,16 @@ class ErrorAlarm(State):
         found = (fits[0] + fits[1]).sum(axis=1)[start:-1]
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + SLACK)[-1])
 
-    def keep(self, *rows: Array) -> None:
-        """Keep rows for a learner that may have to start with them."""
+    def usual(self) -> Array:
+        """(d,) mean squared errors over a long time."""
+        total, labels = self.usual_sums
+        return np.asarray(total / np.maximum(labels, 1.0))
+
+    def keep(self, losses: Array, *rows: Array) -> None:
+        """Keep rows for a learner that may have to start with them, and count their (n, d) errors as usual ones."""
+        pair = losses, np.where(np.isfinite(losses), 1.0, np.nan)
+        sums = (running_sums(*both, USUAL_DISCOUNT)[-1] for both in zip(self.usual_sums, pair, strict=True))
+        self.usual_sums = np.stack(list(sums))
         self.rows.append(*rows)
         self.rows.drop(max(0, len(self.rows) - REPLAYED))
 
@@ -170,11 +183,13 @@ class Contest(State):
     Parameters
     ----------
     old, new : (n, d) squared errors of the rows that both have predicted so far, nan where unknown
+    usual : (d,) errors that are added to each
     """
 
-    _saved_state = ("old", "new", "labels")
+    _saved_state = ("old", "new", "labels", "usual")
 
-    def __init__(self, old: Array, new: Array) -> None:
+    def __init__(self, old: Array, new: Array, usual: Array) -> None:
+        self.usual = usual
         self.old = self.new = self.labels = np.zeros(old.shape[1])
         self.learn(old, new)
 
@@ -191,8 +206,9 @@ class Contest(State):
         self.old, self.new, self.labels = (sums[-1] for sums in self._sums(old, new))
 
     def _sums(self, old: Array, new: Array) -> list[Array]:
-        firsts, ones = (self.old, self.new, self.labels), np.where(np.isfinite(old), 1.0, np.nan)
-        return [running_sums(*pair, DISCOUNT) for pair in zip(firsts, (old, new, ones), strict=True)]
+        firsts = self.old, self.new, self.labels
+        values = old + self.usual, new + self.usual, np.where(np.isfinite(old), 1.0, np.nan)
+        return [running_sums(*pair, DISCOUNT) for pair in zip(firsts, values, strict=True)]
 
     def ratio(self) -> Array:
         """(d,) errors of the new learner over those of the old one; nan where there are none."""

@@ -202,7 +202,7 @@ class StageMixture(State):
                 self.contest.learn(old[:stop], new[:stop])
             some = start + numbers[:looked]
             own = np.ones(looked) if weights is None else weights[some]
-            self.alarm.keep(X[some], last[some], Y[some], kept[some], Z[some], own)
+            self.alarm.keep(losses[numbers[:looked]], X[some], last[some], Y[some], kept[some], Z[some], own)
             start += stop
             won = self.contest is not None and self._beaten(0 if since else age + looked)
             if won:
@@ -232,11 +232,12 @@ class StageMixture(State):
         """A mixture that has seen the last rows only."""
         assert self.alarm is not None
         rows = self.alarm.rows.arrays
+        usual = self.alarm.usual()
         since = self.alarm.date(self._losses(rows[2], rows[4]), min(since, len(self.alarm.rows)))
         X, last, Y, kept, old, weights = (array[-since:] for array in rows)
         new = type(self)(X.shape[1], Y.shape[1], classes=self.classes, lag=self.lag, watched=False)
         Z = new._predict_and_update(X, Y, None if (weights == 1.0).all() else weights, last)
-        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z))
+        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z), usual)
         self.alarm.restart(len(self.contest.old))
         return new
 
