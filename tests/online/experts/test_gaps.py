@@ -36,8 +36,8 @@ def rows(n=200, seed=0, outputs=2):
 def labelled_only(model, X, y, known, sizes, method, **first):
     """Predictions of the rows with a label, and of new rows, with and without the others in between."""
     with_gaps, without, found, expected, start = model, deepcopy(model), [], [], 0
-    holes = y.astype(object) if y.ndim == 1 else y.copy()
-    holes[~known] = None if y.ndim == 1 else np.nan
+    holes = y.copy()
+    holes[~known] = np.nan
     for size in [*sizes, len(X)]:
         some = np.arange(start, min(start + size, len(X)))
         start, own = start + size, some[known[some]] if len(some) else some
@@ -65,7 +65,7 @@ def test_rows_without_labels_leave_no_trace(sizes, share, seed):
 @given(sizes=st.lists(st.integers(1, 90), max_size=6), share=st.floats(0.1, 0.9), k=st.integers(2, 3))
 def test_rows_without_classes_leave_no_trace(sizes, share, k):
     X, Y = rows()
-    y = np.digitize(Y[:, 0], [0.0, 0.5][: k - 1])
+    y = np.digitize(Y[:, 0], [0.0, 0.5][: k - 1]).astype(float)
     known = np.random.default_rng(k).random(len(X)) < share
     known[:1] = True
     pair = labelled_only(AutoStreamClassifier(), X, y, known, sizes, "predict_proba_then_learn", classes=range(k))

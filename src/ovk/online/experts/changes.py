@@ -2,21 +2,33 @@
 
 A row of squared error l, where those of late have the mean m, has the log-likelihood ratio
 
-    r = ((1 - 1 / c) min(l / m, MOST) - ln c) / 2,        c = GROWTH,
+    r = ((1 - 1 / c) l / m - ln c) / 2,        c = GROWTH,
 
-of Gaussian errors whose variance has grown c-fold. S <- max(0, S + r) raises an alarm when it exceeds `LIMIT`: with
-Gaussian errors of a constant variance no sooner than after e^LIMIT rows on average (Page 1954, Lorden 1971). What has
-changed has done so after the last row at which S was 0. Among the rows since then it is dated to where two variances,
-v of the n errors before and w of the m after it, fit: to the last row where n ln v + m ln w is within `SLACK` of its
-least value, for rows from before a change harm a learner that starts with them more than rows that it lacks.
+of Gaussian errors whose variance has grown c-fold. Where the function has become a smaller or an easier one errors need
+not grow; but the mean of the labels, of squared errors k with the mean v, then does better than it used to:
+
+    r = (l / m - k / v - ln(v / m)) / 2.
+
+l / m and k / v count as at most `MOST`. S <- max(0, S + r) raises an alarm when it exceeds `LIMIT`: with Gaussian
+errors that stay as they are no sooner than after e^LIMIT rows on average (Page 1954, Lorden 1971).
+
+What has changed has done so after the last row at which S was 0. Among the rows since then it is dated to where two
+variances, v of the n errors before and w of the m after it, fit: to the last row where n ln v + m ln w is within
+`SLACK` of its least value, for rows from before a change harm a learner that starts with them more than rows that it
+lacks. Where errors have not grown they cannot date it, and it is left at that row.
 
 Two learners with the discounted sums a and b of squared errors over n rows have likelihoods of a^(-n/2) and b^(-n/2),
 with the variances that are most likely. The second one, which has to prove itself, has the weight
 
     w = 1 / (1 + ODDS (b / a)^(n/2)).
+
+Each error has the old learner's usual one added to it. An output that is mostly quiet has errors of no account most of
+the time, which do not say who is right when it matters.
 """
 
 from __future__ import annotations
+
+from math import isfinite, isnan, log, nan
 
 import numpy as np
 
@@ -26,10 +38,12 @@ from ovk.online.shared.rows import RowBuffer
 #: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.
 GROWTH, MOST = 4.0, 9.0
 LIMIT = 10.0
-#: Errors count by this factor less with every row, in their mean and in the comparison of two learners.
-LEVEL_DISCOUNT, DISCOUNT = 0.99, 0.99
+#: Errors count by this factor less with every row, in their mean, in the comparison of two learners, and in usual ones.
+LEVEL_DISCOUNT, DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
 #: Discounted number of rows before errors have a mean.
 ARMED = 30.0
+#: Outputs for which Python's own numbers are quicker than arrays.
+FEW = 8
 #: Rows kept for a learner that starts where the change was.
 REPLAYED = 256
 #: Rows before those since the alarm began to rise, which a change is dated with.
@@ -49,34 +63,43 @@ class ErrorAlarm(State):
     watched : number of errors of a row
     """
 
-    _saved_state = ("level", "labels", "sums", "since", "rows")
+    _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
 
     def __init__(self, inputs: int, outputs: int, watched: int) -> None:
         #: The last rows: inputs, last labels, labels, labels as they were learned, predictions and weights.
         columns = (inputs, outputs, outputs, outputs, outputs)
         self.rows = RowBuffer((*(np.empty((0, count)) for count in columns), np.empty(0)))
+        #: Sums of errors over a long time, which alarms leave as they are, and numbers of labels.
+        self.usual_sums = np.zeros((2, watched))
         self.restart(watched)
 
     def restart(self, watched: int) -> None:
         """Forget the errors so far."""
-        self.level, self.labels, self.sums = np.zeros(watched), np.zeros(watched), np.zeros(watched)
+        #: Of the errors and of those of the mean, side by side.
+        self.level, self.labels, self.sums = (np.zeros(2 * watched) for _ in range(3))
         #: Rows since each sum was 0.
-        self.since = np.zeros(watched, dtype=np.int64)
+        self.since = np.zeros(2 * watched, dtype=np.int64)
 
-    def look(self, losses: Array, floor: Array) -> tuple[int, int]:
-        """Go through (n, d) squared errors, nan where unknown, up to the first alarm.
+    def look(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
+        """Go through (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
 
         Returns
         -------
         rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0 without an alarm
         """
-        known = np.isfinite(losses)
-        levels = running_sums(self.level, losses, LEVEL_DISCOUNT)
-        labels = running_sums(self.labels, np.where(known, 1.0, np.nan), LEVEL_DISCOUNT)
+        both, d = np.hstack([losses, means]), losses.shape[1]
+        if len(both) == 1 and d <= FEW:
+            self._look_at_row(both[0].tolist(), 2 * floor.tolist())
+            return 1, int(self.since[self.sums > LIMIT].max(initial=0))
+        levels = running_sums(self.level, both, LEVEL_DISCOUNT)
+        labels = running_sums(self.labels, np.where(np.isfinite(both), 1.0, np.nan), LEVEL_DISCOUNT)
         with np.errstate(all="ignore"):
-            ratios = np.minimum(losses / np.maximum(levels[:-1] / labels[:-1], floor), MOST)
-        steps = np.where(known & (labels[:-1] >= ARMED), _log_likelihood_ratio(ratios), 0.0)
+            before = np.maximum(np.where(labels[:-1] < ARMED, np.nan, levels[:-1] / labels[:-1]), np.tile(floor, 2))
+            ratios = np.minimum(both / before, MOST)
+            grown = (1.0 - 1.0 / GROWTH) * ratios[:, :d] - np.log(GROWTH)
+            useless = ratios[:, :d] - ratios[:, d:] - np.log(before[:, d:] / before[:, :d])
+        steps = np.nan_to_num(0.5 * np.hstack([grown, useless]))
         path = self.sums + np.cumsum(steps, axis=0)
         lowest = np.minimum(np.minimum.accumulate(path, axis=0), 0.0)
         sums = path - lowest
@@ -89,9 +112,29 @@ class ErrorAlarm(State):
             self.since = stop - zeros[stop - 1]
         return stop, int(self.since[self.sums > LIMIT].max(initial=0))
 
+    def _look_at_row(self, both: list[float], floor: list[float]) -> None:
+        """The same for one row of few outputs: lists are quicker than small arrays."""
+        d, g = len(both) // 2, LEVEL_DISCOUNT
+        level, labels, pairs = self.level.tolist(), self.labels.tolist(), range(len(both))
+        before = [max(level[j] / labels[j], floor[j]) if labels[j] >= ARMED else nan for j in pairs]
+        ratios = [min(both[j] / before[j], MOST) for j in pairs]
+        steps = [(1.0 - 1.0 / GROWTH) * ratio - log(GROWTH) for ratio in ratios[:d]]
+        steps += [ratios[j] - ratios[d + j] - log(before[d + j] / before[j]) for j in range(d)]
+        sums = [
+            s if isnan(step) else max(0.0, s + 0.5 * step) for s, step in zip(self.sums.tolist(), steps, strict=True)
+        ]
+        self.sums = np.array(sums)
+        self.since = np.where(self.sums > 0.0, self.since + 1, 0)
+        known = [isfinite(loss) for loss in both]
+        self.level = np.array([g * level[j] + both[j] if known[j] else level[j] for j in pairs])
+        self.labels = np.array([g * labels[j] + 1.0 if known[j] else labels[j] for j in pairs])
+
     def date(self, losses: Array, since: int) -> int:
         """Rows after the change, of the last so many, by the squared errors of the rows kept."""
-        losses = losses[-since - BEFORE :, self.sums > LIMIT]
+        grown = self.sums[: losses.shape[1]] > LIMIT
+        if not grown.any():
+            return since
+        losses = losses[-since - BEFORE :, grown]
         before = len(losses) - since
         counts, sums = (np.cumsum(part, axis=0) for part in (np.isfinite(losses), np.nan_to_num(losses)))
         tiny = np.finfo(float).tiny
@@ -100,8 +143,16 @@ class ErrorAlarm(State):
         found = (fits[0] + fits[1]).sum(axis=1)[start:-1]
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + SLACK)[-1])
 
-    def keep(self, *rows: Array) -> None:
-        """Keep rows for a learner that may have to start with them."""
+    def usual(self) -> Array:
+        """(d,) mean squared errors over a long time."""
+        total, labels = self.usual_sums
+        return np.asarray(total / np.maximum(labels, 1.0))
+
+    def keep(self, losses: Array, *rows: Array) -> None:
+        """Keep rows for a learner that may have to start with them, and count their (n, d) errors as usual ones."""
+        pair = losses, np.where(np.isfinite(losses), 1.0, np.nan)
+        sums = (running_sums(*both, USUAL_DISCOUNT)[-1] for both in zip(self.usual_sums, pair, strict=True))
+        self.usual_sums = np.stack(list(sums))
         self.rows.append(*rows)
         self.rows.drop(max(0, len(self.rows) - REPLAYED))
 
@@ -109,11 +160,6 @@ class ErrorAlarm(State):
 def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
     """Numbers and sums of the errors up to each row, and after it."""
     return [(counts, sums), (counts[-1] - counts, sums[-1] - sums)]
-
-
-def _log_likelihood_ratio(ratios: Array) -> Array:
-    found: Array = 0.5 * ((1.0 - 1.0 / GROWTH) * ratios - np.log(GROWTH))
-    return found
 
 
 def running_sums(first: Array, values: Array, discount: float) -> Array:
@@ -136,11 +182,13 @@ class Contest(State):
     Parameters
     ----------
     old, new : (n, d) squared errors of the rows that both have predicted so far, nan where unknown
+    usual : (d,) errors that are added to each
     """
 
-    _saved_state = ("old", "new", "labels")
+    _saved_state = ("old", "new", "labels", "usual")
 
-    def __init__(self, old: Array, new: Array) -> None:
+    def __init__(self, old: Array, new: Array, usual: Array) -> None:
+        self.usual = usual
         self.old = self.new = self.labels = np.zeros(old.shape[1])
         self.learn(old, new)
 
@@ -157,8 +205,9 @@ class Contest(State):
         self.old, self.new, self.labels = (sums[-1] for sums in self._sums(old, new))
 
     def _sums(self, old: Array, new: Array) -> list[Array]:
-        firsts, ones = (self.old, self.new, self.labels), np.where(np.isfinite(old), 1.0, np.nan)
-        return [running_sums(*pair, DISCOUNT) for pair in zip(firsts, (old, new, ones), strict=True)]
+        firsts = self.old, self.new, self.labels
+        values = old + self.usual, new + self.usual, np.where(np.isfinite(old), 1.0, np.nan)
+        return [running_sums(*pair, DISCOUNT) for pair in zip(firsts, values, strict=True)]
 
     def ratio(self) -> Array:
         """(d,) errors of the new learner over those of the old one; nan where there are none."""

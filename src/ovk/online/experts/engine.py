@@ -14,6 +14,7 @@ from ovk.online.experts.changes import Contest, ErrorAlarm
 from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.experts.stage_experts import (
     KERNEL,
+    RECENT_MEAN,
     RESIDUALS,
     TRANSITIONS,
     OtherOutputs,
@@ -145,7 +146,7 @@ class StageMixture(State):
             rows = slice(start, stop)
             some, before = (None if part is None else part[rows] for part in (weights, last))
             if learned[rows].any():
-                Z[rows], kept, shown = self._append(X[rows], Y[rows], some, before)
+                Z[rows], kept, shown, means = self._append(X[rows], Y[rows], some, before)
                 beside = None
                 if self.candidate is not None:
                     beside = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
@@ -156,19 +157,28 @@ class StageMixture(State):
                         if experts.count > had and experts.count in self._stage_rows:
                             self._renew(experts)
                 if self.alarm is not None:
-                    Z[rows] = self._watch(X[rows], Y[rows], some, shown, kept, Z[rows], beside)
+                    Z[rows] = self._watch(X[rows], Y[rows], some, shown, kept, means, Z[rows], beside)
             else:
                 Z[rows] = self._predict(X[rows])
             start = stop
         return Z
 
     def _watch(
-        self, X: Array, Y: Array, weights: Array | None, last: Array, kept: Array, alone: Array, beside: Array | None
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None,
+        last: Array,
+        kept: Array,
+        means: Array,
+        alone: Array,
+        beside: Array | None,
     ) -> Array:
         """Predictions together with those of the mixture that has started beside this one.
 
         Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
         they have gone through all rows already. `kept` are the labels as they were learned: wild ones are moved.
+        `means` are predictions of the mean.
         """
         assert self.alarm is not None
         Z, start, learned = np.empty(Y.shape), 0, np.asarray(np.isfinite(Y).any(axis=1))
@@ -181,13 +191,15 @@ class StageMixture(State):
                 age = self.candidate.count - len(numbers)
                 until = next(rows for rows in self._verdict_rows if rows > age) - age
             losses = self._losses(labels, Z[start:])
-            looked, since = self.alarm.look(losses[numbers[:until]], self._floor())
+            some = numbers[:until]
+            by_mean = self._losses(labels, means[start:])
+            looked, since = self.alarm.look(losses[some], by_mean[some], self._floor())
             stop = int(numbers[looked - 1]) + 1 if since or looked == until else len(losses)
             if self.contest is not None:
                 self.contest.learn(old[:stop], new[:stop])
             some = start + numbers[:looked]
             own = np.ones(looked) if weights is None else weights[some]
-            self.alarm.keep(X[some], last[some], Y[some], kept[some], Z[some], own)
+            self.alarm.keep(losses[numbers[:looked]], X[some], last[some], Y[some], kept[some], Z[some], own)
             start += stop
             won = self.contest is not None and self._beaten(0 if since else age + looked)
             if won:
@@ -209,18 +221,21 @@ class StageMixture(State):
 
     def _floor(self) -> Array:
         """(d,) squared errors that are as good as none."""
-        return np.array([FLOOR]) if self.classes or self.stage is None else FLOOR * self.stage.labels.scale**2
+        if self.classes:
+            return np.array([FLOOR])
+        return FLOOR * (np.ones(len(self.last)) if self.stage is None else self.stage.labels.scale**2)
 
     def _start_beside(self, since: int) -> StageMixture:
         """A mixture that has seen the last rows only."""
         assert self.alarm is not None
         rows = self.alarm.rows.arrays
+        usual = self.alarm.usual()
         since = self.alarm.date(self._losses(rows[2], rows[4]), min(since, len(self.alarm.rows)))
         X, last, Y, kept, old, weights = (array[-since:] for array in rows)
         new = type(self)(X.shape[1], Y.shape[1], classes=self.classes, lag=self.lag, watched=False)
         Z = new._predict_and_update(X, Y, None if (weights == 1.0).all() else weights, last)
-        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z))
-        self.alarm.restart(len(self.alarm.sums))
+        self.candidate, self.contest = new, Contest(self._losses(kept, old), self._losses(kept, Z), usual)
+        self.alarm.restart(len(self.contest.old))
         return new
 
     def _beaten(self, age: int) -> bool:
@@ -345,8 +360,8 @@ class StageMixture(State):
 
     def _append(
         self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
-    ) -> tuple[Array, Array, Array]:
-        """Rows up to the next stage at most: their predictions, labels as they are learned, and last labels."""
+    ) -> tuple[Array, Array, Array, Array]:
+        """Rows up to the next stage at most: predictions, labels as they are learned, last labels, and recent means."""
         Y = self._tame(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
@@ -385,7 +400,7 @@ class StageMixture(State):
         else:
             own = None if weights is None else weights[learned]
             self.recent.append(X[learned], last[learned], kept[learned], own)
-        return Z, kept, before
+        return Z, kept, before, F[:, 2 + RECENT_MEAN]
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
         """Mixtures of the experts, and labels whose residuals stay within their limits.

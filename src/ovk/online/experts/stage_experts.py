@@ -33,6 +33,8 @@ PREVIOUS_POINTS = 300
 KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, POINTS), (4096, 400), (1024, 250), (256, 100))
 LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
 MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
+#: The mean of late, among the experts.
+RECENT_MEAN = 1
 LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
 #: The kernel expert that stays on in the next stage.
