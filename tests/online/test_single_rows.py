@@ -133,6 +133,12 @@ def test_what_the_gate_does_not_admit(name):
     assert_allclose(model.predict(X), undisturbed.predict(X), atol=1e-10)
 
 
+def fewest_calls(model, X, Y):
+    """Inner calls of learning a row. Now and then there are more: BLAS is asked for its threads once in many rows."""
+    forks = [model._fork(), model._fork()]
+    return min(count_calls(lambda fork=fork: fork.partial_fit(X, Y)) for fork in forks)
+
+
 @pytest.mark.parametrize("name", ["kawv-coupled", "pkawv-coupled", "pkawv-discount", "olok-window", "olok-intercept"])
 def test_an_interrupted_row_leaves_no_trace(name):
     X, Y = stream()
@@ -142,9 +148,9 @@ def test_an_interrupted_row_leaves_no_trace(name):
     one_by_one(model, X[:147], Y[:147])
     # Forks, for a copy has no gate. They may write behind the end of the same arrays, one after the other.
     before, undisturbed = model.predict(X), model._fork()
-    calls = count_calls(lambda: undisturbed.partial_fit(X[147:148], Y[147:148]))
-    after = undisturbed.predict(X)
-    assert 5 < calls < 60
+    calls = fewest_calls(model, X[147:148], Y[147:148])
+    after = undisturbed.partial_fit(X[147:148], Y[147:148]).predict(X)
+    assert 5 < calls < 80
     for number in range(1, calls + 1):
         assert interrupt(lambda: model.partial_fit(X[147:148], Y[147:148]), number)
         assert_array_equal(model.predict(X), before)
@@ -238,9 +244,8 @@ def test_an_interrupted_row_of_classes_leaves_no_trace():
     y = Y[:, 0] > 0
     model = copy.deepcopy(CLASSIFIERS["pkawv"]).partial_fit(X[:1], y[:1], classes=[False, True])
     one_by_one(model, X[1:150], y[1:150])
-    before, undisturbed = model.decision_function(X), model._fork()
-    calls = count_calls(lambda: undisturbed.partial_fit(X[150:151], y[150:151]))
-    assert 5 < calls < 60
+    before, calls = model.decision_function(X), fewest_calls(model, X[150:151], y[150:151])
+    assert 5 < calls < 80
     for number in range(1, calls + 1):
         assert interrupt(lambda: model.partial_fit(X[150:151], y[150:151]), number)
         assert_array_equal(model.decision_function(X), before)
