@@ -100,18 +100,6 @@ class NATSServer:
 
         self.run(send)
 
-    def messages(self, stream):
-        """Everything in a stream."""
-
-        async def read(context):
-            info = await context.stream_info(stream)
-            found = []
-            for sequence in range(info.state.first_seq, info.state.last_seq + 1):
-                found.append((await context.get_msg(stream, sequence)).data)
-            return found
-
-        return self.run(read)
-
 
 def table(n, seed=0):
     """Rows of two inputs and two outputs."""

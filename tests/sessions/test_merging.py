@@ -64,6 +64,20 @@ def test_the_parts_stay_as_they_are_and_go_on(sessions, tmp_path):
     assert learned(tmp_path, 1, more, resume=tmp_path / "one.ovk").offset == len(more)
 
 
+def test_lags_of_a_part_look_back_at_its_own_rows(tmp_path):
+    first = learned(tmp_path, 0, PARTS[0], settings=settings(lags=[1]))
+    other = learned(tmp_path, 1, PARTS[1], like=first)
+    assert_allclose(other.preparation.lags_.past_, PARTS[1][-1:, 2:])
+    assert other.offset == SIZES[1]
+    assert merge_sessions([first, other]).evaluator.n_rows == SIZES[0] + SIZES[1]
+
+
+def test_a_part_without_rows_is_refused(sessions, tmp_path):
+    with pytest.raises(ValueError, match=r"3\.csv has no rows yet"):
+        learned(tmp_path, 3, PARTS[0][:0], like=sessions[0], save_to=tmp_path / "m.ovk")
+    assert not (tmp_path / "m.ovk").exists()
+
+
 def test_a_merged_session_is_saved_and_goes_on(sessions, tmp_path):
     save(merge_sessions(sessions), tmp_path / "all.ovk")
     again = learned(tmp_path, 3, PARTS[0], continue_with=tmp_path / "all.ovk")

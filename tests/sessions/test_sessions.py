@@ -115,7 +115,7 @@ def test_a_batch_fit_knows_its_error_and_its_intervals(tmp_path):
 def test_models_by_name():
     assert make_model("auto", n_features=3).lag
     assert not make_model("auto", n_features=3, lags=True).lag
-    for told in ({"coupling": 0.5}, {"kernel": "linear"}, {"mergeable": True}):
+    for told in ({"coupling": 0.5}, {"kernel": "linear"}):
         assert type(make_model("auto", n_features=3, **told)).__name__ == "PKAWV"
         assert type(make_model("auto", n_features=3, classify=True, **told)).__name__ == "PKAWVClassifier"
     assert type(make_model("auto", n_features=3000)).__name__ == "OLOK"

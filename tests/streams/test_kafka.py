@@ -3,13 +3,15 @@
 import json
 
 import pytest
+from numpy.testing import assert_allclose
 
 import ovk as library
-from brokers import csv_file, json_messages, table
+from brokers import NAMES, csv_file, json_messages, table
 from kafka_mock import Killed, Mock
+from ovk.app.cli import main
 from ovk.app.sessions import Settings, learn, merge_sessions
-from ovk.app.tables import BrokerError, Gap, open_broker, open_records
-from processes import PATIENCE, PausedRun, ovk
+from ovk.app.tables import Batch, BrokerError, Gap, open_broker, open_records
+from processes import PATIENCE, PausedRun, ovk, wait_until
 
 pytest.importorskip("confluent_kafka")
 
@@ -80,9 +82,9 @@ def test_killed_processes_change_no_byte(mock, tmp_path):
     stream = [f"kafka://{mock.hosts}/more?partition=0", "--targets", "a,b", "--model", "pkawv", "--warm-up", "100"]
     stream += ["--block", "64", "--checkpoint", "256", "--id-column", "id"]
     stream += ["--resume", tmp_path / "m.ovk", "--predictions", tmp_path / "parts"]
-    with PausedRun(tmp_path / "signs", [5], "stream", *stream) as run:
-        run.wait(5)
-        run.kill()
+    with PausedRun(tmp_path / "signs", [5], "stream", *stream) as paused:
+        paused.wait(5)
+        paused.kill()
     assert 256 < library.load(tmp_path / "m.ovk").offset < 2000
     process = ovk("stream", *stream)
     _, err = process.communicate(timeout=PATIENCE)
@@ -91,24 +93,84 @@ def test_killed_processes_change_no_byte(mock, tmp_path):
     assert same_model(library.load(tmp_path / "m.ovk"), whole, tmp_path)
 
 
-def test_partitions_that_begin_alike_merge_into_the_model_of_all_rows(mock, tmp_path):
+def run(*arguments):
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    return end.value.code
+
+
+def predictions(session, rows):
+    session.preparation.bind(NAMES, predict=True)
+    return session.predict(Batch([list(map(repr, column)) for column in rows.T], list(range(len(rows))), [])).F
+
+
+def test_partitions_are_learned_one_by_one_and_merged(mock, tmp_path, capsys):
+    """The commands of the page on brokers: the merged model is that of all rows, also when more of them come."""
     halves = table(400, seed=6), table(300, seed=7)
     for partition, rows in enumerate(halves):
-        mock.publish("halves", json_messages(rows, 20), partition)
-    sessions = []
-    for partition in range(2):
-        how = {"like": sessions[0]} if sessions else {"settings": settings()}
-        with open_broker(f"kafka://{mock.hosts}/halves?partition={partition}") as records:
-            sessions.append(learn(records, **{"settings": None, **how}))
-    assert merge_sessions(sessions).evaluator.model.t_ == 700
-    assert sessions[1].position["message"] == 15
+        mock.publish("halves", json_messages(rows[:250], 20), partition)
+    address, parts = f"kafka://{mock.hosts}/halves", [tmp_path / f"part{i}.ovk" for i in range(2)]
+    first = ["--targets", "a,b", "--model", "pkawv", "--warm-up", 100, "--block", 64]
+    assert run("stream", address, *first) == 2
+    refused = capsys.readouterr().err
+    assert f"{address} has the partitions 0, 1, 2, 3, which have no common order" in refused
+    assert f"ovk stream '{address}?partition=0' --model pkawv --save first.ovk" in refused
+    assert "--like first.ovk" in refused
+    assert "then ovk merge" in refused
+    for added in (False, True):
+        if added:
+            for partition, rows in enumerate(halves):
+                mock.publish("halves", json_messages(rows[250:], 20), partition)
+        assert run("stream", f"{address}?partition=0", *first, "--resume", parts[0]) == 0
+        assert run("stream", f"{address}?partition=1", "--like", parts[0], "--resume", parts[1]) == 0
+    assert run("stream", f"{address}?partition=2", "--like", parts[0], "--resume", tmp_path / "part2.ovk") == 3
+    assert "partition=2 has no rows yet" in capsys.readouterr().err
+    assert run("merge", *parts, "--save", tmp_path / "all.ovk") == 0
+    merged = library.load(tmp_path / "all.ovk")
+    assert [library.load(part).position["message"] for part in parts] == [21, 16]
+    # One session that learns the rows of both, one after the other.
+    files = [csv_file(tmp_path / f"{i}.csv", rows) for i, rows in enumerate(halves)]
+    with open_records(files[0]) as records:
+        learn(records, settings(), save_to=tmp_path / "whole.ovk")
+    with open_records(files[1]) as records:
+        whole = learn(records, None, continue_with=tmp_path / "whole.ovk")
+    new = table(20, seed=9)
+    assert_allclose(predictions(merged, new), predictions(whole, new), rtol=0, atol=1e-10)
+    assert merged.evaluator.model.t_ == whole.evaluator.model.t_ == 700
+
+
+@pytest.mark.long
+def test_partitions_are_followed_until_a_signal(mock, tmp_path):
+    address, parts = f"kafka://{mock.hosts}/live", [tmp_path / f"part{i}.ovk" for i in range(2)]
+    mock.publish("live", json_messages(table(300, seed=6), 20))
+    first = ["--targets", "a,b", "--model", "pkawv", "--warm-up", 100, "--block", 64]
+    assert run("stream", f"{address}?partition=0", *first, "--resume", parts[0]) == 0
+    processes = [
+        ovk("stream", f"{address}?partition=0", "--resume", parts[0], "--follow"),
+        ovk("stream", f"{address}?partition=1", "--like", parts[0], "--resume", parts[1], "--follow"),
+    ]
+    try:
+        for partition, n in enumerate((340, 40)):
+            mock.publish("live", json_messages(table(40, seed=8 + partition), 20), partition)
+            part, process = parts[partition], processes[partition]
+            wait_until(lambda part=part, n=n: part.exists() and library.load(part).offset == n, "rows", process)
+    finally:
+        for process in processes:
+            process.terminate()
+        ends = [process.communicate(timeout=PATIENCE)[1] for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], ends
+    assert merge_sessions(map(library.load, parts)).evaluator.model.t_ == 380
 
 
 def test_wrong_calls(mock):
     with pytest.raises(BrokerError, match="has no partition '77'"):
         open_broker(f"kafka://{mock.hosts}/rows?partition=77")
-    with pytest.raises(BrokerError, match="partitions, which have no common order"):
+    with pytest.raises(BrokerError, match="the partitions 0, 1, 2, 3, which have no common order"):
         open_broker(f"kafka://{mock.hosts}/rows")
+    with pytest.raises(BrokerError, match="more than one partition"):
+        open_broker(f"kafka://{mock.hosts}/rows?partition=0&partition=1")
+    with pytest.raises(BrokerError, match="messages hold csv or jsonl"):
+        open_broker(f"kafka://{mock.hosts}/rows?partition=0", form="parquet")
     with pytest.raises(BrokerError, match="must not hold a password"):
         open_broker("kafka://me:secret@127.0.0.1/rows")
     with pytest.raises(BrokerError, match=r"\?partition="):

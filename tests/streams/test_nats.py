@@ -283,6 +283,8 @@ def test_wrong_calls_are_told_in_a_sentence(server, stream, tmp_path, monkeypatc
     assert "no NATS server at 127.0.0.1:1" in refused("nats://127.0.0.1:1/ROWS", "--targets", "a")
     assert "must not hold a password" in refused("nats://me:secret@127.0.0.1/ROWS", "--targets", "a")
     assert "is for streams of brokers" in refused(tmp_path / "t.csv", "--targets", "a", "--follow")
+    assert "is an address: name a folder" in refused(stream, "--targets", "a", "--predictions", f"{server.url}/P")
+    assert "more than one subject" in refused(f"{stream}?subject=x&subject=y", "--targets", "a")
     closed = NATSServer(tmp_path / "closed", config="authorization { user: me, password: secret }\n")
     try:
         wrong = {"OVK_BROKER_USER": "me", "OVK_BROKER_PASSWORD": "wrong"}
@@ -315,45 +317,6 @@ def test_tls(tmp_path, monkeypatch):
             open_broker(f"{own.url}/ROWS")
     finally:
         own.kill()
-
-
-@pytest.mark.long
-def test_predictions_are_published_once(server, stream, tmp_path):
-    async def keep(context):
-        await context.add_stream(name="PREDICTED", subjects=["predicted"], duplicate_window=3600)
-
-    server.run(keep)
-
-    def publish(killed_at=None):
-        blocks = iter(range(1000))
-
-        def watch(progress):
-            if next(blocks) == killed_at:
-                raise Killed
-
-        with open_broker(stream) as records:
-            place = tmp_path / "m.ovk"
-            return learn(
-                records, settings(), save_to=place, resume=place, predictions=f"{server.url}/predicted", watch=watch
-            )
-
-    for killed_at in (2, 3):
-        with pytest.raises(Killed):
-            publish(killed_at)
-    session = publish()
-    rows = [row for message in server.messages("PREDICTED") for row in json.loads(message)]
-    assert [row["row"] for row in rows] == list(range(101, 1001))
-    with open_broker(stream) as records:
-        alone = learn(records, settings(), save_to=tmp_path / "n.ovk", predictions=tmp_path / "parts")
-    table = np.concatenate(
-        [np.genfromtxt(path, delimiter=",", skip_header=1) for path in sorted((tmp_path / "parts").glob("*.csv"))]
-    )
-    assert session.offset == alone.offset
-    np.testing.assert_allclose([row["a"] for row in rows], table[:, 1], rtol=1e-6)
-    with pytest.raises(BrokerError, match="no stream keeps the subject"), open_broker(stream) as records:
-        learn(records, settings(), predictions=f"{server.url}/nobody")
-    with pytest.raises(BrokerError, match="nats:// only"), open_broker(stream) as records:
-        learn(records, settings(), predictions="kafka://127.0.0.1/nobody")
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ovk.app.sessions import ColumnRow, SessionProgress, doubts, fault_lines, hints
-from ovk.app.tables import UNUSED, Partitions, Preparation, Records
+from ovk.app.tables import UNUSED, Preparation, Records
 
 #: Most names of columns in one line.
 MOST = 50
@@ -174,7 +174,7 @@ class Bar(Progress):
 class ProgressDisplay:
     """How far it is and how long it will take, on standard error, if somebody is looking."""
 
-    def __init__(self, records: Records | Partitions) -> None:
+    def __init__(self, records: Records) -> None:
         self.rows, self._records = 0, records
         columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
         total = None if records.part_read() is None else 1.0
@@ -195,7 +195,7 @@ class ProgressDisplay:
         """Say how far it is."""
         self.rows = reached.rows
         rate = reached.rows / max(time.perf_counter() - self._start, 1e-9)
-        text = f"{reached.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
+        text = f"{reached.session.offset:,} rows, {rate:,.0f} a second, safe up to row {reached.saved:,}"
         self._progress.update(self._task, completed=self._records.part_read() or 0.0, description=text)
 
 

@@ -34,25 +34,15 @@ from ovk.app.cli.options import (
 )
 from ovk.app.cli.output import ProgressDisplay, err, out, print_json
 from ovk.app.cli.summaries import peak_memory, print_session, summary
-from ovk.app.sessions import (
-    MODELS,
-    Interrupted,
-    Session,
-    Settings,
-    StopSignals,
-    learn,
-    learn_partitions,
-    load_session,
-    partition_file,
-)
-from ovk.app.tables import Partitions, Records, is_address, open_partitions, open_records
+from ovk.app.sessions import MODELS, Interrupted, Settings, StopSignals, learn, load_session
+from ovk.app.tables import Records, is_address, open_broker, open_records
 
 _MODELS = ", ".join(["auto", *MODELS])
 _MODEL_HELP = (
     "autostream (experts that are weighted by their errors: follows drift and curved functions); pkawv (least squares "
     "on the inputs and 50 random features: ten times as fast, forgets nothing, can be merged); olok (gradient steps on "
-    "the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel, --coupling or several partitions "
-    "of a broker; olok above 500 inputs."
+    "the last 1,000 rows: for many inputs). auto is autostream; pkawv with --kernel or --coupling; olok above 500 "
+    "inputs."
 )
 
 
@@ -86,10 +76,7 @@ def command(
         typer.Option(help="Start with the columns, scaling and features of this model, to merge with it later."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report (HTML) to this file.")] = None,
-    predictions: Annotated[
-        str,
-        typer.Option(help="Folder for the predictions, in parts; - prints them, nats://host/SUBJECT publishes them."),
-    ] = "",
+    predictions: Annotated[str, typer.Option(help="Folder for the predictions, in parts; - prints them.")] = "",
     parquet: Annotated[bool, typer.Option("--parquet", help="Write the parts of --predictions as Parquet.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="With a broker: wait for new rows until Ctrl-C.")] = False,
     id_column: Annotated[
@@ -138,9 +125,9 @@ def command(
     with blaming(Exit.USAGE):
         asked.check()
     _check_places(save, resume, continue_with, like, report, predictions)
-    if parquet and (predictions in ("", "-") or is_address(predictions)):
+    if parquet and predictions in ("", "-"):
         raise Failure("--parquet writes files: name a folder for them with --predictions", Exit.USAGE)
-    settings = None if is_address(file) else _settings_to_start_with(asked, context, resume, continue_with, like)
+    settings = _settings_to_start_with(asked, context, resume, continue_with, like)
     start = time.perf_counter()
     place = save or resume or continue_with
     with StopSignals() as stop:
@@ -148,93 +135,51 @@ def command(
             broker: dict[str, Any] = {"follow": follow, "id_column": id_column or None, "id_memory": id_memory}
             broker |= {"columns": listed(columns) or None, "accept_gap": accept_gap}
             with blaming(Exit.DATA), _opened(file, form or None, broker, context) as records:
-                if is_address(file):
-                    # Which model goes on depends on the partitions. Held: a line that is interrupted while it is
-                    # printed is printed again with the next.
-                    with stop.held():
-                        known = _model_to_resume(resume, records)
-                        settings = _settings_to_start_with(asked, context, known, continue_with, like)
+                # Blocks are full, and the model the same whenever rows come, unless somebody waits for the predictions.
+                records.live = predictions == "-"
                 with ProgressDisplay(records) as display:
-                    options = {"save_to": place, "resume": resume, "like": like, "parquet": parquet}
-                    options |= {"predictions": predictions or None, "watch": display.show, "stop": stop}
-                    found: Session | dict[str, Session]
-                    if isinstance(records, Partitions):
-                        if continue_with is not None:
-                            raise Failure(_one_stream(records, continue_with), Exit.USAGE)
-                        found = learn_partitions(records, settings, **options)
-                    else:
-                        # Blocks are full, and the model the same whenever rows come, unless somebody waits for the
-                        # predictions.
-                        records.live = predictions == "-"
-                        found = learn(records, settings, continue_with=continue_with, **options)
+                    session = learn(
+                        records,
+                        settings,
+                        save_to=place,
+                        resume=resume,
+                        continue_with=continue_with,
+                        like=like,
+                        predictions=predictions or None,
+                        parquet=parquet,
+                        watch=display.show,
+                        stop=stop,
+                    )
         except KeyboardInterrupt as error:
             code = Exit.TERMINATED if stop.received == signal.SIGTERM else Exit.INTERRUPTED
             raise Failure(_interrupted(error, place), code) from None
     seconds = time.perf_counter() - start
     used = {"rows_this_run": display.rows, "seconds": seconds, "peak_memory_mb": peak_memory()}
-    sessions = found if isinstance(found, dict) else {"": found}
-    summaries = {}
     # Where predictions are printed, everything else goes to standard error.
     with redirect_stdout(sys.stderr) if predictions == "-" else nullcontext():
-        for name, session in sessions.items():
-            paths: dict[str, Any] = {"model": place, "predictions": predictions.removeprefix("-"), "report": report}
-            if name:
-                paths |= {what: partition_file(paths[what], name) for what in ("model", "report") if paths[what]}
-            if report is not None:
-                from ovk.app.report import report as write
+        if report is not None:
+            from ovk.app.report import report as write
 
-                write(session.result(), paths["report"], **session.for_report(file), seconds=seconds)
-            summaries[name] = {**summary(session), **used, "model_file": paths["model"], "report": paths["report"]}
-            if not as_json:
-                _print_model(session, name, used, warn_bad, paths)
+            write(session.result(), report, **session.for_report(file), seconds=seconds)
         if as_json:
-            print_json({"partitions": summaries} if isinstance(found, dict) else summaries[""])
+            print_json({**summary(session), **used, "model_file": place, "report": report})
+            return
+        print_session(session, used, warn_bad)
+        for what, path in {"model": place, "predictions": predictions.removeprefix("-"), "report": report}.items():
+            if path:
+                out.print(f"{what}: {path}", markup=False)
 
 
-def _print_model(session: Session, name: str, used: dict[str, Any], warn_bad: float, paths: dict[str, Any]) -> None:
-    """What a session comes to, where it is, and which partitions it has learned."""
-    if name:
-        model = type(session.evaluator.model).__name__
-        out.print(f"partition {name}, with a learner of its own, since {model} cannot be merged", markup=False)
-    print_session(session, used, warn_bad)
-    if session.partitions:
-        count = sum(one.position is not None for one in session.partitions.values())
-        out.print(
-            f"the model has learned all {count} partitions, merged; along the way each row was predicted by the model "
-            "of its own partition",
-            markup=False,
-        )
-    for what, path in paths.items():
-        if path:
-            out.print(f"{what}: {path}", markup=False)
-
-
-def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.Context) -> Records | Partitions:
-    """The rows of a file, or those of a broker's stream, or of several partitions."""
+def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.Context) -> Records:
+    """The rows of a file, or those of a broker's stream."""
     if is_address(file):
         with blaming(Exit.USAGE):
-            partitions = open_partitions(file, form=form, **broker)
-            return partitions if len(partitions) > 1 else next(iter(partitions))
+            return open_broker(file, form=form, **broker)
     for name in broker:
         if _is_given(context, name):
             raise Failure(f"--{name.replace('_', '-')} is for streams of brokers, and {file} is a file", Exit.USAGE)
     with blaming(Exit.DATA):
         return open_records(file, form)
-
-
-def _one_stream(partitions: Partitions, model: Path) -> str:
-    return (
-        f"--continue-with goes on with one stream, and {partitions.label} has {len(partitions)} partitions: begin them "
-        f"with --like {model}, and add the models up with ovk merge"
-    )
-
-
-def _model_to_resume(resume: Path | None, records: Records | Partitions) -> Path | None:
-    """The file to go on with: of several learners that cannot be merged the first one."""
-    if resume is None or resume.exists() or not isinstance(records, Partitions):
-        return resume
-    files = [partition_file(resume, name) for name in records.names]
-    return next((path for path in files if path.exists()), resume)
 
 
 #: Options that a session keeps, by the names of its settings; and what they are called in the command below, where
@@ -336,10 +281,10 @@ def _check_places(
     folder = Path(predictions)
     if predictions not in ("", "-") and folder.exists() and not folder.is_dir():
         raise Failure(f"--predictions {predictions} is a file: name a folder", Exit.USAGE)
-    if folder.suffix in (".csv", ".parquet") and not is_address(predictions) and not folder.exists():
+    if is_address(predictions) or (folder.suffix in (".csv", ".parquet") and not folder.exists()):
+        what = "is an address" if is_address(predictions) else "looks like a file"
         raise Failure(
-            f"--predictions {predictions} looks like a file: name a folder, such as {folder.stem}, in which "
-            "the parts are written",
+            f"--predictions {predictions} {what}: name a folder, such as {folder.stem}, in which the parts are written",
             Exit.USAGE,
         )
     if save not in (resume, continue_with):

@@ -12,7 +12,5 @@ from ovk.app.parallel.fit import fit
 from ovk.app.parallel.learners import RidgeLearner as RidgeLearner
 from ovk.app.parallel.parts import CHUNK as CHUNK
 from ovk.app.parallel.parts import FilePart, Part, PartError
-from ovk.app.parallel.predict import predict, score
-from ovk.app.parallel.progressive import KeyResult, progressive
 
-__all__ = ["FilePart", "KeyResult", "Part", "PartError", "WorkersLost", "fit", "predict", "progressive", "score"]
+__all__ = ["FilePart", "Part", "PartError", "WorkersLost", "fit"]

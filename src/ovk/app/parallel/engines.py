@@ -47,7 +47,7 @@ class WorkersLost(RuntimeError):
     finished, total : how many parts are finished in the pass that stopped, and how many there are
     resume : of `fit`: ``resume(client)`` continues and returns the model
         It takes `client`, `n_jobs` and `worker_timeout` as `fit` does, so ``resume()`` needs no cluster. Parts that are
-        finished are not read again. None for other functions, which have to be called again.
+        finished are not read again. None for `ovk.app.sessions.fit_files`, which has to be called again.
 
     Examples
     --------

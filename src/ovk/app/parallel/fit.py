@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.parallel import structured as _iokr  # noqa: F401  registers IOKR
 from ovk.app.parallel.engines import WORKER_TIMEOUT, Engine, Pass, WorkersLost, as_engine
 from ovk.app.parallel.learners import PartwiseLearner, learner_for
 from ovk.app.parallel.parts import CHUNK, Part, PartError, as_parts
@@ -42,7 +41,7 @@ def fit(
 
     Parameters
     ----------
-    estimator : `OVKRidge` or `IOKR` with `landmarks`, `PKAWV` or `PKAWVClassifier` without forgetting
+    estimator : `OVKRidge` with `landmarks`, `PKAWV` or `PKAWVClassifier` without forgetting
     parts : where the data are
         A path, a pattern such as ``data/*.parquet``, or a collection of paths, patterns, `ovk.app.tables.FileRange`,
         `Part`, functions and futures. A function or a future gives a tuple (X, Y), (X, Y, sample_weight) or (X, y,
@@ -52,7 +51,7 @@ def fit(
     targets, features : names of the columns of files, as in `ovk.evaluation.chunks`
     alphas : numbers > 0 to choose from, for `OVKRidge`
         All are solved from the same sums; a second pass predicts every row as if it had not been learned, in closed
-        form, and the alpha with the smallest mean squared error is taken. `IOKR` has them as its own parameter.
+        form, and the alpha with the smallest mean squared error is taken.
     classes : all labels there are, for `PKAWVClassifier`
     n_jobs : processes without a client; None for this one alone, -1 for one for each processor
     chunk_size : rows taken in at a time

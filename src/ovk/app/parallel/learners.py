@@ -252,8 +252,8 @@ def stacked(blocks: list[Any]) -> Any:
 def learner_for(estimator: Any, seed: int, *, alphas: Any = None, classes: Any = None) -> PartwiseLearner:
     """How an estimator is learned from parts."""
     raise TypeError(
-        "OVKRidge and IOKR with landmarks, PKAWV and PKAWVClassifier can be learned from parts, for their sums add up, "
-        f"got {type(estimator).__name__}"
+        "OVKRidge with landmarks, PKAWV and PKAWVClassifier can be learned from parts, for their sums add up, got "
+        f"{type(estimator).__name__}"
     )
 
 

@@ -47,7 +47,7 @@ class Part(ABC):
 
     @abstractmethod
     def chunks(self) -> Iterator[tuple[Any, ...]]:
-        """The rows, as tuples (X, Y), (X, Y, sample_weight) or (X, y, sample_weight or None, task); (X,) to predict."""
+        """The rows, as tuples (X, Y), (X, Y, sample_weight) or (X, y, sample_weight or None, task)."""
 
     def sample(self, rows: int, seed: int) -> list[tuple[Any, ...]]:
         """Chunks with some of the rows, about so many, without reading much; by default the first ones."""
@@ -68,7 +68,7 @@ class FilePart(Part):
     Attributes
     ----------
     range : `ovk.app.tables.FileRange`
-    targets, features : names of the columns, as in `ovk.evaluation.chunks`; without targets all columns are inputs
+    targets, features : names of the columns, as in `ovk.evaluation.chunks`
     chunk_size : rows read at a time
 
     Examples
@@ -86,7 +86,7 @@ class FilePart(Part):
     """
 
     range: FileRange
-    targets: Any = None
+    targets: Any
     features: Any = None
     chunk_size: int = CHUNK
 
@@ -96,20 +96,10 @@ class FilePart(Part):
         return self.range.label
 
     def chunks(self) -> Iterator[tuple[Any, ...]]:
-        yield from self._rows(self.range)
-
-    def _rows(self, some: FileRange) -> Iterator[tuple[Any, ...]]:
-        table = some.table()
-        if self.targets is not None:
-            for chunk in chunks(table, targets=self.targets, features=self.features, chunk_size=self.chunk_size):
-                if len(chunk.X):
-                    yield chunk.X, chunk.Y
-            return
-        names = list(table.names) if self.features is None else list(self.features)
-        if missing := [name for name in names if name not in table.names]:
-            raise ValueError(f"there is no column {missing[0]!r} in {some.label}")
-        for block in table.blocks([table.names.index(name) for name in names], self.chunk_size):
-            yield (block,)
+        table, size = self.range.table(), self.chunk_size
+        for chunk in chunks(table, targets=self.targets, features=self.features, chunk_size=size):
+            if len(chunk.X):
+                yield chunk.X, chunk.Y
 
     def sample(self, rows: int, seed: int) -> list[tuple[Any, ...]]:
         places = self.range.sample(np.random.default_rng(seed))

@@ -18,8 +18,6 @@ from ovk.app.sessions.input_relevance import relevance as relevance
 from ovk.app.sessions.learning import learn
 from ovk.app.sessions.learning import load_session as load_session
 from ovk.app.sessions.merging import merge_sessions
-from ovk.app.sessions.partitions import learn_partitions
-from ovk.app.sessions.partitions import partition_file as partition_file
 from ovk.app.sessions.predictions import ClassPredictions, OtherSession, Parts, Predictions
 from ovk.app.sessions.remarks import ColumnRow as ColumnRow
 from ovk.app.sessions.remarks import bad_rows_note as bad_rows_note
@@ -52,7 +50,6 @@ __all__ = [
     "fit_files",
     "fit_table",
     "learn",
-    "learn_partitions",
     "make_model",
     "merge_sessions",
 ]

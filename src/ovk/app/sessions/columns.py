@@ -90,13 +90,6 @@ class PredictionColumns:
             outputs = {name: {part: next(each) for part in parts} for name in self._outputs}
             yield {self.names[0]: row, **({"time": times[i] or None} if self._timed else {}), **outputs}
 
-    def flat(self, found: Predictions) -> Iterator[dict[str, Any]]:
-        """An object for each row, its values by the names of the columns; what is not known is None."""
-        times = [[text or None] for text in self._times(found)] if self._timed else [[]] * len(found.rows)
-        for row, time, values in zip(found.rows, times, self._numbers(found).tolist(), strict=True):
-            known = [value if np.isfinite(value) else None for value in values]
-            yield dict(zip(self.names, [row, *time, *known], strict=True))
-
     def arrays(self, found: Predictions) -> dict[str, Any]:
         """(n,) arrays by the names of the columns, nan where nothing is known."""
         columns: dict[str, Any] = {self.names[0]: np.array(found.rows, dtype=np.int64)}

@@ -8,20 +8,11 @@ from pathlib import Path
 
 from ovk.app.sessions.file_predictions import TableModel
 from ovk.app.sessions.merging import start_like
-from ovk.app.sessions.runs import (
-    ModelFile,
-    PredictionSink,
-    Run,
-    SessionProgress,
-    StopSignals,
-    learn_runs,
-    prediction_sink,
-)
+from ovk.app.sessions.runs import PredictionSink, Run, SessionProgress, StopSignals, prediction_sink
 from ovk.app.sessions.session import ClassSession, Learning, Session
 from ovk.app.sessions.settings import Settings
 from ovk.app.tables import Records, open_records
 from ovk.base import one_blas_thread
-from ovk.evaluation import quoted
 from ovk.persistence import load
 
 
@@ -55,8 +46,7 @@ def learn(
         If it is this one that it was learning, it is resumed
     like : session, or its file, whose columns, scaling, kernel and features a new session takes instead of learning
         them from its first rows, so that the two can be merged (`merge_sessions`)
-    predictions : folder for the predictions, in parts, ``-`` to print them, or ``nats://host:4222/SUBJECT`` to publish
-        them
+    predictions : folder for the predictions, in parts, or ``-`` to print them
     parquet : write the parts as Parquet files instead of CSV
     watch : called after every block
     stop : an open `StopSignals`: a signal then ends the run after the block at hand, with a checkpoint
@@ -95,36 +85,34 @@ def learn(
             if predictions is None:
                 return None
             again = resumed or resume is not None
-            return prediction_sink(predictions, session, save_to, parquet, table.label, resumed=again)
+            return prediction_sink(predictions, session, save_to, parquet, resumed=again)
 
         if not resumed:
-            run = Run(beginning(table, settings, like), sink)
+            run = Run(_beginning(table, settings, like), sink, save_to)
         else:
             assert place is not None
             session = load_session(place)
             check_settings(session, settings, place)
-            if session.partitions and continue_with is None:
-                streams = [name for name, one in session.partitions.items() if one.position is not None]
-                raise ValueError(f"{place} was learning {quoted(streams)}: give the topic of all of them")
             if continue_with is not None:
-                run = Run([session.continue_with(table)], sink)
+                run = Run([session.continue_with(table)], sink, save_to)
             else:
                 # A wrong folder should be found before hours of rows are read again.
                 opened = sink(session)
-                run = Run([session.resume(table)], lambda session: opened)
-        file = ModelFile([run], save_to)
-        learn_runs([file], watch, stop)
-        return file.session()
+                run = Run([session.resume(table)], lambda session: opened, save_to)
+        session = run.learn(watch, stop)
+        if not session.offset:
+            raise ValueError(f"{table.label} has no rows yet: there is nothing to learn")
+        return session
 
 
-def beginning(
+def _beginning(
     records: Records, settings: Settings | None, like: Session | str | Path | None
 ) -> Iterator[Learning | None]:
     """The beginning of a session, like another one or with a warm-up of its own."""
     if like is not None:
         other = like if isinstance(like, Session) else load_session(like)
         check_settings(other, settings, "the session to begin like")
-        yield start_like(records, other)[1]
+        yield start_like(records, other)
         return
     if settings is None:
         raise ValueError("there are neither settings to start with nor a session to resume: give one of them")

@@ -21,7 +21,7 @@ from ovk.features import merge_all
 from ovk.online import PKAWV
 
 
-def start_like(records: Records, other: Session) -> tuple[Session, Learning]:
+def start_like(records: Records, other: Session) -> Learning:
     """Begin a session with the columns, scaling, kernel and features of another one, and with none of its rows.
 
     Both may be merged later (`merge_sessions`). There is no warm-up: every row is predicted before it is learned, the
@@ -39,16 +39,16 @@ def start_like(records: Records, other: Session) -> tuple[Session, Learning]:
     scaling = copy.deepcopy(other.evaluator.scaling)
     session = Session(
         clone(other.settings),
-        before_any_row(other.preparation),
+        _before_any_row(other.preparation),
         Evaluator.start(learner, [LastValue(), RunningMean()], scaling, nothing),
         Recent.empty(d, level=other.settings.level),
         RunningMoments(p + d),
         id=_digest([other.id, records.digest()]),
     )
-    return session, Learning(session, records, records.batches(int(session.settings.block)))
+    return Learning(session, records, records.batches(int(session.settings.block)))
 
 
-def before_any_row(preparation: Preparation) -> Preparation:
+def _before_any_row(preparation: Preparation) -> Preparation:
     """A copy that reads columns alike, and has no earlier rows to look back at."""
     other = copy.deepcopy(preparation)
     other.lags_, other.instants_ = clone(preparation.lags_), np.empty(0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ovk.app.sessions.columns import PredictionColumns, as_text, csv_line, dates, pyarrow, safe_text, shown_name
 from ovk.app.sessions.remarks import REMEMBERED
-from ovk.app.tables import PATIENCE, Address, Batch, JetStreamPublisher, Preparation, Prepared, credentials
+from ovk.app.tables import Batch, Preparation, Prepared
 from ovk.base import Array, Indices
 from ovk.evaluation import Recent, Standardised
 from ovk.persistence import remove_leftovers, replacing
@@ -358,15 +358,6 @@ class Parts:
         if finished:
             self._number, self.lines, self._part = self.done, 0, self._kind(self._columns)
 
-    def close(self) -> None:
-        """Nothing is open between two commits."""
-
-
-# Predictions passed on at once: printed, or published to a broker, under ids by which it drops what comes twice.
-
-#: Rows of a message; messages begin behind multiples of it.
-ROWS = 256
-
 
 class PrintedPredictions:
     """Predictions as lines of CSV on standard output, each as soon as it is made.
@@ -390,59 +381,6 @@ class PrintedPredictions:
 
     def commit(self, *, finished: bool = True) -> None:
         """Everything is printed by now."""
-
-    def close(self) -> None:
-        """Standard output stays open."""
-
-
-class PublishedPredictions:
-    """Predictions as messages of NATS JetStream: JSON arrays of objects, one a row, as in the lines of CSV.
-
-    The id of a message is made of the stream, the session and the rows it holds. A run that is killed publishes the
-    rows behind its last checkpoint again, with the same bits and the same ids, and the server drops them, if they come
-    within its duplicate window.
-
-    Parameters
-    ----------
-    address : ``nats://host:4222/SUBJECT``
-    columns : how predictions become objects: `PredictionColumns`, or those of classes
-    session : identifier of the session
-    stream : what the rows come from
-    part : name of the partition, one of several, which is then told with each row
-    """
-
-    #: What a session keeps of a folder of predictions; there is none.
-    done = lines = 0
-
-    def __init__(self, address: str, columns: Any, session: str, stream: str, part: str = "") -> None:
-        self._part = {"partition": part} if part else {}
-        self._publisher = JetStreamPublisher(Address.parse(address), credentials(), PATIENCE)
-        self._columns, self._name = columns, f"{stream}:{session[:16]}"
-
-    def add(self, predictions: Any) -> None:
-        """Publish predictions; returns when the server has them."""
-        self._publisher.publish(list(self._messages(predictions)))
-
-    def _messages(self, predictions: Any) -> Iterator[tuple[str, bytes]]:
-        group: list[dict[str, Any]] = []
-        for row, cells in zip(predictions.rows, self._columns.flat(predictions), strict=True):
-            if group and row // ROWS > group[0]["row"] // ROWS:
-                yield self._message(group)
-                group = []
-            group.append({**self._part, **cells})
-        if group:
-            yield self._message(group)
-
-    def _message(self, rows: list[dict[str, Any]]) -> tuple[str, bytes]:
-        name = f"{self._name}:{rows[0]['row']}-{rows[-1]['row']}"
-        return name, json.dumps(rows, allow_nan=False).encode()
-
-    def commit(self, *, finished: bool = True) -> None:
-        """Everything is published by now."""
-
-    def close(self) -> None:
-        """Leave the server."""
-        self._publisher.close()
 
 
 # Predicted classes of the rows of a file, with their probabilities.
@@ -547,10 +485,6 @@ class ClassColumns:
         """A line of CSV for each row."""
         for cells in self._rows(found):
             yield csv_line([_cell(cell) for cell in cells])
-
-    def flat(self, found: ClassPredictions) -> Iterator[dict[str, Any]]:
-        """An object for each row, its values by the names of the columns; what is not known is None."""
-        return (dict(zip(self.names, cells, strict=True)) for cells in self._rows(found))
 
     def objects(self, found: ClassPredictions) -> Iterator[dict[str, Any]]:
         """An object for each row, with label and the probabilities of all labels under the name of the target."""

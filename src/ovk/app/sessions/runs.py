@@ -1,19 +1,19 @@
-"""Streams on their way into files: their blocks are learned in turn and saved at checkpoints."""
+"""Streams on their way into files: their blocks are learned one by one and saved at checkpoints."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from ovk.app.sessions.predictions import Parts, PrintedPredictions, PublishedPredictions
+from ovk.app.sessions.predictions import Parts, PrintedPredictions
 from ovk.app.sessions.session import Learning, Session
-from ovk.app.tables import STDIN, Batch, BrokerError, is_address
+from ovk.app.tables import STDIN, BrokerError
 from ovk.persistence import save
 
 if TYPE_CHECKING:
@@ -143,193 +143,124 @@ def _send(number: int) -> None:
 
 
 #: Where predictions go.
-PredictionSink = Parts | PublishedPredictions | PrintedPredictions
+PredictionSink = Parts | PrintedPredictions
 
 
 class SessionProgress(NamedTuple):
-    """How far a run is: the session that learned last, rows read in this run, rows safe on the disk, rows read ever.
-
-    Where several streams are learned side by side, the numbers are of all of them.
-    """
+    """How far a run is: its session, rows read in this run, rows safe on the disk."""
 
     session: Session
     rows: int
     saved: int
-    offset: int
 
 
 class Run:
-    """A stream that is being learned.
+    """A stream that is being learned, and the file of its session, which is written as a whole, by one rename.
 
     Parameters
     ----------
-    beginning : None while the warm-up waits for rows, then the rows behind it; nothing if there are too few
+    beginning : None while the warm-up waits for rows, then the rows behind it
     sink : where the predictions of that session go
+    path : file of the session; None for none
     """
 
-    def __init__(self, beginning: Iterable[Learning | None], sink: Callable[[Session], PredictionSink | None]) -> None:
-        self._beginning, self._make_sink = iter(beginning), sink
-        self.learning: Learning | None = None
-        self.sink: PredictionSink | None = None
+    def __init__(
+        self,
+        beginning: Iterable[Learning | None],
+        sink: Callable[[Session], PredictionSink | None],
+        path: str | Path | None,
+    ) -> None:
+        self._beginning, self._make_sink, self._path = beginning, sink, path
+        self._learning: Learning | None = None
+        self._sink: PredictionSink | None = None
         #: Rows at the beginning, at the last checkpoint, and at the last time that anything was saved.
-        self.start = self.saved = self.safe = 0
+        self._start = self._saved = self._safe = 0
 
     @property
     def session(self) -> Session:
         """The session, once its warm-up is over."""
-        assert self.learning is not None
-        return self.learning.session
+        assert self._learning is not None
+        return self._learning.session
 
-    def begin(self) -> bool:
-        """Whether the warm-up is over, or at an end for want of rows, after another attempt to read."""
+    def learn(self, watch: Callable[[SessionProgress], None], stop: StopSignals) -> Session:
+        """Learn the stream to its end, or to the end of the block at hand when a signal comes."""
         try:
-            self.learning = next(self._beginning)
-        except StopIteration:
-            return True
-        if self.learning is not None:
-            self.sink = self._make_sink(self.session)
-            self.start = self.saved = self.safe = self.session.offset
-        return self.learning is not None
+            self._learn_blocks(watch, stop)
+            with stop.held():
+                self._checkpoint()
+        except BrokerError:
+            # A server that stays away, or has lost messages: what was learned until then is safe.
+            self._save_new()
+            raise
+        except Interrupted as error:
+            with stop.held():
+                self._checkpoint()
+            error.saved = None if self._path is None else self._safe or None
+            raise
+        return self.session
 
-    def learn(self, batch: Batch) -> bool:
-        """Learn a block; whether a checkpoint is due. That is a matter of rows, not of time: an interrupted run makes
-        the same parts as another."""
-        assert self.learning is not None
-        if not batch.rows and not batch.bad:
-            # A stream that is followed pauses, or the warm-up has left nothing over.
-            self.learning.mark()
-            return False
-        found = self.learning.learn(batch)
-        if self.sink is not None:
-            self.sink.add(found)
-        every = int(self.session.settings.every)
-        return self.session.offset // every > self.saved // every
+    def _learn_blocks(self, watch: Callable[[SessionProgress], None], stop: StopSignals) -> None:
+        self._learning = next(learning for learning in self._beginning if learning is not None)
+        self._sink = self._make_sink(self.session)
+        self._start = self._saved = self._safe = self.session.offset
+        while (batch := self._learning.read()) is not None:
+            with stop.held():
+                if not batch.rows and not batch.bad:
+                    # A stream that is followed pauses, or the warm-up has left nothing over: a good moment to bring
+                    # what is learned to safety.
+                    self._learning.mark()
+                    self._save_new()
+                    continue
+                found = self._learning.learn(batch)
+                if self._sink is not None:
+                    self._sink.add(found)
+                # A matter of rows, not of time: an interrupted run makes the same parts as another.
+                every, offset = int(self.session.settings.every), self.session.offset
+                if offset // every > self._saved // every:
+                    self._checkpoint(finished=True)
+                watch(SessionProgress(self.session, offset - self._start, self._saved))
 
-
-class ModelFile:
-    """A file that is written as a whole, by one rename: the sessions of its runs with their positions.
-
-    Parameters
-    ----------
-    runs : the streams
-    path : of the file; None for none
-    whole : makes the session to be saved out of those of the runs; default that of the only one
-    """
-
-    def __init__(
-        self, runs: Sequence[Run], path: str | Path | None, whole: Callable[[list[Session]], Session] | None = None
-    ) -> None:
-        self.runs, self.path, self._whole = runs, path, whole
-
-    def session(self) -> Session:
-        """What is saved."""
-        return self.runs[0].session if self._whole is None else self._whole([run.session for run in self.runs])
-
-    def checkpoint(self, finished: Run | None = None) -> None:
-        """Write predictions, then the file; the part of the predictions of the run that came to its end is finished.
+    def _checkpoint(self, *, finished: bool = False) -> None:
+        """Write the predictions, whose part may be finished, then the file.
 
         A session of which no block was learned yet, not even the rest of its warm-up, cannot be resumed: it is left.
         """
-        begun = [run for run in self.runs if run.learning is not None]
-        if not any(run.session.offset for run in begun):
+        if self._learning is None or not self.session.offset:
             return
-        for run in begun:
-            if run.sink is not None:
-                run.sink.commit(finished=run is finished)
-                run.session.parts, run.session.lines = run.sink.done, run.sink.lines
-            run.safe = run.session.offset
-        if finished is not None:
-            finished.saved = finished.safe
-        if self.path is not None:
-            save(self.session(), self.path)
+        session = self.session
+        if self._sink is not None:
+            self._sink.commit(finished=finished)
+            session.parts, session.lines = self._sink.done, self._sink.lines
+        self._safe = session.offset
+        if finished:
+            self._saved = self._safe
+        if self._path is not None:
+            save(session, self._path)
 
-    def save_new(self) -> None:
+    def _save_new(self) -> None:
         """Write what was learned since the last time, if anything."""
-        if any(run.learning is not None and run.session.offset > run.safe for run in self.runs):
-            self.checkpoint()
-
-
-def learn_runs(files: Sequence[ModelFile], watch: Callable[[SessionProgress], None], stop: StopSignals) -> None:
-    """Learn streams to their ends, a block of each in turn, or to the next block's end when a signal comes."""
-    try:
-        _learn(files, watch, stop)
-        with stop.held():
-            for file in files:
-                file.checkpoint()
-    except BrokerError:
-        # A server that stays away, or has lost messages: what was learned until then is safe.
-        for file in files:
-            file.save_new()
-        raise
-    except Interrupted as error:
-        with stop.held():
-            for file in files:
-                file.checkpoint()
-        rows = sum(run.safe for file in files for run in file.runs if file.path is not None)
-        error.saved = rows or None
-        raise
-    finally:
-        for file in files:
-            for run in file.runs:
-                if run.sink is not None:
-                    run.sink.close()
-
-
-def _learn(files: Sequence[ModelFile], watch: Callable[[SessionProgress], None], stop: StopSignals) -> None:
-    waiting = [(file, run) for file in files for run in file.runs]
-    while waiting:
-        for file, run in list(waiting):
-            if run.learning is None:
-                if run.begin() and run.learning is None:
-                    waiting.remove((file, run))
-                continue
-            batch = run.learning.read()
-            if batch is None:
-                waiting.remove((file, run))
-                continue
-            with stop.held():
-                if run.learn(batch):
-                    file.checkpoint(finished=run)
-                elif not batch.rows and not batch.bad:
-                    # A pause is a good moment to bring what is learned to safety.
-                    file.save_new()
-                    continue
-                begun = [run for file in files for run in file.runs if run.learning is not None]
-                rows = sum(run.session.offset for run in begun)
-                safe = sum(run.saved for run in begun)
-                watch(SessionProgress(run.session, rows - sum(run.start for run in begun), safe, rows))
+        if self._learning is not None and self.session.offset > self._safe:
+            self._checkpoint()
 
 
 def prediction_sink(
-    folder: str | Path,
-    session: Session,
-    model: str | Path | None,
-    parquet: bool,
-    label: str,
-    part: str = "",
-    *,
-    resumed: bool = True,
+    folder: str | Path, session: Session, model: str | Path | None, parquet: bool, *, resumed: bool = True
 ) -> PredictionSink:
-    """Where the predictions of a session go: into a folder, to standard output or to a broker.
+    """Where the predictions of a session go: into a folder, or to standard output.
 
     Parameters
     ----------
-    folder : a folder, ``-``, or the address of a broker
-    label : of the stream
-    part : name of the partition, one of several
-    resumed : as in `Parts`
+    folder : a folder, or ``-``
+    model : file of the session
+    parquet, resumed : as in `Parts`
     """
     columns = session.prediction_columns()
-    if parquet and (str(folder) == STDIN or is_address(str(folder))):
-        raise ValueError(f"Parquet files go into a folder, and predictions go to {folder}: leave parquet out")
     if str(folder) == STDIN:
-        if part:
-            raise ValueError("the predictions of several partitions cannot be printed as one table: name a folder")
+        if parquet:
+            raise ValueError("Parquet files go into a folder, and predictions are printed: leave parquet out")
         return PrintedPredictions(columns)
-    if is_address(str(folder)):
-        return PublishedPredictions(str(folder), columns, session.id, label, part)
     return Parts(
-        Path(folder) / f"partition-{part}" if part else folder,
+        folder,
         list(session.settings.targets),
         session.id,
         columns=columns,

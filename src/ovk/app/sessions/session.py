@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Self
@@ -45,10 +45,6 @@ from ovk.online import AutoStreamClassifier
 FEWEST = 8
 
 
-class TooFewRows(ValueError):
-    """A table or a stream ends before there are rows enough to begin with."""
-
-
 @dataclass(repr=False)
 class Session(TableModel, State, Registered):
     """A table on its way through a learner: how its columns are read, the model, its errors, and how far it is.
@@ -75,8 +71,6 @@ class Session(TableModel, State, Registered):
     position : where in the stream of a broker the next row is; None for files
     horizons : errors of forecasts several rows ahead; None without lags, or with a horizon of 0
     inputs : (m, p) inputs of the last rows, to tell which of them matter
-    partitions : the sessions that this one was merged from and that go on, each with its position, by the names of
-        their streams; empty for a session of one stream
 
     Examples
     --------
@@ -112,7 +106,6 @@ class Session(TableModel, State, Registered):
     position: Any = None
     horizons: HorizonErrors | None = None
     inputs: Array | None = None
-    partitions: dict[str, Session] = field(default_factory=dict)
 
     _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
 
@@ -151,7 +144,7 @@ class Session(TableModel, State, Registered):
         n = len(whole.rows)
         if n < FEWEST:
             bad = f", and {len(whole.bad)} more cannot be read ({whole.bad[0][1]})" if whole.bad else ""
-            raise TooFewRows(f"{records.label} has {n} rows to learn from{bad}: at least {FEWEST} are needed")
+            raise ValueError(f"{records.label} has {n} rows to learn from{bad}: at least {FEWEST} are needed")
         assert preparation is not None
         # A file that ends within the warm-up keeps most of its rows for the test.
         first, rest = _split(whole, max(FEWEST // 2, n // 4) if ended else settings.warm_up)
@@ -163,18 +156,15 @@ class Session(TableModel, State, Registered):
                 + "; ".join(f"row {row}: {fault}" for row, fault in rows.bad[:3])
             )
         session = cls.from_warm_up(settings, preparation, rows)
-        session.id, session.head = identity(settings, [records.digest()]), known
+        session.id, session.head = _identity(settings, records.digest()), known
         yield Learning(session, records, chain([rest], batches))
 
     @classmethod
-    def from_warm_up(
-        cls, settings: Settings, preparation: Preparation, rows: Prepared, *, mergeable: bool = False
-    ) -> Self:
-        """A session that has learned the rows of its warm-up; `mergeable` if others are to be merged with it."""
+    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
+        """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        model = make_model(
-            settings.model, settings.stream_kernel, settings.coupling, p, mergeable=mergeable, lags=bool(settings.lags)
-        )
+        lags = bool(settings.lags)
+        model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, lags=lags)
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
         session = cls(settings, preparation, evaluator, Recent.empty(d, level=settings.level), RunningMoments(p + d))
@@ -224,8 +214,6 @@ class Session(TableModel, State, Registered):
         """Predict rows, then learn them."""
         self.preparation, rows = self._prepared(batch)
         self._count(rows)
-        # A row that came another way is in none of them: merged anew, they would lack it.
-        self.partitions = {}
         F = self._learn(rows.chunk)
         Y, instants = rows.chunk.Y, rows.instants
         return Predictions(rows.rows, F, self.recent.update(F, Y, instants), Y, instants)
@@ -334,7 +322,7 @@ class Learning:
         """Predict rows that were read, then learn them."""
         session, records = self.session, self.records
         if not self._bound:
-            # Only now: a partition has no columns before its first row.
+            # Only now: the stream of a broker has no columns before its first row.
             session.preparation.bind(records.names, records.label)
             self._bound = True
         predictions = session.predict_then_learn(batch)
@@ -349,9 +337,9 @@ class Learning:
         session.offset, session.digest, session.position = records.offset, records.digest(), records.position()
 
 
-def identity(settings: Settings, digests: Sequence[str]) -> str:
+def _identity(settings: Settings, digest: str) -> str:
     """The id of a session. Not a random number: two runs that learned the same rows make the same file."""
-    return hashlib.sha256(f"{settings.get_params(deep=False)!r} {' '.join(digests)}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{settings.get_params(deep=False)!r} {digest}".encode()).hexdigest()[:32]
 
 
 def _split(batch: Batch, count: int) -> tuple[Batch, Batch]:
@@ -395,13 +383,9 @@ class ClassSession(Session):
     evaluator: ClassEvaluator  # type: ignore[assignment]
 
     @classmethod
-    def from_warm_up(
-        cls, settings: Settings, preparation: Preparation, rows: Prepared, *, mergeable: bool = False
-    ) -> Self:
+    def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         p = rows.chunk.X.shape[1]
-        model = make_model(
-            settings.model, settings.stream_kernel, settings.coupling, p, classify=True, mergeable=mergeable
-        )
+        model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, classify=True)
         evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))
         session = cls(settings, preparation, evaluator, Recent.empty(1), RunningMoments(p + 1))
         session._learn_classes(rows, tested=False)

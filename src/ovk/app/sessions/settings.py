@@ -268,7 +268,6 @@ def make_model(
     n_features: int = 1,
     *,
     classify: bool = False,
-    mergeable: bool = False,
     lags: bool = False,
 ) -> Any:
     """A new learner for standardised rows.
@@ -276,13 +275,11 @@ def make_model(
     Parameters
     ----------
     name : one of `MODELS`, or "auto": "autostream", which needs no settings; "pkawv" if a coupling or a kernel other
-        than the Gaussian is asked for, or if models are to be merged; "olok" above `MANY` inputs, where the matrices of
-        the others would not fit
+        than the Gaussian is asked for; "olok" above `MANY` inputs, where the matrices of the others would not fit
     kernel : name of a kernel
     coupling : how much outputs have in common, 0 for nothing
     n_features : number of inputs, which "auto" looks at
     classify : outputs are labels of classes. Only "autostream" takes classes that come after the warm-up
-    mergeable : whether "auto" must find a learner that can be merged with others
     lags : whether earlier outputs are among the inputs. "autostream" then does not look at the last one by itself: in
         a forecast of several steps that would be an old one
 
@@ -293,7 +290,7 @@ def make_model(
     ['AutoStream', 'OLOK']
     """
     if name == "auto":
-        told = mergeable or coupling is not None or kernel != "gaussian"
+        told = coupling is not None or kernel != "gaussian"
         name = "olok" if n_features > MANY else "pkawv" if told else "autostream"
     if name not in MODELS:
         raise ValueError(f"model must be auto or one of {', '.join(MODELS)}, got {name!r}")

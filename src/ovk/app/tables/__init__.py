@@ -4,12 +4,8 @@
 words, dates, gaps and faulty rows, and `read_table` gives such a file as two arrays.
 """
 
-from ovk.app.tables.broker_access import Address as Address
 from ovk.app.tables.broker_access import BrokerError, StreamLost, is_address
-from ovk.app.tables.broker_access import credentials as credentials
-from ovk.app.tables.brokers import PATIENCE as PATIENCE
-from ovk.app.tables.brokers import BrokerRecords, Gap, Partitions, open_broker, open_partitions
-from ovk.app.tables.brokers import NoColumns as NoColumns
+from ovk.app.tables.brokers import BrokerRecords, Gap, open_broker
 from ovk.app.tables.columns import Category as Category
 from ovk.app.tables.columns import Instant as Instant
 from ovk.app.tables.columns import Label as Label
@@ -18,7 +14,6 @@ from ovk.app.tables.columns import as_word as as_word
 from ovk.app.tables.columns import find_columns as find_columns
 from ovk.app.tables.files import chunks, progressive, progressive_classes, read_table
 from ovk.app.tables.instants import calendar as calendar
-from ovk.app.tables.jetstream import JetStreamPublisher as JetStreamPublisher
 from ovk.app.tables.opening import FORMATS as FORMATS
 from ovk.app.tables.opening import open_records
 from ovk.app.tables.preparation import UNUSED as UNUSED
@@ -37,7 +32,6 @@ __all__ = [
     "FileRange",
     "Gap",
     "Lags",
-    "Partitions",
     "Preparation",
     "Prepared",
     "Records",
@@ -45,7 +39,6 @@ __all__ = [
     "chunks",
     "is_address",
     "open_broker",
-    "open_partitions",
     "open_records",
     "progressive",
     "progressive_classes",

@@ -55,16 +55,14 @@ class StreamLost(BrokerError):
 class Address:
     """Where a stream is: ``nats://host:4222/STREAM?subject=a.b`` or ``kafka://host:9092/TOPIC?partition=0``.
 
-    Subjects and partitions may be several, ``?partition=0&partition=2``.
-
     >>> Address.parse("kafka://127.0.0.1/readings?partition=2")
-    Address(scheme='kafka', hosts='127.0.0.1:9092', name='readings', parts=('2',))
+    Address(scheme='kafka', hosts='127.0.0.1:9092', name='readings', part='2')
     """
 
     scheme: str
     hosts: str
     name: str
-    parts: tuple[str, ...]
+    part: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Address:
@@ -84,11 +82,10 @@ class Address:
         options = parse_qsl(parts.query, keep_blank_values=True)
         if unknown := [option for option, _ in options if option != allowed]:
             raise BrokerError(f"the address may hold ?{allowed}=, got {unknown[0]!r}")
-        chosen = [value for _, value in options]
-        if twice := [value for value in chosen if chosen.count(value) > 1]:
-            raise BrokerError(f"{text!r} names {allowed} {twice[0]!r} twice: name it once")
+        if len(options) > 1:
+            raise BrokerError(f"{text!r} names more than one {allowed}: read each with its own command")
         hosts = [one if ":" in one else f"{one}:{PORTS[parts.scheme]}" for one in parts.netloc.split(",")]
-        return cls(parts.scheme, ",".join(hosts), name, tuple(chosen))
+        return cls(parts.scheme, ",".join(hosts), name, "".join(value for _, value in options))
 
     @property
     def label(self) -> str:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Self, TypedDict, Unpack
-from urllib.parse import quote
+from typing import Any
 
 import numpy as np
 
@@ -44,18 +42,12 @@ class Broker(ABC):
     ----------
     label : what to call it in a message
     identity : tells the stream from another one by the same name
-    part : the partition or subject that is read, "" for all subjects
-    parts : all partitions of the topic, or what is read
-    origin : the first place there ever was, None where that is not known
     dense : whether places follow each other without holes, so that a hole means that messages were lost
     """
 
     label: str
     identity: str
-    part: str
-    parts: tuple[str, ...]
     dense: bool
-    origin: int | None = None
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
@@ -97,10 +89,6 @@ class Gap(StreamLost):
             f"{which} gone and could not be learned, for the server keeps only so much; to go on without, use "
             "--accept-gap (accept_gap=True in Python)"
         )
-
-
-class NoColumns(ValueError):
-    """No message of a stream tells the names of its columns."""
 
 
 class BrokerRecords(Records):
@@ -154,19 +142,14 @@ class BrokerRecords(Records):
         """Names of the columns, without that of the ids: those of a position, or what the first messages tell."""
         return tuple(name for name in self._known_reader().names if name != self._id_column)
 
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to read, and nothing is waited for."""
-        return not self.follow and not self._held and self._next >= self._end
-
     def _known_reader(self) -> RowReader:
         """What reads rows; messages are fetched until one tells it."""
-        if self._reader is None and self.empty and not self._unread:
+        if self._reader is None and not self._unread and not self.follow and self._next >= self._end:
             raise BrokerError(f"{self.label} holds no messages yet: publish some, or wait for them with --follow")
         while self._reader is None and self._fetch():
             pass
         if self._reader is None:
-            raise NoColumns(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
+            raise ValueError(f"no message of {self.label} tells the names of the columns: is it JSON objects, or CSV?")
         names = self._reader.names
         if self._id_column is not None and self._id_column not in names:
             raise BrokerError(f"there is no column {self._id_column!r} in {self.label}: its columns are {list(names)}")
@@ -342,65 +325,21 @@ class BrokerRecords(Records):
         self.broker.close()
 
 
-# Streams of brokers opened: one, or the partitions of a topic side by side.
-
 #: Seconds that a broker may be away before we give up.
 PATIENCE = 300.0
 
 
-class Partitions:
-    """The partitions of a topic, or several subjects of a stream, which have no common order: each is read by itself.
-
-    Attributes
-    ----------
-    label : what to call all of them in a message
-    names : of the partitions, which may be part of a file's name
-
-    Examples
-    --------
-    >>> from ovk.app.tables import Partitions
-    >>> len(Partitions("kafka://127.0.0.1:9092/readings", []))
-    0
-    """
-
-    def __init__(self, label: str, parts: Sequence[BrokerRecords]) -> None:
-        self.label, self._parts = label, list(parts)
-        self.names = [quote(records.broker.part, safe="") for records in parts]
-
-    def __iter__(self) -> Iterator[BrokerRecords]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def part_read(self) -> float | None:
-        """The part of the rows that were read so far, which is not known."""
-        return None
-
-    def close(self) -> None:
-        """Leave the server."""
-        for records in self._parts:
-            records.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
-class BrokerOptions(TypedDict, total=False):
-    """How a stream is read; see `open_broker`."""
-
-    form: str | None
-    columns: Sequence[str] | None
-    id_column: str | None
-    id_memory: int
-    follow: bool
-    accept_gap: bool
-
-
-def open_broker(address: str, *, patience: float = PATIENCE, **options: Unpack[BrokerOptions]) -> BrokerRecords:
+def open_broker(
+    address: str,
+    *,
+    form: str | None = None,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    id_memory: int = IDS,
+    follow: bool = False,
+    accept_gap: bool = False,
+    patience: float = PATIENCE,
+) -> BrokerRecords:
     """Open a stream of NATS JetStream or a partition of a Kafka topic for reading.
 
     Rows are JSON objects, arrays or lines of them, or CSV lines, many rows a message. Who we are is told by the
@@ -428,65 +367,22 @@ def open_broker(address: str, *, patience: float = PATIENCE, **options: Unpack[B
     ...     print(error)
     there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
     """
-    partitions = open_partitions(address, patience=patience, **options)
-    if len(partitions) == 1:
-        return next(iter(partitions))
-    partitions.close()
-    label, first = partitions.label, next(iter(partitions)).label
-    raise BrokerError(
-        f"{label} has {len(partitions)} partitions, which have no common order: read one, {first}, or all of them with "
-        "open_partitions"
-    )
-
-
-def open_partitions(address: str, *, patience: float = PATIENCE, **options: Unpack[BrokerOptions]) -> Partitions:
-    """Open all partitions of a Kafka topic, or those that the address names, or several subjects of a NATS stream.
-
-    Parameters
-    ----------
-    address : as in `open_broker`, with any number of ``?partition=0&partition=2`` or ``?subject=a&subject=b``
-    patience : seconds that the server may be away
-    options : as in `open_broker`; ids are remembered for each partition by itself
-
-    Examples
-    --------
-    >>> from ovk.app.tables import BrokerError, open_partitions
-    >>> try:
-    ...     open_partitions("nats://127.0.0.1:1/STREAM?subject=a&subject=b")
-    ... except (BrokerError, ImportError) as error:
-    ...     print(error)
-    there is no NATS server at 127.0.0.1:1: check the address, and that the server runs
-    """
     where = Address.parse(address)
-    # In the order of their numbers, however they were named: sums are added up in that order.
-    where = replace(where, parts=tuple(sorted(where.parts, key=lambda part: (len(part), part))))
-    if options.get("form") not in (None, "csv", "jsonl"):
-        raise BrokerError(f"messages hold csv or jsonl, got {options['form']!r}")
-    opened: list[BrokerRecords] = []
+    if form not in (None, "csv", "jsonl"):
+        raise BrokerError(f"messages hold csv or jsonl, got {form!r}")
+    broker = _broker(where, patience)
     try:
-        first = _broker(where, where.parts[0] if where.parts else "", patience)
-        opened.append(_records(first, options))
-        for part in (where.parts or first.parts)[1:]:
-            opened.append(_records(_broker(where, part, patience), options))
-    except BaseException:
-        Partitions("", opened).close()
-        raise
-    return Partitions(where.label, opened)
-
-
-def _broker(where: Address, part: str, patience: float) -> Broker:
-    if where.scheme == "nats":
-        from ovk.app.tables.jetstream import JetStream
-
-        return JetStream(where, credentials(), patience, part)
-    from ovk.app.tables.kafka import KafkaPartition
-
-    return KafkaPartition(where, credentials(), patience, part)
-
-
-def _records(broker: Broker, options: BrokerOptions) -> BrokerRecords:
-    try:
-        return BrokerRecords(broker, **options)
+        return BrokerRecords(broker, form, columns, id_column, id_memory, follow=follow, accept_gap=accept_gap)
     except BaseException:
         broker.close()
         raise
+
+
+def _broker(where: Address, patience: float) -> Broker:
+    if where.scheme == "nats":
+        from ovk.app.tables.jetstream import JetStream
+
+        return JetStream(where, credentials(), patience)
+    from ovk.app.tables.kafka import KafkaPartition
+
+    return KafkaPartition(where, credentials(), patience)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from ovk._extras import required
@@ -143,10 +143,9 @@ class Connection:
 class JetStream(Broker):
     """A stream of JetStream, or a subject of it."""
 
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float, part: str = "") -> None:
-        self.label = address.label + (f"?subject={part}" if part else "")
-        self._stream, self._subject = address.name, part
-        self.part, self.parts = part, (part,)
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
+        self.label = address.label + (f"?subject={address.part}" if address.part else "")
+        self._stream, self._subject = address.name, address.part
         # Messages on other subjects have sequence numbers too.
         self.dense = not self._subject
         self._subscription: Any = None
@@ -236,55 +235,4 @@ class JetStream(Broker):
         return int(found.seq)
 
     def close(self) -> None:
-        self._link.close()
-
-
-class JetStreamPublisher:
-    """Publishes messages, each under an id by which the server drops it if it comes again.
-
-    Parameters
-    ----------
-    address : ``nats://host:4222/SUBJECT``, a subject that a stream of the server keeps
-    known : credentials
-    patience : seconds that the server may be away
-    """
-
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
-        if address.scheme != "nats":
-            raise BrokerError(
-                "predictions are published to nats:// only, whose servers drop what comes twice: for Kafka, write them "
-                "into a folder"
-            )
-        self.label, self._subject = address.label, address.name
-        self._link = Connection(address, known, patience)
-        try:
-            self._link.first(self._check)
-        except BaseException:
-            self._link.close()
-            raise
-
-    async def _check(self) -> None:
-        from nats.js.errors import NotFoundError
-
-        context = await self._link.connect()
-        try:
-            await context.find_stream_name_by_subject(self._subject)
-        except NotFoundError as error:
-            raise BrokerError(f"no stream keeps the subject of {self.label}: add one for it") from error
-
-    def publish(self, messages: Sequence[tuple[str, bytes]]) -> None:
-        """Publish messages (id, bytes) in their order; returns when the server has all of them."""
-        waiting = list(messages)
-
-        async def rest() -> None:
-            context = await self._link.connect()
-            while waiting:
-                name, data = waiting[0]
-                await context.publish(self._subject, data, headers={"Nats-Msg-Id": name})
-                del waiting[0]
-
-        self._link.patiently(rest)
-
-    def close(self) -> None:
-        """Leave the server."""
         self._link.close()

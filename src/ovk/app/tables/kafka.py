@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ovk._extras import required
@@ -20,9 +20,9 @@ MOST = 500
 class KafkaPartition(Broker):
     """A partition of a topic. Offsets may have holes (compaction, transactions): these are no gaps."""
 
-    dense, origin = False, 0
+    dense = False
 
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float, part: str = "") -> None:
+    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
         with required("kafka://", "kafka"):
             import confluent_kafka
         self._kafka, self.label, self._topic = confluent_kafka, address.label, address.name
@@ -45,14 +45,10 @@ class KafkaPartition(Broker):
         except confluent_kafka.KafkaException as error:
             raise BrokerError(f"the certificates for TLS cannot be used: {error.args[0].str()}") from error
         try:
-            numbers = self._partitions()
-            if part and (not part.isdigit() or int(part) not in numbers):
-                raise BrokerError(f"{self.label} has no partition {part!r}: it has {', '.join(map(str, numbers))}")
+            self._partition = _chosen(address, self._partitions())
         except BaseException:
             self._consumer.close()
             raise
-        self._partition = int(part) if part else numbers[0]
-        self.part, self.parts = str(self._partition), tuple(map(str, numbers))
         self.identity = f"kafka {self._topic}[{self._partition}]"
         self.label = f"{address.label}?partition={self._partition}"
         self._at: int | None = None
@@ -155,6 +151,21 @@ class KafkaPartition(Broker):
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _chosen(address: Address, numbers: Sequence[int]) -> int:
+    """The partition that an address names, or the only one there is."""
+    listed = ", ".join(map(str, numbers))
+    if not address.part and len(numbers) > 1:
+        first = f"{address.label}?partition={numbers[0]}"
+        raise BrokerError(
+            f"{address.label} has the partitions {listed}, which have no common order: learn each with its own "
+            f"command, and merge the models: ovk stream '{first}' --model pkawv --save first.ovk, for every other "
+            "partition K ovk stream '...?partition=K' --like first.ovk --save K.ovk, then ovk merge"
+        )
+    if address.part and address.part not in map(str, numbers):
+        raise BrokerError(f"{address.label} has no partition {address.part!r}: it has {listed}")
+    return int(address.part or numbers[0])
 
 
 def security(known: Mapping[str, str]) -> dict[str, str]:
