@@ -64,7 +64,12 @@ def _features(m: int, n: int, settings: Settings, p: int = 8, rounds: int | None
     described = {"m": m, "n": n, "p": p, "numba": find_spec("numba") is not None}
     times = settings.pick(toy=1, quick=2, default=5) if rounds is None else rounds
     return Case(
-        name, described, [Contender(OURS, lambda: model.replace().partial_fit(X, y)), *others], times, checks, threads=1
+        name,
+        described,
+        [Contender(OURS, lambda: model.replace().partial_fit(X, y)), *others],
+        times,
+        checks,
+        threads=1,
     )
 
 

@@ -77,7 +77,7 @@ class ServerProcess:
     forked : begin as a copy of a process that has imported everything already
     """
 
-    def __init__(self, arguments: Sequence[Any], *, module: str | None = None, forked: bool = False) -> None:
+    def __init__(self, arguments: Sequence[Any], *, module: str | None = None, snapshot_of: bool = False) -> None:
         words = list(map(str, arguments))
         command = [sys.executable, "-m", "ovk.app.cli", "serve", *words, "--port", "0"]
         if module is not None:
@@ -86,7 +86,7 @@ class ServerProcess:
         self.other: list[str] = []
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.process: Any
-        if forked:
+        if snapshot_of:
             self.process = ForkedProcess(words)
         else:
             self.process = subprocess.Popen(

@@ -47,7 +47,7 @@ def make_model(folder: Path) -> Path:
 
 
 def kill_trial(
-    folder: Path, rows: int, kills: int, *, checkpoint: int, seed: int = 0, forked: bool = False
+    folder: Path, rows: int, kills: int, *, checkpoint: int, seed: int = 0, snapshot_of: bool = False
 ) -> dict[str, Any]:
     """A client sends rows while the server is killed and restarted; then everything is compared, byte for byte."""
     rng = np.random.default_rng(seed)
@@ -58,7 +58,7 @@ def kill_trial(
         start = sum(len(part) for part in requests)
         requests.append(range(start, min(rows, start + int(rng.integers(1, 51)))))
     arguments = [model, "--data", folder / "data", "--checkpoint", checkpoint, "--keep-log"]
-    place: dict[str, ServerProcess] = {"server": ServerProcess(arguments, forked=forked).start()}
+    place: dict[str, ServerProcess] = {"server": ServerProcess(arguments, snapshot_of=snapshot_of).start()}
     progress, receipts, repeats = [0], {}, [0]
     until = time.monotonic() + LONGEST
 
@@ -91,7 +91,7 @@ def kill_trial(
             time.sleep(0.002)
         time.sleep(float(rng.uniform(0, 0.05)))
         place["server"].kill()
-        place["server"] = ServerProcess(arguments, forked=forked).start()
+        place["server"] = ServerProcess(arguments, snapshot_of=snapshot_of).start()
     sender.join(timeout=max(until - time.monotonic(), 1))
     replays = [line for line in place["server"].lines if line["event"] == "log replayed"]
     code = place["server"].terminate()
@@ -224,7 +224,7 @@ def _predictions_at(model: Path, log: Path, probes: Any) -> dict[tuple[int, int]
     return found
 
 
-def fuzz_trial(folder: Path, count: int, *, forked: bool = False) -> dict[str, Any]:
+def fuzz_trial(folder: Path, count: int, *, snapshot_of: bool = False) -> dict[str, Any]:
     """Strange requests, some with a wrong token; statuses, growth of memory, and whether the state changed."""
     model = make_model(folder)
     tokens = folder / "tokens"
@@ -232,7 +232,7 @@ def fuzz_trial(folder: Path, count: int, *, forked: bool = False) -> dict[str, A
     tokens.chmod(0o600)
     statuses: dict[int, int] = {}
     rng = np.random.default_rng(0)
-    with ServerProcess([model, "--data", folder / "data", "--tokens", tokens], forked=forked) as server:
+    with ServerProcess([model, "--data", folder / "data", "--tokens", tokens], snapshot_of=snapshot_of) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         memory = 0
         for k, request in enumerate(fuzzed_requests(count, ["point"], rng)):
@@ -272,7 +272,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["kill", "readers", "fuzz"], help="this one alone")
     chosen = parser.parse_args().only
     trials = {
-        "kill": lambda folder: kill_trial(folder, 20_000, 20, checkpoint=3000, forked=True),
+        "kill": lambda folder: kill_trial(folder, 20_000, 20, checkpoint=3000, snapshot_of=True),
         "readers": lambda folder: readers_trial(folder, 60.0),
         "fuzz": lambda folder: fuzz_trial(folder, 5000),
     }

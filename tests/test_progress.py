@@ -21,11 +21,11 @@ class Stream(io.StringIO):
 def clock(monkeypatch):
     """A clock that the test winds."""
 
-    class Clock:
+    class TimestampParser:
         now = 100.0
 
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: Clock.now)
-    return Clock
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: TimestampParser.now)
+    return TimestampParser
 
 
 @pytest.fixture(autouse=True)

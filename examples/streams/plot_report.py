@@ -13,7 +13,7 @@ import numpy as np
 
 from ovk import PKAWV, progressive
 from ovk.app.report import report
-from ovk.evaluation import Recent
+from ovk.evaluation import RecentErrors
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 from ovk.plotting import CalibrationDisplay, OutputGraphDisplay, RecentDisplay, ResidualDisplay
@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
 # The same figures on their own
 # -----------------------------
 
-recent = Recent.empty(4)
+recent = RecentErrors.empty(4)
 recent.update(result.predictions[100:], result.targets[100:])
 _ = RecentDisplay.from_recent(recent, 0, name="output 0")
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from batch.reference import long_form
 from ovk import OVKRidge, OVKRidgeCV
-from ovk.batch.ridge.problem import huber_weights
+from ovk.batch.ridge.ridge_system import huber_weights
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 

@@ -5,7 +5,7 @@ import pytest
 
 import ovk
 from ovk import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.batch.tuning.validation import in_threads
+from ovk.batch.tuning.validation import map_threads
 from ovk.kernels import Gaussian, Laplacian, Matern
 
 RNG = np.random.default_rng(0)
@@ -31,10 +31,10 @@ def test_classifiers_share_their_candidates_too():
 
 
 def test_items_come_in_their_order_and_errors_come_through():
-    assert list(in_threads(lambda x: x + 1, list(range(20)), 4, "adding")) == list(range(1, 21))
-    assert list(in_threads(lambda x: x + 1, [], 2, "adding")) == []
+    assert list(map_threads(lambda x: x + 1, list(range(20)), 4, "adding")) == list(range(1, 21))
+    assert list(map_threads(lambda x: x + 1, [], 2, "adding")) == []
     with pytest.raises(ZeroDivisionError):
-        list(in_threads(lambda x: 1 / x, [1, 0], 2, "dividing"))
+        list(map_threads(lambda x: 1 / x, [1, 0], 2, "dividing"))
 
 
 @pytest.mark.parametrize("n_jobs", [0, True, 1.5, "two"])

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import ovk
 from memory import peak_memory
 from ovk import OVKClassifier, OVKRidge, OVKRidgeCV
-from ovk.batch.ridge.problem import ENTRIES
+from ovk.batch.ridge.ridge_system import ENTRIES
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.operators import Dense
 from ovk.ovkernels import CurlFree
@@ -46,7 +46,7 @@ def test_a_ridge_below_the_rounding_of_single_precision():
 
 
 def test_a_system_that_does_not_converge_is_reported(monkeypatch):
-    monkeypatch.setattr("ovk.batch.ridge.problem.MAX_REFINEMENTS", 2)
+    monkeypatch.setattr("ovk.batch.ridge.ridge_system.MAX_REFINEMENTS", 2)
     with pytest.warns(ConvergenceWarning, match="after 2 iterations .* dtype='float64'"):
         OVKRidge(Gaussian(2.0), 1e-6, dtype="float32").fit(X, Y)
 

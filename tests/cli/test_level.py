@@ -10,7 +10,7 @@ import pytest
 from household import series
 from ovk import load
 from ovk.app.sessions import Settings
-from ovk.evaluation import Recent
+from ovk.evaluation import RecentErrors
 
 ASK = ["--targets", "a,b", "--features", "", "--lags", "1,2", "--model", "olok", "--warm-up", "200", "--block", "100"]
 
@@ -88,7 +88,7 @@ def test_a_level_that_is_no_probability(ovk, tmp_path):
 def test_another_level_beside_the_usual_ones():
     rng = np.random.default_rng(0)
     F, Y = np.zeros((3000, 2)), rng.standard_normal((3000, 2))
-    recent, usual = Recent.empty(2, level=0.7), Recent.empty(2)
+    recent, usual = RecentErrors.empty(2, level=0.7), RecentErrors.empty(2)
     half = recent.update(F, Y)
     usual.update(F, Y)
     np.testing.assert_array_equal(recent.levels, [0.5, 0.7, 0.8, 0.9, 0.95])
@@ -99,7 +99,7 @@ def test_another_level_beside_the_usual_ones():
     np.testing.assert_allclose(recent.shown.width, 2 * np.median(half[-2000:], axis=0))
     recent.merge(recent)
     assert recent.level == 0.7
-    assert np.isnan(Recent.empty(2).shown.width).all()
+    assert np.isnan(RecentErrors.empty(2).shown.width).all()
 
 
 @pytest.mark.long

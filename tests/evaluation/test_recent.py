@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from ovk import load, save
-from ovk.evaluation import Recent
+from ovk.evaluation import RecentErrors
 from ovk.evaluation.conformal.rolling import LEVELS
 
 
 def test_widths_are_quantiles_of_the_last_absolute_errors():
     rng = np.random.default_rng(0)
-    recent = Recent.empty(2, size=50, rate=0.0)
+    recent = RecentErrors.empty(2, size=50, rate=0.0)
     Y = rng.standard_normal((120, 2))
     Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
     for part in np.split(Y, 6):
@@ -24,7 +24,7 @@ def test_widths_are_quantiles_of_the_last_absolute_errors():
 
 
 def test_intervals_are_tested_before_they_know():
-    recent = Recent.empty(1, size=32)
+    recent = RecentErrors.empty(1, size=32)
     half = recent.update(np.zeros((32, 1)), np.ones((32, 1)))
     # The first 8 rows have no interval; 8 scores are too few for 0.9, and 16 for 0.95.
     np.testing.assert_array_equal(recent.tested[:, 0], [24, 24, 16, 0])
@@ -36,7 +36,7 @@ def test_intervals_are_tested_before_they_know():
 
 
 def test_what_was_not_predicted_does_not_count():
-    recent = Recent.empty(1)
+    recent = RecentErrors.empty(1)
     recent.update(np.full((50, 1), np.nan), np.ones((50, 1)))
     assert not recent.tested.any()
     assert np.isinf(recent.widths(0.5)).all()
@@ -44,14 +44,14 @@ def test_what_was_not_predicted_does_not_count():
 
 def test_coverage_of_rows_like_the_last_ones():
     rng = np.random.default_rng(1)
-    recent = Recent.empty(1, size=400)
+    recent = RecentErrors.empty(1, size=400)
     for _ in range(60):
         recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
     np.testing.assert_allclose(recent.coverage[:, 0], LEVELS, atol=0.02)
 
 
 def test_outputs_that_were_never_seen_have_no_width(tmp_path):
-    recent = Recent.empty(2)
+    recent = RecentErrors.empty(2)
     for _ in range(2):
         recent.update(np.zeros((15, 2)), np.column_stack([np.ones(15), np.full(15, np.nan)]))
     np.testing.assert_array_equal(recent.widths(0.9), [1.0, np.inf])

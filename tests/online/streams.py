@@ -22,7 +22,8 @@ from ovk.objectives import (
     simplex_code,
 )
 from ovk.online.first_order import base
-from ovk.online.second_order import arrow, block_ridge, kawv
+from ovk.online.second_order import block_ridge, kawv
+from ovk.online.second_order import coupled_ridge as arrow
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Hadamard, Transformable
 

@@ -5,9 +5,9 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from ovk.online.second_order.arrow import ArrowRidge
 from ovk.online.second_order.base import RidgeForecast
 from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, SumsOfEachOutput
+from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.operators import Dense, LowRank, MixedEffect
 
 
@@ -46,7 +46,9 @@ def operators(d=4):
 def learner(name, alpha, g=1.0, m=6):
     operator = operators()[name]
     zeros = SumsOfEachOutput.zeros(m, 4)
-    ridge = ArrowRidge(AllRowsSums.from_sums(zeros) if g == 1.0 else DecayingSums(g, zeros), *operator.factors(), alpha)
+    ridge = CoupledRidge(
+        AllRowsSums.from_sums(zeros) if g == 1.0 else DecayingSums(g, zeros), *operator.factors(), alpha
+    )
     ridge.start_block(1)
     return ridge
 
@@ -95,7 +97,7 @@ def test_states_resume_and_predictions_are_pure(name, shrink, g):
     Phi, Y = stream(n=600)
     whole, ridge, parts = learn(learner(name, 0.1, g), Phi, Y, shrink), learner(name, 0.1, g), []
     for start in range(0, len(Phi), 35):
-        ridge = ArrowRidge.from_state(deepcopy(ridge.state()))
+        ridge = CoupledRidge.from_state(deepcopy(ridge.state()))
         pure = RidgeForecast(*ridge.predict(Phi[start : start + 1])).predictions(shrink=shrink)
         parts.append(learn(ridge, Phi[start : start + 35], Y[start : start + 35], shrink))
         if g == 1.0:

@@ -73,8 +73,8 @@ def test_rows_equal_a_chunk(name, single, monkeypatch):
     Y = Y[:, 0] if single else Y
     whole, parts = copy.deepcopy(REGRESSORS[name]), copy.deepcopy(REGRESSORS[name])
     through = []
-    quick = type(parts)._after_row
-    monkeypatch.setattr(type(parts), "_after_row", lambda self, X, y: (through.append(1), quick(self, X, y))[1])
+    quick = type(parts)._learn_one
+    monkeypatch.setattr(type(parts), "_learn_one", lambda self, X, y: (through.append(1), quick(self, X, y))[1])
     Z = whole.predict_then_learn(X, Y)
     assert_allclose(one_by_one(parts, X, Y), Z, rtol=0, atol=1e-8)
     assert_allclose(parts.predict(X), whole.predict(X), rtol=0, atol=1e-8)
@@ -135,7 +135,7 @@ def test_what_the_gate_does_not_admit(name):
 
 def fewest_calls(model, X, Y):
     """Inner calls of learning a row. Now and then there are more: BLAS is asked for its threads once in many rows."""
-    forks = [model._fork(), model._fork()]
+    forks = [model._snapshot(), model._snapshot()]
     return min(count_calls(lambda fork=fork: fork.partial_fit(X, Y)) for fork in forks)
 
 
@@ -147,7 +147,7 @@ def test_an_interrupted_row_leaves_no_trace(name):
     # The row after these is the last of a block for one of them.
     one_by_one(model, X[:147], Y[:147])
     # Forks, for a copy has no gate. They may write behind the end of the same arrays, one after the other.
-    before, undisturbed = model.predict(X), model._fork()
+    before, undisturbed = model.predict(X), model._snapshot()
     calls = fewest_calls(model, X[147:148], Y[147:148])
     after = undisturbed.partial_fit(X[147:148], Y[147:148]).predict(X)
     assert 5 < calls < 80
@@ -175,7 +175,7 @@ def test_an_older_copy_keeps_its_past():
     X, Y = stream()
     model = PKAWV(Gaussian(1.0), 0.1, Nystrom(Given(X[:10]))).partial_fit(X[:50], Y[:50])
     model.partial_fit(X[50:51], Y[50:51])
-    kept = model._fork()
+    kept = model._snapshot()
     before = kept.predict(X)
     one_by_one(model, X[51:250], Y[51:250])
     assert_array_equal(kept.predict(X), before)
@@ -226,8 +226,8 @@ def test_rows_of_classes_equal_a_chunk(name, labels, monkeypatch):
     y = np.array(labels)[np.digitize(Y[:, 0], [-0.5, 0.5] if len(labels) == 3 else [0.0])]
     whole, parts = copy.deepcopy(CLASSIFIERS[name]), copy.deepcopy(CLASSIFIERS[name])
     through = []
-    quick = type(parts)._after_row
-    monkeypatch.setattr(type(parts), "_after_row", lambda self, X, k: (through.append(1), quick(self, X, k))[1])
+    quick = type(parts)._learn_one
+    monkeypatch.setattr(type(parts), "_learn_one", lambda self, X, k: (through.append(1), quick(self, X, k))[1])
     whole.partial_fit(X[:1], y[:1], classes=labels)
     parts.partial_fit(X[:1], y[:1], classes=labels)
     assert_array_equal(one_by_one(parts, X[1:], y[1:]), whole.predict_then_learn(X[1:], y[1:]))

@@ -45,7 +45,7 @@ def test_product(K):
     dense *= np.repeat(np.repeat(np.arange(4) >= since[:, None], d, axis=0), d, axis=1)
     values = (dense @ C.reshape(-1)).reshape(5, -1)
     assert_allclose(K.product(X, Z, C, since), values, rtol=1e-8, atol=1e-12)
-    assert_allclose(K.gram(X, Z).matmat_since(C, since), values, rtol=1e-8, atol=1e-12)
+    assert_allclose(K.gram(X, Z).matmul_window(C, since), values, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kernel", "operator"), PRODUCTS)

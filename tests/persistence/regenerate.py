@@ -33,8 +33,8 @@ from ovk.evaluation.running import Unscaled
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.objectives import L1, Trace
 from ovk.online import BOA, MLPoly, Window
-from ovk.online.experts.engine import StageMixture
-from ovk.online.experts.stage_experts import StageExperts
+from ovk.online.experts.expert_set import ExpertSet
+from ovk.online.experts.mixture import ExpertMixture
 from ovk.operators import Identity, Integral, MixedEffect
 from ovk.ovkernels import Expansion
 from ovk.persistence import save
@@ -128,7 +128,7 @@ def experts(n: int, d: int, change: int) -> Any:
     outputs = np.column_stack([f, 2 * f + 1]) + 0.05 * rng.standard_normal((n, 2))
     outputs[1::3, 1] = np.nan
     few = {"_stage_rows": (15,)}, {"_comparison_rows": 20, "_widths": (1.0,)}
-    with patch.multiple(StageMixture, **few[0]), patch.multiple(StageExperts, **few[1]):
+    with patch.multiple(ExpertMixture, **few[0]), patch.multiple(ExpertSet, **few[1]):
         return ovk.AutoStream().fit(inputs, outputs[:, :d])
 
 

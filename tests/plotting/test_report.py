@@ -15,7 +15,7 @@ from ovk.app.report import report
 from ovk.app.report.page import WIDTH
 from ovk.app.sessions import Settings, fit_table
 from ovk.app.tables import open_records
-from ovk.evaluation import Recent
+from ovk.evaluation import RecentErrors
 from ovk.plotting import CalibrationDisplay, ResidualDisplay
 from ovk.plotting.display import date_axis, pyplot
 
@@ -97,7 +97,7 @@ def test_results_that_kept_little(tmp_path):
     X = np.linspace(0, 1, 50)[:, None]
     plain = progressive(OLOK(), X, X, keep="none", baselines=[])
     assert Page(report(plain, tmp_path / "p.html").read_text(encoding="utf-8")).ids[:2] == ["summary", "errors"]
-    empty = Recent.empty(1)
+    empty = RecentErrors.empty(1)
     assert "calibration" not in Page(report(plain, tmp_path / "e.html", recent=empty).read_text(encoding="utf-8")).ids
 
 
@@ -256,7 +256,7 @@ def test_coverage_of_few_rows_has_long_bars():
     rng = np.random.default_rng(0)
     heights = []
     for n in (60, 600):
-        recent = Recent.empty(1)
+        recent = RecentErrors.empty(1)
         recent.update(np.zeros((n, 1)), rng.standard_normal((n, 1)))
         display = CalibrationDisplay.from_recent(recent)
         [bars] = display.ax_.collections
@@ -267,7 +267,7 @@ def test_coverage_of_few_rows_has_long_bars():
 
 def test_labels_of_residuals_fit_beside_long_names():
     rng = np.random.default_rng(0)
-    recent = Recent.empty(2)
+    recent = RecentErrors.empty(2)
     recent.update(np.zeros((60, 2)), rng.standard_normal((60, 2)))
     display = ResidualDisplay.from_recent(recent, names=["outlet temperature (deg C)", "flow [l/min]"])
     display.figure_.set_size_inches(WIDTH, display.figure_.get_size_inches()[1])  # as on a page
@@ -281,7 +281,7 @@ def test_labels_of_residuals_fit_beside_long_names():
 
 def test_narrow_intervals_of_a_stream_are_explained(tmp_path):
     rng = np.random.default_rng(0)
-    recent = Recent.empty(1)
+    recent = RecentErrors.empty(1)
     # Louder from refresh to refresh of the intervals.
     loud = np.exp(np.arange(2000) / 200)[:, None]
     recent.update(np.zeros((2000, 1)), loud * rng.standard_normal((2000, 1)))

@@ -12,7 +12,7 @@ from benchmarks.service_process import ServerProcess
 from starlette.routing import Route
 
 from ovk.app.serve import Tokens, create_app
-from ovk.app.serve.intake import Intake
+from ovk.app.serve.learn_queue import LearnQueue
 from serving_rows import rows
 
 X, Y = (table.tolist() for table in rows(1))
@@ -126,13 +126,13 @@ def app(models, tmp_path):
 @pytest.fixture
 def submitted(monkeypatch):
     """The entries that were to be learned."""
-    real, entries = Intake.submit, []
+    real, entries = LearnQueue.submit, []
 
     async def submit(self, entry):
         entries.append(entry)
         return await real(self, entry)
 
-    monkeypatch.setattr(Intake, "submit", submit)
+    monkeypatch.setattr(LearnQueue, "submit", submit)
     return entries
 
 
@@ -162,7 +162,7 @@ def test_plain_addresses_need_their_scope(app, asking):
 def test_no_spelling_of_an_address_gets_more_than_the_token_allows(app, submitted, monkeypatch, asking, filtered):
     """The check in the handler is enough, also where nothing refuses control characters."""
     if not filtered:
-        monkeypatch.setattr("ovk.app.serve.guard.CONTROL", re.compile("(?!)"))
+        monkeypatch.setattr("ovk.app.serve.auth_middleware.CONTROL", re.compile("(?!)"))
     allowed = ASKING[asking]
 
     async def run():
@@ -198,7 +198,7 @@ def test_a_newline_behind_learn_is_refused_by_the_server_process(models, tmp_pat
     """What was possible once: the router took the address for learn, and the check for something that predicts."""
     (tmp_path / "tokens").write_text(f"predict {TOKENS['predict']}\n")
     arguments = [models / "point.ovk", "--data", tmp_path / "data", "--tokens", tmp_path / "tokens"]
-    with ServerProcess(arguments, forked=True) as server:
+    with ServerProcess(arguments, snapshot_of=True) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKENS['predict']}"}
         for word, body in (("learn", {"rows": X, "targets": Y}), ("promote", {"name": "point"})):

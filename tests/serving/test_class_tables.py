@@ -3,8 +3,8 @@
 import numpy as np
 
 from ovk import load
-from ovk.app.serve.contenders import as_contender
 from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.served_models import as_contender
 
 
 def test_a_session_of_classes_predicts_and_learns(stream_of_classes, tmp_path):

@@ -1,6 +1,6 @@
 """The identifiers of the last requests, beside a plain list of all of them."""
 
-from ovk.app.serve.receipts import BLOCK, REMEMBERED, RequestIdentifiers
+from ovk.app.serve.request_history import BLOCK, REMEMBERED, RequestIdentifiers
 
 
 def test_the_last_ones_are_known_and_older_states_stay_as_they_are():

@@ -140,7 +140,7 @@ def test_a_kill_between_two_labels_loses_neither(models, tmp_path):
     arguments = [models / "point.ovk", "--data", tmp_path, "--keep-log"]
 
     def started():
-        return ServerProcess(arguments, forked=True)
+        return ServerProcess(arguments, snapshot_of=True)
 
     def client_for(server):
         return httpx.Client(base_url=server.url, timeout=PATIENCE)
@@ -288,13 +288,13 @@ def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, t
 
 def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch):
     """The receipt of a label and the knowledge that its prediction was labelled go together."""
-    from ovk.app.serve import receipts
-    from ovk.app.serve.receipts import RequestIdentifiers
+    from ovk.app.serve import request_history as receipts
+    from ovk.app.serve.request_history import RequestIdentifiers
 
     monkeypatch.setattr(receipts, "REMEMBERED", 3)
     X, Y = rows(1, seed=63)
     known = RequestIdentifiers()
-    answered = receipts.AnsweredRequests(known)
+    answered = receipts.RequestHistory(known)
     for k, name in enumerate(["y0", "y1", "y0", "y0", "y0"], start=1):
         one = part(f"label {k}", X, name, Y[:, 0])
         one = Entry(one.id, one.rows, one.targets, label_of="w1" if k <= 2 else f"other {k}", part=True)
@@ -302,7 +302,7 @@ def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch):
         known = known.added(one.id, k, 1, one.digest, one.label_of)
         assert answered.labelled("w1") == (None if k == 5 else min(k, 2))
         assert (answered.find(Entry("label 2", X, Y)) if k == 5 else None) is None
-    again = receipts.AnsweredRequests(known)
+    again = receipts.RequestHistory(known)
     assert [again.labelled(name) for name in ("w1", "other 5")] == [None, 5]
 
 

@@ -105,7 +105,7 @@ def test_tokens_that_others_can_read_are_a_line_of_the_log(models, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text("predict " + "p" * 20 + "\n")
     tokens.chmod(0o644)
-    with ServerProcess([models / "point.ovk", "--tokens", tokens], forked=True) as server:
+    with ServerProcess([models / "point.ovk", "--tokens", tokens], snapshot_of=True) as server:
         assert server.terminate() == 0
         assert not server.other
         [warning] = [line for line in server.lines if line["level"] == "warning"]
@@ -171,7 +171,7 @@ def test_sigterm_ends_a_start_in_good_order_while_packages_are_imported():
 
 def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code(models, tmp_path):
     X, Y = rows(20, seed=16)
-    with ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server:
+    with ServerProcess([models / "point.ovk", "--data", tmp_path], snapshot_of=True) as server:
         body = {"id": "a", "rows": X.tolist(), "targets": Y.tolist()}
         assert httpx.post(f"{server.url}/v2/models/point/learn", json=body, timeout=PATIENCE).status_code == 202
         server.limit_files(3000)
@@ -182,7 +182,7 @@ def test_a_checkpoint_that_cannot_be_written_at_the_end_is_told_by_the_exit_code
         str(tmp_path / "point" / "checkpoint.ovk"),
     )
     assert (stopped["event"], stopped["models"]) == ("stopped without a checkpoint", ["point"])
-    with ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server:
+    with ServerProcess([models / "point.ovk", "--data", tmp_path], snapshot_of=True) as server:
         assert server.terminate() == 0
     assert ovk.load(tmp_path / "point" / "checkpoint.ovk").rows == 20
 
@@ -207,7 +207,7 @@ def test_a_port_that_is_taken_is_said_so(server):
 
 
 def test_kills_lose_nothing_and_learn_nothing_twice(tmp_path):
-    found = kill_trial(tmp_path, rows=400, kills=2, checkpoint=100, forked=True)
+    found = kill_trial(tmp_path, rows=400, kills=2, checkpoint=100, snapshot_of=True)
     assert found["every_request_once"]
     assert found["rows"] == found["acknowledged_rows"] == 400
     assert found["learner_equal"]
@@ -218,7 +218,7 @@ def test_kills_lose_nothing_and_learn_nothing_twice(tmp_path):
 
 def test_strange_requests_change_nothing(tmp_path):
     """A thousand of them; ``python -m benchmarks.service_trials --only fuzz`` sends five thousand."""
-    found = fuzz_trial(tmp_path, 1000, forked=True)
+    found = fuzz_trial(tmp_path, 1000, snapshot_of=True)
     assert found["server_errors"] == 0
     assert set(found["statuses"]) <= {0, 200, 400, 401, 404, 405, 413, 415}
     assert found["state_equal"]
@@ -229,7 +229,7 @@ def test_strange_requests_change_nothing(tmp_path):
 def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
     X, Y = rows(400, seed=14)
     with (
-        ServerProcess([models / "point.ovk", "--data", tmp_path], forked=True) as server,
+        ServerProcess([models / "point.ovk", "--data", tmp_path], snapshot_of=True) as server,
         httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
     ):
 

@@ -196,7 +196,7 @@ def test_the_page_loads_nothing():
 
 
 def test_no_trace_of_the_stack_leaves_the_process(client_of, monkeypatch, caplog):
-    from ovk.app.serve.contenders import RegressorContender
+    from ovk.app.serve.served_models import RegressorContender
 
     def broken(self, *arguments):
         raise ZeroDivisionError("a secret of /etc/somewhere")

@@ -11,7 +11,7 @@ from ovk import PKAWV, load, save
 from ovk.app.cli import main
 from ovk.app.sessions import Settings, learn, merge_sessions
 from ovk.app.tables import Batch, open_records
-from ovk.evaluation import Recent
+from ovk.evaluation import RecentErrors
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian
 
@@ -106,7 +106,7 @@ def test_sessions_of_classes_are_refused(tmp_path):
 
 def test_intervals_of_a_merged_session_come_from_the_last_rows_of_both():
     rng = np.random.default_rng(0)
-    recents = [Recent.empty(1, size=400) for _ in range(2)]
+    recents = [RecentErrors.empty(1, size=400) for _ in range(2)]
     for recent, scale in zip(recents, (1.0, 3.0), strict=True):
         recent.update(np.zeros((1000, 1)), scale * rng.standard_normal((1000, 1)))
     one, two = recents

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ovk import load, save
 from ovk.app.tables import Batch, Lags, Preparation
 from ovk.app.tables.columns import Category, Instant, Number, guess
-from ovk.app.tables.instants import CALENDAR_NAMES, Clock, calendar
+from ovk.app.tables.timestamps import CALENDAR_NAMES, TimestampParser, calendar
 from ovk.base.cells import read_numbers
 
 
@@ -80,7 +80,7 @@ def test_words_that_never_repeat_are_no_input():
     ],
 )
 def test_instants(text, seconds):
-    values, bad = Clock(day_first=True).read([[text]])
+    values, bad = TimestampParser(day_first=True).read([[text]])
     assert values[0, 0] == seconds
     assert not bad[0]
 
@@ -89,7 +89,7 @@ def test_instants(text, seconds):
     "text", ["31/02/2006", "tomorrow", "25:00", "12:60:00", "2006-13-01", [1], "1/2/3/4", float("inf")]
 )
 def test_what_is_no_instant(text):
-    clock = Clock(day_first=True)
+    clock = TimestampParser(day_first=True)
     for _ in range(2):
         assert clock.read([[text]]).bad[0]
 

@@ -5,7 +5,7 @@ Nothing here is part of the public interface of ovk.
 
 from ovk.base.cells import DECIMAL_COMMA as DECIMAL_COMMA
 from ovk.base.cells import GROUPED as GROUPED
-from ovk.base.cells import Read as Read
+from ovk.base.cells import ParsedColumn as ParsedColumn
 from ovk.base.cells import bare as bare
 from ovk.base.cells import is_missing_cell as is_missing_cell
 from ovk.base.cells import read_numbers as read_numbers
@@ -17,8 +17,8 @@ from ovk.base.dates import as_instants as as_instants
 from ovk.base.dates import following as following
 from ovk.base.errors import Diverged as Diverged
 from ovk.base.errors import SingularSystem as SingularSystem
+from ovk.base.errors import check_finite_predictions as check_finite_predictions
 from ovk.base.errors import naming_bad_cells as naming_bad_cells
-from ovk.base.errors import refuse_endless as refuse_endless
 from ovk.base.errors import refuse_not_finite as refuse_not_finite
 from ovk.base.errors import refuse_odd_frames as refuse_odd_frames
 from ovk.base.errors import refuse_overflow as refuse_overflow
@@ -49,14 +49,14 @@ from ovk.base.parameters import rule as rule
 from ovk.base.progress import ProgressBar as ProgressBar
 from ovk.base.progress import progress_shown as progress_shown
 from ovk.base.progress import track as track
-from ovk.base.state import Forkable as Forkable
+from ovk.base.state import CopyOnWrite as CopyOnWrite
 from ovk.base.state import State as State
 from ovk.base.state import StateMismatch as StateMismatch
-from ovk.base.state import forked as forked
 from ovk.base.state import is_fitted_name as is_fitted_name
 from ovk.base.state import lookup as lookup
 from ovk.base.state import public_name as public_name
 from ovk.base.state import register as register
+from ovk.base.state import snapshot_of as snapshot_of
 from ovk.base.targets import FILL as FILL
 from ovk.base.targets import ObservedPairs as ObservedPairs
 from ovk.base.targets import Targets as Targets
@@ -81,7 +81,7 @@ from ovk.base.threads import thread_for_row as thread_for_row
 from ovk.base.threads import threads_for as threads_for
 from ovk.base.threads import tile_threads as tile_threads
 from ovk.base.transactions import Transactional as Transactional
-from ovk.base.transactions import reads as reads
+from ovk.base.transactions import reads_snapshot as reads_snapshot
 from ovk.base.types import Aggregate as Aggregate
 from ovk.base.types import Array as Array
 from ovk.base.types import EntrywiseMap as EntrywiseMap

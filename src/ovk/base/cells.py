@@ -14,7 +14,7 @@ from ovk.base.types import Array, Mask
 MISSING = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
 
 
-class Read(NamedTuple):
+class ParsedColumn(NamedTuple):
     """What cells hold.
 
     Attributes
@@ -106,7 +106,7 @@ def _parse(cells: Sequence[Any]) -> tuple[Array, Mask]:
         return np.array(numbers, dtype=np.float64), bad
 
 
-def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = False) -> Read:
+def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = False) -> ParsedColumn:
     """The numbers of a column; 12% is 12. Infinity is no measurement.
 
     Parameters
@@ -125,7 +125,7 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = Fa
     if infinite.any():
         values[infinite] = np.nan
         bad |= infinite
-    return Read(values[:, None], bad)
+    return ParsedColumn(values[:, None], bad)
 
 
 def require_numbers(cells: Any, name: str, label: str, place: Callable[[int], str]) -> Array:

@@ -66,7 +66,7 @@ def refuse_not_finite(learner: object, step: int, Z: Array, X: Array, Y: Array) 
         )
 
 
-def refuse_endless(model: object, values: Array) -> None:
+def check_finite_predictions(model: object, values: Array) -> None:
     """Refuse predictions (n, ...) that are not finite: they would pass for answers."""
     if not np.isfinite(values).all():
         row = int(np.isfinite(values).all(axis=tuple(range(1, values.ndim))).argmin())
@@ -80,7 +80,7 @@ def refuse_endless(model: object, values: Array) -> None:
 LEARNED = ("dual_coef_", "intercept_", "weights_")
 
 
-def refuse_endless_model(model: object) -> None:
+def check_finite_model(model: object) -> None:
     """Refuse what was learned if it is not finite."""
     for name in LEARNED:
         found = vars(model).get(name)

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 
-from ovk.base.errors import named, refuse_endless_model
+from ovk.base.errors import check_finite_model, named
 from ovk.base.state import State, StateMismatch, is_fitted_name, listed_names, merged, plain_state, register, restored
 from ovk.base.threads import threads_for
 from ovk.base.types import Array
@@ -50,14 +50,14 @@ class Parameters(Registered, BaseEstimator, saved=False):
     _state_classes: ClassVar[Mapping[str, type[State]]] = {}
 
     #: What stands behind a parameter that is None, made when one of its own parameters is set (``kernel__...``).
-    _behind_none: ClassVar[Mapping[str, Callable[[], Any] | None]] = {}
+    _default_factories: ClassVar[Mapping[str, Callable[[], Any] | None]] = {}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__length_scale=2.0`` sets one of a parameter, of its default if that is None."""
         for name in dict.fromkeys(name.partition("__")[0] for name in params if "__" in name):
             if name in params or getattr(self, name, self) is not None:
                 continue
-            made = merged(type(self), "_behind_none").get(name)
+            made = merged(type(self), "_default_factories").get(name)
             if made is None:
                 raise ValueError(
                     f"{name} of {type(self).__name__} is None, so it has no parameters to set: give {name} itself first"
@@ -86,7 +86,7 @@ class Parameters(Registered, BaseEstimator, saved=False):
         try:
             with threads_for(_matrix_rows(X, y)):
                 yield
-            refuse_endless_model(self)
+            check_finite_model(self)
         except BaseException as error:
             self.__dict__ = before
             if isinstance(error, np.linalg.LinAlgError):

@@ -32,16 +32,16 @@ class StateMismatch(ValueError):
     """A state has an entry that its class does not know, or lacks one that it needs."""
 
 
-class Forkable:
+class CopyOnWrite:
     """Something that can be copied before it changes, so that the original stays as it is."""
 
-    def _fork(self) -> Self:
+    def _snapshot(self) -> Self:
         """A copy that can change by itself. Arrays are shared: neither of the two may change them in place."""
         other: Self = object.__new__(type(self))
         vars(other).update(vars(self))
         for name, value in vars(self).items():
-            if isinstance(value, (Forkable, list)):
-                vars(other)[name] = forked(value)
+            if isinstance(value, (CopyOnWrite, list)):
+                vars(other)[name] = snapshot_of(value)
         return other
 
     def _with(self, **values: Any) -> Self:
@@ -51,16 +51,16 @@ class Forkable:
         return other
 
 
-def forked(value: Any) -> Any:
+def snapshot_of(value: Any) -> Any:
     """A fork of an object, or a list or dictionary of forks."""
-    if isinstance(value, Forkable):
-        return value._fork()
+    if isinstance(value, CopyOnWrite):
+        return value._snapshot()
     if isinstance(value, dict):
-        return {key: item._fork() if isinstance(item, Forkable) else item for key, item in value.items()}
-    return [item._fork() if isinstance(item, Forkable) else item for item in value]
+        return {key: item._snapshot() if isinstance(item, CopyOnWrite) else item for key, item in value.items()}
+    return [item._snapshot() if isinstance(item, CopyOnWrite) else item for item in value]
 
 
-class State(Forkable):
+class State(CopyOnWrite):
     """Mixin of private classes that are saved as part of a public object.
 
     The state consists of the fields of a dataclass and of the attributes listed in `_saved_state`. Attributes that

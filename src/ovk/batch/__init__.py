@@ -33,10 +33,10 @@ from ovk.batch.ridge.landmarks import choose_landmarks as choose_landmarks
 from ovk.batch.ridge.landmarks import landmark_ridge as landmark_ridge
 from ovk.batch.ridge.output_kernel import OutputKernelRidge
 from ovk.batch.ridge.prediction import row_keys as row_keys
-from ovk.batch.ridge.problem import takes_gram as takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor as OVKRegressor
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.batch.ridge.ridge_system import takes_gram as takes_gram
 from ovk.batch.tuning.automatic import AutomaticChoice
 from ovk.batch.tuning.gradient_metric import GradientMetric
 from ovk.batch.tuning.kernel_grid import kernel_grid, unit_variance

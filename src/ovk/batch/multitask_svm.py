@@ -39,7 +39,7 @@ from ovk.base import (
 )
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
 from ovk.batch.ridge.prediction import ObservedScore, same_inputs
-from ovk.batch.ridge.problem import PairProblem, takes_gram
+from ovk.batch.ridge.ridge_system import PairSystem, takes_gram
 from ovk.objectives import Calibration, two_sided
 from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
@@ -80,7 +80,7 @@ class SupportVectorMachine(KernelEstimator, saved=False):
         task, y, box = observed.outputs, observed.values, C * observed.weights
         lower, upper = (np.minimum(0.0, box * y), np.maximum(0.0, box * y)) if epsilon is None else (-box, box)
         # The gram as ridge regression without weights has it: here they went into the box.
-        gram = PairProblem(kernel, X, replace(targets, weight=None), 1.0).gram
+        gram = PairSystem(kernel, X, replace(targets, weight=None), 1.0).gram
         dual = BoxDual(gram, y, lower, upper, epsilon or 0.0)
         limit = check_int(self.max_iter, "max_iter")
         if self.bias == "task":

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base import Array, Forkable, Parameters, check_int
+from ovk.base import Array, CopyOnWrite, Parameters, check_int
 from ovk.batch import OVKRidge
 from ovk.evaluation.running import RunningMoments
 
 
-class Baseline(Forkable, Parameters, ABC):
+class Baseline(CopyOnWrite, Parameters, ABC):
     """A simple learner under the contract of progressive evaluation: outputs (n, d), nan where not observed.
 
     All of them predict 0 before they have seen anything, like a learner that starts from f = 0, so that errors of all

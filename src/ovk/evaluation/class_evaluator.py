@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk.base import Array, Indices, Labels, Mask, Registered, State, Times, check_int, forked
+from ovk.base import Array, Indices, Labels, Mask, Registered, State, Times, check_int, snapshot_of
 from ovk.evaluation.drift import DriftRecord, DriftResult
 from ovk.evaluation.late import waiting_rows
 from ovk.evaluation.learners import TakesLastLabel, has_learned, last_label
@@ -414,7 +414,7 @@ class ClassEvaluator(State, Registered):
                 guesses[i] = place[np.asarray(self.model.predict(X[row])).tolist()[0]]
             self.waiting.append((X[row], names[codes[i]] if known[i] else None, before_it))
             if late:
-                beside.append(self.counts._fork().guesses(np.zeros(1, dtype=np.intp), len(labels)))
+                beside.append(self.counts._snapshot().guesses(np.zeros(1, dtype=np.intp), len(labels)))
         P: Array = np.where(guesses[:, None] < 0, np.nan, np.eye(len(labels))[guesses])
         return P, beside
 
@@ -422,7 +422,7 @@ class ClassEvaluator(State, Registered):
         """The scores of all rows so far, at every checkpoint."""
         if 0 < self.n_rows == self.warm_up:
             raise ValueError(f"the stream ended after {self.n_rows} rows, before any was tested: lower untested")
-        rows, scores = list(self.rows), forked(self.scores)
+        rows, scores = list(self.rows), snapshot_of(self.scores)
         if self.n_rows not in rows:
             rows.append(self.n_rows)
             for score in scores:

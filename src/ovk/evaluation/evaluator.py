@@ -16,7 +16,7 @@ from ovk.evaluation.baselines import Baseline
 from ovk.evaluation.conformal import Conformal
 from ovk.evaluation.conformal.learner import IntervalRecord
 from ovk.evaluation.drift import DriftRecord
-from ovk.evaluation.late import LateBaseline, LearnsLate
+from ovk.evaluation.late import DelayedLearner, LateBaseline
 from ovk.evaluation.learners import Mergeable, OnlineLearner, RowByRow, as_learner
 from ovk.evaluation.result import LearnerErrors, ProgressiveResult
 from ovk.evaluation.running import RunningSum, Scaling, checkpoints
@@ -29,7 +29,7 @@ class _WithSupport(Protocol):
 
 
 @dataclass
-class Contestant(State):
+class ScoredLearner(State):
     """A learner that is evaluated, with its clock and its sums of errors. The clock is not saved: it is of one run."""
 
     name: str
@@ -41,7 +41,7 @@ class Contestant(State):
     _state_classes = {"squares": RunningSum, "absolute": RunningSum}
 
     @classmethod
-    def start(cls, name: str, learner: OnlineLearner, d: int) -> Contestant:
+    def start(cls, name: str, learner: OnlineLearner, d: int) -> ScoredLearner:
         """A learner before the first row of a stream with d outputs."""
         return cls(name, learner, RunningSum.empty(d), RunningSum.empty(d))
 
@@ -64,7 +64,7 @@ class Contestant(State):
             self.squares.add(errors**2, marks)
             self.absolute.add(np.abs(errors), marks)
 
-    def merge(self, other: Contestant) -> None:
+    def merge(self, other: ScoredLearner) -> None:
         """Take in what another learner of the same kind has learned, and its errors."""
         if type(self.learner) is not type(other.learner) or not isinstance(self.learner, Mergeable):
             raise ValueError(f"{other.name} cannot be merged into {self.name}: only sums over all rows add up exactly")
@@ -113,8 +113,8 @@ class Evaluator(State, Registered):
     (300, 100)
     """
 
-    contestant: Contestant
-    baselines: list[Contestant]
+    contestant: ScoredLearner
+    baselines: list[ScoredLearner]
     scaling: Scaling
     features: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -131,8 +131,8 @@ class Evaluator(State, Registered):
     _kept: list[tuple[Array, ...]] = field(default_factory=list, init=False)
 
     _state_classes = {
-        "contestant": Contestant,
-        "baselines": Contestant,
+        "contestant": ScoredLearner,
+        "baselines": ScoredLearner,
         "scaling": Scaling,
         "counts": RunningSum,
         "intervals": IntervalRecord,
@@ -157,10 +157,10 @@ class Evaluator(State, Registered):
         d = len(first.targets)
         learners: list[OnlineLearner] = [as_learner(model), *baselines]
         if not isinstance(waiting, int) or waiting:
-            late = LearnsLate(model, waiting, gaps=isinstance(model, OnlineLearner))
-            learners = [late, *(LearnsLate(LateBaseline(baseline), waiting, guess=0.0) for baseline in baselines)]
+            late = DelayedLearner(model, waiting, gaps=isinstance(model, OnlineLearner))
+            learners = [late, *(DelayedLearner(LateBaseline(baseline), waiting, guess=0.0) for baseline in baselines)]
         names = [type(model).__name__, *(baseline.name for baseline in baselines)]
-        contestants = [Contestant.start(name, one, d) for name, one in zip(names, learners, strict=True)]
+        contestants = [ScoredLearner.start(name, one, d) for name, one in zip(names, learners, strict=True)]
         return cls(
             contestant=contestants[0],
             baselines=contestants[1:],
@@ -179,13 +179,13 @@ class Evaluator(State, Registered):
     def model(self) -> Any:
         """The model that learns."""
         learner = self.contestant.learner
-        return learner.model if isinstance(learner, (RowByRow, LearnsLate)) else learner
+        return learner.model if isinstance(learner, (RowByRow, DelayedLearner)) else learner
 
     @property
     def _rows_without_labels(self) -> int:
         """Rows at the start of the stream that were predicted before any label had come."""
         learner = self.contestant.learner
-        return learner.n_blind if isinstance(learner, LearnsLate) else 0
+        return learner.n_blind if isinstance(learner, DelayedLearner) else 0
 
     def predict_then_learn(self, chunk: Chunk, *, tested: bool, weights: Array | None = None) -> Array:
         """Let the model and the baselines predict and learn the rows, and count the errors of rows that are `tested`.
@@ -296,7 +296,7 @@ class Evaluator(State, Registered):
             rows.append(self.n_rows)
             support += self._support_now()
         learner = self.contestant.learner
-        unlearned = learner.n_skipped if isinstance(learner, (RowByRow, LearnsLate)) else 0
+        unlearned = learner.n_skipped if isinstance(learner, (RowByRow, DelayedLearner)) else 0
         kept: list[Array | None] = [np.concatenate(parts) for parts in zip(*self._kept, strict=True)]
         if self.keep != "none" and not kept:
             p, shape = len(self.features), (0,) if self.single else (0, len(self.outputs))

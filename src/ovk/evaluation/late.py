@@ -133,7 +133,7 @@ class WaitingRow(NamedTuple):
     last: Array | None
 
 
-class LearnsLate:
+class DelayedLearner:
     """A learner that learns every row some rows after it was predicted, when its label comes.
 
     Parameters
@@ -188,7 +188,7 @@ class LearnsLate:
 
 
 class LateBaseline:
-    """A baseline that learns and predicts by itself, as `LearnsLate` wants it."""
+    """A baseline that learns and predicts by itself, as `DelayedLearner` wants it."""
 
     def __init__(self, baseline: Baseline) -> None:
         self.baseline = baseline
@@ -203,4 +203,4 @@ class LateBaseline:
         """(n, d) predictions: those of rows without labels, learned by a copy."""
         if self._outputs is None:
             raise NotFittedError("the baseline has not learned anything yet")
-        return self.baseline._fork().predict_then_learn(X, np.full((len(X), self._outputs), np.nan))
+        return self.baseline._snapshot().predict_then_learn(X, np.full((len(X), self._outputs), np.nan))

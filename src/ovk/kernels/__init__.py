@@ -3,7 +3,7 @@
 from ovk.kernels.algebra import Product, Scaled, Sum
 from ovk.kernels.base import NotDifferentiable, ScalarKernel
 from ovk.kernels.base import contract as contract
-from ovk.kernels.base import product_since as product_since
+from ovk.kernels.base import product_window as product_window
 from ovk.kernels.foreign import Function, Precomputed, SklearnKernel, as_kernel
 from ovk.kernels.foreign import as_ours as as_ours
 from ovk.kernels.foreign import numbers_of_objects as numbers_of_objects

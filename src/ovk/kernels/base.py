@@ -50,7 +50,7 @@ class ScalarKernel(Algebra, Parameters, ABC):
 
         `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
         """
-        return product_since(self(X, Z), W, since)
+        return product_window(self(X, Z), W, since)
 
     def summands(self) -> list[tuple[float, ScalarKernel]]:
         """The kernel as a sum of weights times kernels, of itself alone if it is no sum."""
@@ -99,7 +99,7 @@ def prefixed(name: str, gradient: dict[str, Array]) -> dict[str, Array]:
     return {f"{name}__{key}": value for key, value in gradient.items()}
 
 
-def product_since(G: Array, W: Array, since: Indices | None) -> Array:
+def product_window(G: Array, W: Array, since: Indices | None) -> Array:
     """G W, where row i of G, (n, m), counts from its column since_i on."""
     if since is None or not len(since):
         return np.asarray(G @ W)

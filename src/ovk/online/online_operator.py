@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, check_inputs, check_int, in_interval, positive, reads, thread_for_row
+from ovk.base import Array, check_inputs, check_int, in_interval, positive, reads_snapshot, thread_for_row
 from ovk.batch import fill_gaps, stretch
 from ovk.curves import Grid, PrincipalComponents, as_grid
 from ovk.features import KORS, Nystrom
@@ -97,7 +97,7 @@ class OnlineOperator(StreamRegressor):
         tags.regressor_tags.poor_score = True
         return tags
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any, *, grid: Any = None) -> Array:
         """Predict output functions without learning.
 

@@ -100,7 +100,7 @@ class SeparableTerms:
         """sum_j K(x_i, z_j) c_j, (n, d), without the gram where a scalar kernel knows how."""
         if sparse.issparse(C):
             gram = self.gram(X, Z)
-            return gram.matmat(C) if since is None else gram.matmat_since(C, since)
+            return gram.matmat(C) if since is None else gram.matmul_window(C, since)
         products = [k.product(X, Z, C, since) for k in self.scalars]
         return self._applied(products, lambda T, P: T.apply(P))
 
@@ -157,7 +157,7 @@ class OperatorKernel(Algebra, Parameters, ABC):
         `since`, (n,) and never decreasing, is the first of the points Z that each row sees; None means all.
         """
         gram = self.gram(X, Z)
-        return gram.matmat(C) if since is None else gram.matmat_since(C, since)
+        return gram.matmat(C) if since is None else gram.matmul_window(C, since)
 
     def terms(self) -> list[Term] | None:
         """The kernel as a sum of separable terms, weight k(x, z) T; None where it is not such a sum."""

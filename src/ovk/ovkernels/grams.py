@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ovk.base import Array, Indices, equal
-from ovk.kernels import product_since
+from ovk.kernels import product_window
 from ovk.operators import Dense, OutputOperator, spectrum
 
 # The contract of a gram, an operator-valued kernel on samples, and of the scalar problems that it falls apart into.
@@ -40,7 +40,7 @@ class Gram(ABC):
         """`terms` with the operators of the kernel itself, none of them added to another."""
         return self.terms()
 
-    def matmat_since(self, C: Array, since: Indices) -> Array:
+    def matmul_window(self, C: Array, since: Indices) -> Array:
         """`matmat` for rows that each see the points from since_i on only; `since`, (n,), never decreases."""
         return self.weighted((np.arange(self.shape[1]) >= since[:, None]).astype(np.float64)).matmat(C)
 
@@ -94,7 +94,7 @@ class Gram(ABC):
         """The gram times a number."""
         return self.rescale(np.full(self.shape[0], factor), None, None)
 
-    def energies(self, a: Array) -> Array:
+    def quadratic_forms(self, a: Array) -> Array:
         """<a_i, K(x_i, z_i) a_i> of each row, (n,)."""
         return np.asarray(np.einsum("jp,jpq,jq->j", a, self.diagonal_blocks(), a))
 
@@ -417,8 +417,8 @@ class Kronecker(Gram):
     def matmat(self, C: Any) -> Array:
         return _total(operator.apply(G @ C) for G, operator in self.terms())
 
-    def matmat_since(self, C: Array, since: Indices) -> Array:
-        return _total(operator.apply(product_since(G, C, since)) for G, operator in self.terms())
+    def matmul_window(self, C: Array, since: Indices) -> Array:
+        return _total(operator.apply(product_window(G, C, since)) for G, operator in self.terms())
 
     def weighted(self, weights: Array) -> Kronecker:
         return Kronecker([G * weights for G, _ in self.terms()], [operator for _, operator in self.terms()])
@@ -468,7 +468,7 @@ class Kronecker(Gram):
     def diagonal_blocks(self) -> Array:
         return _total(np.diagonal(G)[:, None, None] * operator.dense() for G, operator in self.terms())
 
-    def energies(self, a: Array) -> Array:
+    def quadratic_forms(self, a: Array) -> Array:
         return _total(np.diagonal(G) * np.einsum("jq,jq->j", a, operator.apply(a)) for G, operator in self.terms())
 
     def block_norms(self) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, unnamed
-from ovk.evaluation import LEVEL, Recent
+from ovk.evaluation import LEVEL, RecentErrors
 from ovk.plotting.display import BLUE, Display, draw_band, own_names, shortened
 
 #: What there is to see of a model of several inputs.
@@ -110,9 +110,9 @@ class ObservedDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.evaluation import Recent
+    >>> from ovk.evaluation import RecentErrors
     >>> from ovk.plotting import ObservedDisplay
-    >>> recent = Recent.empty(1)
+    >>> recent = RecentErrors.empty(1)
     >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
     >>> display = ObservedDisplay.from_recent(recent, 0, plot=False)
     >>> len(display.outcomes), display.half
@@ -127,7 +127,7 @@ class ObservedDisplay(Display):
 
     @classmethod
     def from_recent(
-        cls, recent: Recent, output: int, *, name: str | None = None, ax: Any = None, plot: bool = True
+        cls, recent: RecentErrors, output: int, *, name: str | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
         """One output of all rows that are remembered, with the interval that new rows get."""
         half = float(recent.widths(recent.level)[output])

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array, as_dates, as_instants, check_int, unnamed
-from ovk.evaluation import LEVEL, ProgressiveResult, Recent, stretch
+from ovk.evaluation import LEVEL, ProgressiveResult, RecentErrors, stretch
 from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
 
 #: Rows that are drawn.
@@ -34,9 +34,9 @@ class RecentDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.evaluation import Recent
+    >>> from ovk.evaluation import RecentErrors
     >>> from ovk.plotting import RecentDisplay
-    >>> recent = Recent.empty(1)
+    >>> recent = RecentErrors.empty(1)
     >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
     >>> display = RecentDisplay.from_recent(recent, 0, plot=False)
     >>> len(display.outcomes), float(display.half[-1])
@@ -107,7 +107,7 @@ class RecentDisplay(Display):
     @classmethod
     def from_recent(
         cls,
-        recent: Recent,
+        recent: RecentErrors,
         output: int,
         *,
         name: str | None = None,
@@ -157,9 +157,9 @@ class CalibrationDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.evaluation import Recent
+    >>> from ovk.evaluation import RecentErrors
     >>> from ovk.plotting import CalibrationDisplay
-    >>> recent = Recent.empty(2)
+    >>> recent = RecentErrors.empty(2)
     >>> for _ in range(3):
     ...     _ = recent.update(np.zeros((50, 2)), np.random.default_rng(0).standard_normal((50, 2)))
     >>> CalibrationDisplay.from_recent(recent, plot=False).coverage.shape
@@ -173,7 +173,7 @@ class CalibrationDisplay(Display):
 
     @classmethod
     def from_recent(
-        cls, recent: Recent, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
+        cls, recent: RecentErrors, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
         """The intervals of a stream, tested as it went."""
         d = recent.Y.shape[1]
@@ -218,9 +218,9 @@ class ResidualDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.evaluation import Recent
+    >>> from ovk.evaluation import RecentErrors
     >>> from ovk.plotting import ResidualDisplay
-    >>> recent = Recent.empty(1)
+    >>> recent = RecentErrors.empty(1)
     >>> _ = recent.update(np.zeros((3, 1)), np.array([[1.0], [np.nan], [-1.0]]))
     >>> ResidualDisplay.from_recent(recent, plot=False).residuals
     [array([ 1., -1.])]
@@ -231,7 +231,7 @@ class ResidualDisplay(Display):
 
     @classmethod
     def from_recent(
-        cls, recent: Recent, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
+        cls, recent: RecentErrors, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
     ) -> Self:
         """The errors that a stream remembers."""
         residuals = []

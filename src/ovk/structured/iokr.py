@@ -127,7 +127,7 @@ class IOKR(FeatureRegressor):
     [['sun', 'wind'], ['sun']]
     """
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
 
     stream_: PKAWV | None
 

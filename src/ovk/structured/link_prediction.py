@@ -146,7 +146,7 @@ class LinkPredictor(Parameters):
            [-0.05]])
     """
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
 
     def __init__(
         self,

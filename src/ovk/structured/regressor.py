@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Outputs, Parameters, Transactional, check_inputs, check_int, reads
+from ovk.base import Array, Outputs, Parameters, Transactional, check_inputs, check_int, reads_snapshot
 from ovk.kernels import Linear, ScalarKernel, as_kernel
 from ovk.ovkernels import row_slices
 from ovk.structured.outputs import (
@@ -76,21 +76,21 @@ class FeatureRegressor(MultiOutputMixin, Transactional, Parameters, ABC):
             return kernel, outputs, sparse.csr_array(y)
         return kernel, outputs, (np.asarray(y) if hasattr(y, "__array__") else list(y))
 
-    @reads
+    @reads_snapshot
     def weights(self, X: Any) -> Array:
         """The weights w_j(x) of the anchors' features in h(x), (m, anchors)."""
         check_is_fitted(self)
         return self._weights(self._check_inputs(X, reset=False))
 
     @property
-    @reads
+    @reads_snapshot
     def candidates_(self) -> Any:
         """The distinct training outputs, in order of appearance: where predictions are looked for by default."""
         check_is_fitted(self)
         first, _ = distinct_outputs(as_outputs(self.train_outputs_, self.output_kernel_, "y"))
         return select_outputs(self.train_outputs_, first)
 
-    @reads
+    @reads_snapshot
     def decision_function(self, X: Any, candidates: Any = None) -> Any:
         """Scores of candidates, <h(x), phi(y)> - k(y, y) / 2: largest where |h(x) - phi(y)|^2 is smallest.
 
@@ -120,7 +120,7 @@ class FeatureRegressor(MultiOutputMixin, Transactional, Parameters, ABC):
         parts = [scores(self._weights(X[rows])) for rows in self._row_chunks(X, count_outputs(outputs))]
         return np.concatenate(parts)
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any, candidates: Any = None, return_top_k: int = 1) -> Any:
         """The outputs whose features are nearest to h(x).
 

@@ -11,7 +11,7 @@ from ovk import GradientMetric, OperatorRidge, load, save
 from ovk.base.errors import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
 from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, left_out, stretch
-from ovk.batch.ridge.problem import SinglePrecisionSystem
+from ovk.batch.ridge.ridge_system import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents, ProductGrid
 from ovk.kernels import Gaussian, Linear, Matern
 

@@ -22,16 +22,16 @@ from ovk.online.experts.changes import (
     ErrorAlarm,
     running_sums,
 )
-from ovk.online.experts.engine import StageMixture
-from ovk.online.experts.stage_experts import StageExperts
+from ovk.online.experts.expert_set import ExpertSet
+from ovk.online.experts.mixture import ExpertMixture
 
 
 @pytest.fixture
 def early_stages(monkeypatch):
-    monkeypatch.setattr(StageMixture, "_stage_rows", (15, 40, 110))
-    monkeypatch.setattr(StageMixture, "_verdict_rows", (60, 90, 120))
-    monkeypatch.setattr(StageExperts, "_comparison_rows", 60)
-    monkeypatch.setattr(StageExperts, "_widths", (0.5, 1.0))
+    monkeypatch.setattr(ExpertMixture, "_stage_rows", (15, 40, 110))
+    monkeypatch.setattr(ExpertMixture, "_verdict_rows", (60, 90, 120))
+    monkeypatch.setattr(ExpertSet, "_comparison_rows", 60)
+    monkeypatch.setattr(ExpertSet, "_widths", (0.5, 1.0))
 
 
 def errors(n=300, d=2, seed=0, growth=20.0):

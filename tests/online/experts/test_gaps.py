@@ -12,17 +12,17 @@ import ovk
 from ovk import KAWV, OLOK, PKAWV, AutoStream, AutoStreamClassifier
 from ovk.features import ALD, KORS, Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.experts.engine import StageMixture
-from ovk.online.experts.stage_experts import StageExperts, observed_together
+from ovk.online.experts.expert_set import ExpertSet, observed_together
+from ovk.online.experts.mixture import ExpertMixture
 from ovk.online.experts.stages import _Compared, choose, score
 
 
 @pytest.fixture(scope="module", autouse=True)
 def early_stages():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StageMixture, "_stage_rows", (15, 40, 110))
-        patch.setattr(StageExperts, "_comparison_rows", 60)
-        patch.setattr(StageExperts, "_widths", (0.5, 1.0))
+        patch.setattr(ExpertMixture, "_stage_rows", (15, 40, 110))
+        patch.setattr(ExpertSet, "_comparison_rows", 60)
+        patch.setattr(ExpertSet, "_widths", (0.5, 1.0))
         yield
 
 
@@ -205,9 +205,9 @@ def coupled(seed, n=3000):
 def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound):
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, value in (
-            (StageMixture, "_stage_rows", (20, 60, 200, 600, 2000)),
-            (StageExperts, "_comparison_rows", 600),
-            (StageExperts, "_widths", (0.25, 0.5, 1.0, 2.0, 4.0)),
+            (ExpertMixture, "_stage_rows", (20, 60, 200, 600, 2000)),
+            (ExpertSet, "_comparison_rows", 600),
+            (ExpertSet, "_widths", (0.25, 0.5, 1.0, 2.0, 4.0)),
         ):
             patch.setattr(owner, name, value)
         errors = []

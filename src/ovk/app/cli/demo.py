@@ -14,7 +14,7 @@ import typer
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from ovk import OLOK, PKAWV, load, progressive, save
-from ovk.app.cli.errors import Exit, blaming
+from ovk.app.cli.errors import Exit, exit_code_on_error
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Bar, err, number, out, print_json, table
 from ovk.base import one_blas_thread
@@ -99,7 +99,7 @@ def command(
 
     Writes a report (report.html), the best model (demo.ovk), and a table (demo.csv) to try the other commands on.
     """
-    with blaming(Exit.USAGE):
+    with exit_code_on_error(Exit.USAGE):
         folder.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     stream = make_stream(rows, OUTPUTS, random_state=0)

@@ -39,7 +39,7 @@ class Failure(Exception):
 
 
 @contextmanager
-def blaming(code: Exit) -> Iterator[None]:
+def exit_code_on_error(code: Exit) -> Iterator[None]:
     """Errors of the values met here are the fault of the data, or of the model file."""
     try:
         yield
@@ -102,7 +102,7 @@ def sentence(error: BaseException) -> str:
 PAGE = (".html", ".htm")
 
 
-def check_place(
+def check_output_path(
     path: Path | None,
     option: str = "--out",
     *,
@@ -132,9 +132,9 @@ def check_place(
             raise Failure(f"{option} {path} is {what} another name", Exit.USAGE)
 
 
-def check_model_place(path: Path | None, option: str = "--save") -> None:
+def check_model_path(path: Path | None, option: str = "--save") -> None:
     """Refuse to replace a file that is no model: it may be the only copy of the data."""
-    check_place(path, option)
+    check_output_path(path, option)
     if path is None or not path.exists() or not path.stat().st_size:
         return
     try:
@@ -147,11 +147,11 @@ def check_model_place(path: Path | None, option: str = "--save") -> None:
         ) from error
 
 
-def check_report_place(path: Path | None, *models: Path | None) -> None:
+def check_report_path(path: Path | None, *models: Path | None) -> None:
     """Refuse a name that is not one of a page, and find out whether there is a library to draw with."""
     if path is None:
         return
-    check_place(path, "--report", models=models)
+    check_output_path(path, "--report", models=models)
     if path.suffix.lower() not in ("", *PAGE):
         raise Failure(f"--report {path} must end in .html, since it is a page; `ovk plot` draws pictures", Exit.USAGE)
     from ovk.plotting import pyplot

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ovk._extras import required
-from ovk.app.cli.errors import Exit, Failure, blaming, check_model_place, check_report_place
+from ovk.app.cli.errors import Exit, Failure, check_model_path, check_report_path, exit_code_on_error
 from ovk.app.cli.options import (
     COUPLING,
     Classify,
@@ -111,13 +111,13 @@ def command(
     options = {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore)}
     options["groups"] = groups.strip() or None
     settings = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
-    with blaming(Exit.USAGE):
+    with exit_code_on_error(Exit.USAGE):
         settings.check()
     names = list(settings.targets)
     if not names:
         raise Failure("name the output columns with --targets, such as --targets a,b,c", Exit.USAGE)
-    check_model_place(save)
-    check_report_place(report, save)
+    check_model_path(save)
+    check_report_path(report, save)
     if classify:
         if landmarks is not None or scheduler or workers:
             raise Failure(
@@ -125,7 +125,11 @@ def command(
                 "out, or use ovk stream --classify",
                 Exit.USAGE,
             )
-        with blaming(Exit.DATA), open_records(file, form or None) as records, announced(records.label) as say:
+        with (
+            exit_code_on_error(Exit.DATA),
+            open_records(file, form or None) as records,
+            announced(records.label) as say,
+        ):
             classes = fit_classes(records, settings, say)
         written = _written(classes, save, report, file)
         if as_json:
@@ -137,7 +141,11 @@ def command(
     if landmarks is not None or scheduler or workers:
         fitted = _fit_in_parts(file, form or None, settings, landmarks or 1000, scheduler, workers)
     else:
-        with blaming(Exit.DATA), open_records(file, form or None) as records, announced(records.label) as say:
+        with (
+            exit_code_on_error(Exit.DATA),
+            open_records(file, form or None) as records,
+            announced(records.label) as say,
+        ):
             fitted = fit_table(records, settings, say)
     written = _written(fitted, save, report, file)
     mse, of_mean = fitted.errors
@@ -186,7 +194,7 @@ def command(
 
 def _written(fitted: Fitted | FittedClasses, save: Path, report: Path | None, file: str) -> dict[str, str | None]:
     """Write model and report; their names, as `--json` prints them."""
-    with blaming(Exit.USAGE):
+    with exit_code_on_error(Exit.USAGE):
         save_model(fitted, save)
     if report is not None:
         from ovk.app.report import model_page
@@ -206,7 +214,7 @@ def _fit_in_parts(
 ) -> Fitted:
     if scheduler and workers:
         raise Failure("--scheduler and --workers exclude each other: give one of them", Exit.USAGE)
-    with blaming(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as say:
+    with exit_code_on_error(Exit.DATA), _cluster(scheduler, workers) as client, announced(file) as say:
         ranges = split_files(file, form=form)
         say(f"reading {file} in {len(ranges):,} part{'s' if len(ranges) > 1 else ''}")
         try:

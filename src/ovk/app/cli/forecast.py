@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, blaming, check_place
+from ovk.app.cli.errors import Exit, Failure, check_output_path, exit_code_on_error
 from ovk.app.cli.options import Format, Json, LevelOfModel, Out, check_level
 from ovk.app.cli.output import err
 from ovk.app.cli.predict import load_table_model, write_predictions
@@ -39,16 +39,16 @@ def command(
     """
     check_level(level)
     for path, option in ((save, "--out"), (plot, "--plot")):
-        check_place(path, option, models=[model], reads=[inputs or None])
+        check_output_path(path, option, models=[model], reads=[inputs or None])
     if plot is not None:
         from ovk.plotting import check_picture
 
-        with blaming(Exit.USAGE):
+        with exit_code_on_error(Exit.USAGE):
             check_picture(plot)
     learned = load_table_model(model)
     if isinstance(learned, FittedClasses):
         raise Failure(f"{model} has learned classes, which are not forecast: use ovk predict", Exit.USAGE)
-    with blaming(Exit.DATA):
+    with exit_code_on_error(Exit.DATA):
         opened: Any = open_records(inputs, form or None) if inputs else nullcontext()
         with opened as future:
             found = learned.forecast(steps, level, future)

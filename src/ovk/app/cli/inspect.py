@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.app.cli.errors import Exit, blaming
+from ovk.app.cli.errors import Exit, exit_code_on_error
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import out, print_json
 from ovk.persistence import StoredArray, StoredObject, inspect
@@ -16,7 +16,7 @@ from ovk.persistence import StoredArray, StoredObject, inspect
 
 def command(file: Annotated[Path, typer.Argument(help="A file written by ovk.")], as_json: Json = False) -> None:
     """Show what is in a model file, without building the model or reading its arrays."""
-    with blaming(Exit.MODEL):
+    with exit_code_on_error(Exit.MODEL):
         contents = inspect(file)
     if as_json:
         print_json(

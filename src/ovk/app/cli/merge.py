@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, blaming, check_model_place, check_place
+from ovk.app.cli.errors import Exit, Failure, check_model_path, check_output_path, exit_code_on_error
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import out, print_json
 from ovk.app.sessions import Session, merge_sessions
@@ -29,9 +29,9 @@ def command(
     """
     if len(files) < 2:
         raise Failure(f"there is only {files[0]}: give at least two models to merge", Exit.USAGE)
-    check_place(to, "--save", models=files)
-    check_model_place(to)
-    with blaming(Exit.MODEL):
+    check_output_path(to, "--save", models=files)
+    check_model_path(to)
+    with exit_code_on_error(Exit.MODEL):
         models = [load(file) for file in files]
         for file, model in zip(files, models, strict=True):
             if type(model) is not type(models[0]):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ovk.app.cli.errors import PAGE, Exit, Failure, blaming, check_place
+from ovk.app.cli.errors import PAGE, Exit, Failure, check_output_path, exit_code_on_error
 from ovk.app.cli.output import out
 from ovk.persistence import load
 
@@ -30,13 +30,13 @@ def command(
     from ovk.plotting import check_picture, save_picture
 
     path = save or Path(model.with_suffix(".png").name)
-    check_place(path, models=[model])
+    check_output_path(path, models=[model])
     if path.suffix.lower() not in PAGE:
         try:
             check_picture(path)
         except ValueError as error:
             raise Failure(f"{error}; a page ends in .html", Exit.USAGE) from error
-    with blaming(Exit.MODEL):
+    with exit_code_on_error(Exit.MODEL):
         learned = load(model)
         if path.suffix.lower() in PAGE:
             model_page(learned, path, f"What {model.name} has learned")

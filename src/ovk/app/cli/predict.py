@@ -13,7 +13,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, article, blaming, check_place
+from ovk.app.cli.errors import Exit, Failure, article, check_output_path, exit_code_on_error
 from ovk.app.cli.options import File, Format, Json, Keep, LevelOfModel, MaxBad, Out, check_level, listed
 from ovk.app.cli.output import err, plain
 from ovk.app.sessions import MAX_BAD, FilePredictions, Fitted, FittedClasses, Session
@@ -96,9 +96,9 @@ def command(
     Example: ovk predict soil.ovk new-places.csv --out predictions.csv
     """
     check_level(level)
-    check_place(save, models=[model], reads=[file])
+    check_output_path(save, models=[model], reads=[file])
     learned = load_table_model(model)
-    with blaming(Exit.DATA), open_records(file, form or None) as records:
+    with exit_code_on_error(Exit.DATA), open_records(file, form or None) as records:
         records.live = True
         rows = FilePredictions(learned, records, level, max_bad)
         found: Iterable[Any] = rows
@@ -120,7 +120,7 @@ def command(
 
 def load_table_model(path: Path) -> Fitted | FittedClasses | Session:
     """The model in a file, if it was learned from a table."""
-    with blaming(Exit.MODEL):
+    with exit_code_on_error(Exit.MODEL):
         learned = load(path)
     if isinstance(learned, (Fitted, FittedClasses, Session)):
         return learned

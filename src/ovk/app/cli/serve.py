@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, blaming
+from ovk.app.cli.errors import Exit, Failure, exit_code_on_error
 from ovk.app.serve import Limits, create_app, is_loopback
 from ovk.app.sessions import Interrupted, StopSignals
 
@@ -75,7 +75,7 @@ def command(
         checkpoint_seconds=checkpoint_seconds,
         label_seconds=label_seconds,
     )
-    with blaming(Exit.MODEL):
+    with exit_code_on_error(Exit.MODEL):
         app = create_app(models, data=data, shadows=shadows, tokens=tokens, limits=limits, keep_log=keep_log)
         from ovk.app.serve import log_as_json, serve
 
@@ -87,7 +87,7 @@ def command(
     try:
         # Until the server hears of signals by itself.
         with StopSignals() as stop:
-            with blaming(Exit.MODEL):
+            with exit_code_on_error(Exit.MODEL):
                 app.state.server.open()
             if stop.received is not None:  # in a place that takes no exceptions
                 raise Interrupted(stop.received)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ovk.app.cli.errors import Exit, Failure, blaming, check_model_place, check_place, check_report_place
+from ovk.app.cli.errors import Exit, Failure, check_model_path, check_output_path, check_report_path, exit_code_on_error
 from ovk.app.cli.options import (
     COUPLING,
     Classify,
@@ -122,7 +122,7 @@ def command(
     options: dict[str, Any] = {"model": model, "warm_up": warm_up, "block": block, "every": checkpoint}
     options |= {"max_bad": max_bad, "horizon": horizon, "classify": classify, "ignore": listed(ignore), "level": level}
     asked = asked_settings(targets, features, time_columns, lags, kernel, coupling, **options)
-    with blaming(Exit.USAGE):
+    with exit_code_on_error(Exit.USAGE):
         asked.check()
     _check_places(save, resume, continue_with, like, report, predictions)
     if parquet and predictions in ("", "-"):
@@ -134,7 +134,7 @@ def command(
         try:
             broker: dict[str, Any] = {"follow": follow, "id_column": id_column or None, "id_memory": id_memory}
             broker |= {"columns": listed(columns) or None, "accept_gap": accept_gap}
-            with blaming(Exit.DATA), _opened(file, form or None, broker, context) as records:
+            with exit_code_on_error(Exit.DATA), _opened(file, form or None, broker, context) as records:
                 # Blocks are full, and the model the same whenever rows come, unless somebody waits for the predictions.
                 records.live = predictions == "-"
                 with ProgressDisplay(records) as display:
@@ -173,12 +173,12 @@ def command(
 def _opened(file: str, form: str | None, broker: dict[str, Any], context: typer.Context) -> Records:
     """The rows of a file, or those of a broker's stream."""
     if is_address(file):
-        with blaming(Exit.USAGE):
+        with exit_code_on_error(Exit.USAGE):
             return open_broker(file, form=form, **broker)
     for name in broker:
         if _is_given(context, name):
             raise Failure(f"--{name.replace('_', '-')} is for streams of brokers, and {file} is a file", Exit.USAGE)
-    with blaming(Exit.DATA):
+    with exit_code_on_error(Exit.DATA):
         return open_records(file, form)
 
 
@@ -209,7 +209,7 @@ def _settings_to_start_with(
             return asked
         missing = f"there is no model {path} yet: to start one, give" if path else "name the output columns with"
         raise Failure(f"{missing} --targets, such as --targets a,b,c", Exit.USAGE)
-    with blaming(Exit.MODEL):
+    with exit_code_on_error(Exit.MODEL):
         kept = load_session(path).settings
     differing = kept.differences(asked)
     given = [name for name in _OPTIONS if _is_given(context, _ARGUMENTS.get(name, name))]
@@ -273,8 +273,8 @@ def _check_places(
         raise Failure(f"--like {like} is the model to start like: give the new one another name", Exit.USAGE)
     files = {"--save": save, "--resume": resume, "--continue-with": continue_with}
     for option, path in files.items():
-        check_place(path, option)
-    check_report_place(report, save, resume, continue_with)
+        check_output_path(path, option)
+    check_report_path(report, save, resume, continue_with)
     for path, purpose in ((continue_with, "continue with"), (like, "start like")):
         if path is not None and not path.exists():
             raise Failure(f"there is no model {path} to {purpose}: check the path", Exit.USAGE)
@@ -288,4 +288,4 @@ def _check_places(
             Exit.USAGE,
         )
     if save not in (resume, continue_with):
-        check_model_place(save)
+        check_model_path(save)

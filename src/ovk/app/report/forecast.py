@@ -10,7 +10,7 @@ import numpy as np
 
 from ovk.app.sessions import Forecast
 from ovk.base import Array, as_dates
-from ovk.evaluation import Recent
+from ovk.evaluation import RecentErrors
 from ovk.plotting import BLUE, Display, date_axis, draw_band, shortened
 
 #: Most outputs that get axes of their own.
@@ -32,10 +32,10 @@ class ForecastDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.evaluation import Recent
+    >>> from ovk.evaluation import RecentErrors
     >>> from ovk.app.report import ForecastDisplay
     >>> from ovk.app.sessions import Forecast
-    >>> recent = Recent.empty(1)
+    >>> recent = RecentErrors.empty(1)
     >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
     >>> forecast = Forecast(["y"], np.ones((24, 1)), np.ones((24, 1)), None)
     >>> display = ForecastDisplay.from_forecast(forecast, recent, plot=False)
@@ -53,7 +53,7 @@ class ForecastDisplay(Display):
 
     @classmethod
     def from_forecast(
-        cls, forecast: Forecast, recent: Recent, *, rows: int | None = None, axes: Any = None, plot: bool = True
+        cls, forecast: Forecast, recent: RecentErrors, *, rows: int | None = None, axes: Any = None, plot: bool = True
     ) -> Self:
         """A forecast behind the last `rows` rows, by default three times as many as were forecast."""
         steps = len(forecast.F)

@@ -21,7 +21,14 @@ from ovk.app.report.page import (
     table,
 )
 from ovk.base import Array
-from ovk.evaluation import ClassificationResult, ClassScores, DriftResult, ProgressiveResult, Recent, class_conclusion
+from ovk.evaluation import (
+    ClassificationResult,
+    ClassScores,
+    DriftResult,
+    ProgressiveResult,
+    RecentErrors,
+    class_conclusion,
+)
 from ovk.plotting import (
     ROWS,
     CalibrationDisplay,
@@ -47,7 +54,7 @@ TOLERANCE = 0.03
 
 
 def recent_sections(
-    recent: Recent,
+    recent: RecentErrors,
     outputs: Sequence[str],
     heading: str = "Predictions and outcomes of the last rows",
     *,
@@ -66,7 +73,7 @@ def recent_sections(
     ]
 
 
-def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
+def _last_rows(recent: RecentErrors, outputs: Sequence[str]) -> str:
     names = outputs[:FIGURES]
     displays = [RecentDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
     shown = min(len(recent.Y), ROWS)
@@ -74,7 +81,7 @@ def _last_rows(recent: Recent, outputs: Sequence[str]) -> str:
     return more + grid_with_legend(displays, [f"The last predictions and outcomes of {name}" for name in names])
 
 
-def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
+def _any_rows(recent: RecentErrors, outputs: Sequence[str]) -> str:
     names = outputs[:FIGURES]
     displays = [ObservedDisplay.from_recent(recent, q, name=name) for q, name in enumerate(names)]
     text = "<p>Each dot is a row: on the diagonal prediction and outcome agree.</p>"
@@ -85,7 +92,7 @@ def _any_rows(recent: Recent, outputs: Sequence[str]) -> str:
 ALONG = "As soon as there were enough errors of earlier rows, predictions had intervals made from them."
 
 
-def _intervals(recent: Recent, outputs: Sequence[str], measured: str) -> str:
+def _intervals(recent: RecentErrors, outputs: Sequence[str], measured: str) -> str:
     if not recent.tested.any():
         return "<p>Too few rows to test intervals.</p>"
     display = CalibrationDisplay.from_recent(recent, names=list(outputs))
@@ -104,7 +111,7 @@ def _intervals(recent: Recent, outputs: Sequence[str], measured: str) -> str:
     )
 
 
-def _verdict(recent: Recent, outputs: Sequence[str], *, stream: bool) -> str:
+def _verdict(recent: RecentErrors, outputs: Sequence[str], *, stream: bool) -> str:
     """Whether the intervals kept their level, and what to do if not."""
     shown = recent.shown
     level, coverage, tested, _ = shown
@@ -127,7 +134,7 @@ def _verdict(recent: Recent, outputs: Sequence[str], *, stream: bool) -> str:
     return f"Intervals of {shown.percent} contained {found}: {cure}."
 
 
-def _structure(recent: Recent, outputs: Sequence[str]) -> str:
+def _structure(recent: RecentErrors, outputs: Sequence[str]) -> str:
     outcomes, errors = _correlation(recent.Y), _correlation(recent.Y - recent.F)
     names = list(outputs)
     if len(names) == 1:

@@ -28,7 +28,7 @@ from ovk.app.report.page import (
 from ovk.app.report.sections import FIGURES, class_sections, drift_section, recent_sections
 from ovk.app.sessions import TableModel
 from ovk.base import Array, as_instants
-from ovk.evaluation import LEVEL, ClassificationResult, ProgressiveResult, Recent
+from ovk.evaluation import LEVEL, ClassificationResult, ProgressiveResult, RecentErrors
 from ovk.plotting import ProgressiveErrorDisplay, SupportDisplay, pyplot
 
 #: Most learners whose errors fit beside the text.
@@ -44,7 +44,7 @@ def report(
     *,
     title: str = "What was learned",
     summary: Sequence[tuple[str, str, float, float, float]] = (),
-    recent: Recent | None = None,
+    recent: RecentErrors | None = None,
     settings: Mapping[str, object] | None = None,
     notes: Sequence[str] = (),
     seconds: float | None = None,
@@ -118,13 +118,13 @@ def report(
     return write_page(path, title, [*parts, *closing_sections(summary, settings or {})])
 
 
-def _kept(result: ProgressiveResult) -> Recent | None:
+def _kept(result: ProgressiveResult) -> RecentErrors | None:
     """The last rows of a result that kept them."""
     if result.predictions is None or result.targets is None:
         return None
     d = len(result.outputs)
     F, Y = result.predictions.reshape(-1, d), result.targets.reshape(-1, d)
-    recent = Recent.empty(d, level=LEVEL if result.intervals is None else result.intervals.target)
+    recent = RecentErrors.empty(d, level=LEVEL if result.intervals is None else result.intervals.target)
     instants = as_instants(result.times)
     recent.update(F[result.untested :], Y[result.untested :], None if instants is None else instants[result.untested :])
     return recent
@@ -136,7 +136,7 @@ def _short(
     seconds: float | None,
     conclusion: str | None,
     deviations: Mapping[str, float],
-    recent: Recent | None,
+    recent: RecentErrors | None,
 ) -> str:
     learners = (result.model, *result.baselines)
     tested = result.n_rows - result.untested
@@ -161,7 +161,7 @@ def error_table(
     errors: Sequence[Array],
     mae: Array,
     deviations: Mapping[str, float],
-    recent: Recent | None,
+    recent: RecentErrors | None,
 ) -> str:
     """Errors of the model and of what it is compared with, the smallest in bold; its RMSE, MAE, R2 and intervals.
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from ovk._version import __version__
 from ovk.app.serve.access import Limits, RequestRefused, Tokens
-from ovk.app.serve.guard import Guard, Handler, needs
+from ovk.app.serve.auth_middleware import AuthMiddleware, Handler, needs
 from ovk.app.serve.log import Entry
 from ovk.app.serve.metrics import ServiceMetrics
 from ovk.app.serve.page import page_and_policy, page_for, view
@@ -141,7 +141,7 @@ class Server:
             ("GET", "/", self.page, None),
         ]
         routes = [Route(path, needs(scope, handler), methods=[method]) for method, path, handler, scope in table]
-        guard = Middleware(Guard, tokens=self.tokens, metrics=self.metrics)
+        guard = Middleware(AuthMiddleware, tokens=self.tokens, metrics=self.metrics)
         handlers: Any = {HTTPException: no_such_address, RequestRefused: pass_on, ClientDisconnect: gone}
         app = Starlette(routes=routes, middleware=[guard], lifespan=self.lifespan, exception_handlers=handlers)
         app.state.server = self

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ovk.app.serve.access import RequestRefused
-from ovk.app.serve.contenders import Contender, as_contender
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.receipts import RequestIdentifiers
+from ovk.app.serve.pending_predictions import PartialLabels
+from ovk.app.serve.request_history import RequestIdentifiers
 from ovk.app.serve.rows import RequestRows
 from ovk.app.serve.scores import Outcome, Scores
-from ovk.app.serve.waiting import HeldLabels
+from ovk.app.serve.served_models import ServedModel, as_contender
 from ovk.base import PathLike, Registered, State, one_blas_thread
 from ovk.persistence import load
 
@@ -55,20 +55,20 @@ class Checkpoint(State, Registered):
     (0, 5, 1, 55)
     """
 
-    contenders: list[Contender]
+    contenders: list[ServedModel]
     champion: int
     scores: Scores
     sequence: int = 0
     rows: int = 0
     known: RequestIdentifiers = field(default_factory=RequestIdentifiers)
-    held: HeldLabels = field(default_factory=HeldLabels)
+    held: PartialLabels = field(default_factory=PartialLabels)
     origin: str = ""
 
     _state_classes = {
-        "contenders": Contender,
+        "contenders": ServedModel,
         "scores": Scores,
         "known": RequestIdentifiers,
-        "held": HeldLabels,
+        "held": PartialLabels,
     }
 
     @classmethod
@@ -82,7 +82,7 @@ class Checkpoint(State, Registered):
         return cls(contenders, 0, Scores.start(names, first.outputs, first.labels), origin=origin)
 
     @property
-    def leader(self) -> Contender:
+    def leader(self) -> ServedModel:
         """The contender that answers."""
         return self.contenders[self.champion]
 
@@ -114,7 +114,7 @@ class Checkpoint(State, Registered):
     def _learn(self, rows: RequestRows, targets: RequestRows) -> None:
         """Put learners in place that have learned the rows, and the scores with them. For a new state only."""
         outcomes: list[Outcome | None] = []
-        contenders: list[Contender] = []
+        contenders: list[ServedModel] = []
         for contender in self.contenders:
             outcome = None
             try:
@@ -171,7 +171,7 @@ def replayed(state: Checkpoint, records: Iterable[tuple[int, bytes]]) -> Checkpo
     return state
 
 
-def _check_alike(first: Contender, other: Contender) -> None:
+def _check_alike(first: ServedModel, other: ServedModel) -> None:
     """Learners that stand beside each other must be able to learn from the same rows."""
     if first.outputs != other.outputs or first.labels != other.labels:
         raise ValueError(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ovk.app.serve.checkpoint import Checkpoint
-from ovk.app.serve.contenders import as_contender
 from ovk.app.serve.rows import Cells, RequestRows
+from ovk.app.serve.served_models import as_contender
 from ovk.app.serve.tensors import columns
 from ovk.base import PathLike
 from ovk.persistence import load

@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ovk.app.serve.access import RequestRefused
-from ovk.app.serve.contenders import TensorSpec
 from ovk.app.serve.log import Entry
+from ovk.app.serve.pending_predictions import no_rows_wait
 from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.served_models import TensorSpec
 from ovk.app.serve.service import ModelService
 from ovk.app.serve.tensors import read_rows, read_tensors
-from ovk.app.serve.waiting import no_rows_wait
 from ovk.base import Array
 
 #: Keys of a request to predict, those of the protocol and `rows`; and what its parameters may be.

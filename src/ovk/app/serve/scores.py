@@ -132,7 +132,7 @@ class Scores(State):
         """The scores with the rows that were put aside."""
         if not len(self.fresh):
             return self
-        new, last = self._fork(), self.fresh[:, -3:]
+        new, last = self._snapshot(), self.fresh[:, -3:]
         best = Outcome(*last.swapaxes(0, 1))
         Y, known = best.Y, np.isfinite(best.Y)
         baselines = [baseline.predict_then_learn(Y, Y) for baseline in new.baselines]

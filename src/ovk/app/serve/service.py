@@ -22,7 +22,7 @@ from typing import Any
 
 from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.checkpoint import Checkpoint, replayed
-from ovk.app.serve.intake import Intake
+from ovk.app.serve.learn_queue import LearnQueue
 from ovk.app.serve.log import Entry, Log
 from ovk.base import one_blas_thread
 from ovk.persistence import load, save
@@ -66,7 +66,7 @@ class ModelService:
         self.name, self.path, self.shadows = name, path, list(shadows)
         self.folder, self.limits = folder, limits or Limits()
         self.log = None if folder is None else Log(folder, keep=keep_log)
-        self.intake = Intake(name, self.log, self.limits)
+        self.intake = LearnQueue(name, self.log, self.limits)
         self.state: Checkpoint
         self.refused = 0
         #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.

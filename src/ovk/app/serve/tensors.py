@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.app.serve.access import RequestRefused
-from ovk.app.serve.contenders import Contender, Outputs, TensorSpec
 from ovk.app.serve.rows import Cells, RequestRows, as_matrix, as_numbers, finite_or_missing, only_plain
+from ovk.app.serve.served_models import Outputs, ServedModel, TensorSpec
 
 #: Datatypes of numbers, as NumPy writes them on the wire.
 NUMBERS = {
@@ -349,7 +349,7 @@ def _checked(names: list[str], lists: list[list[Any]]) -> RequestRows:
 # Predictions as records or lists, which is how MLflow's clients expect them.
 
 
-def checked_level(level: Any, leader: Contender) -> float:
+def checked_level(level: Any, leader: ServedModel) -> float:
     """How often an interval should hold the outcome, if the rows that a model keeps are enough for it."""
     if isinstance(level, str):
         raise RequestRefused(
@@ -377,7 +377,7 @@ def rows_needed(level: float) -> int:
     return ceil(round(level / (1 - level), 3))
 
 
-def missing_bounds(found: Outputs, level: float, leader: Contender, *, learning: bool = True) -> str:
+def missing_bounds(found: Outputs, level: float, leader: ServedModel, *, learning: bool = True) -> str:
     """Why intervals have no ends, in one sentence; empty if they have. `learning` is whether rows are learned."""
     for end in ("lower", "upper"):
         if end in found and (np.isinf(found[end]) & np.isfinite(found["mean"])).any():
@@ -393,7 +393,7 @@ def missing_bounds(found: Outputs, level: float, leader: Contender, *, learning:
     return ""
 
 
-def columns(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
+def columns(leader: ServedModel, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[Outputs, str]:
     """Predictions by the names of outputs, with a level also the ends of their intervals; and why ends are missing."""
     wanted = frozenset() if level is None else frozenset({"lower", "upper"})
     asked = 0.9 if level is None else checked_level(level, leader)
@@ -408,7 +408,9 @@ def columns(leader: Contender, rows: RequestRows, level: Any = None, *, learning
     return named, missing_bounds(found, asked, leader, learning=learning) if level is not None else ""
 
 
-def records(leader: Contender, rows: RequestRows, level: Any = None, *, learning: bool = True) -> tuple[list[Any], str]:
+def records(
+    leader: ServedModel, rows: RequestRows, level: Any = None, *, learning: bool = True
+) -> tuple[list[Any], str]:
     """A record for each row, or a number or label where there is one output; and why ends of intervals are missing."""
     values, note = columns(leader, rows, level, learning=learning)
     found = {name: plain_list(column) for name, column in values.items()}

@@ -20,7 +20,7 @@ from ovk.app.sessions.settings import Settings, kernel_of_table
 from ovk.app.tables import WORDS_OF_TABLE, Preparation, Prepared, Records, concatenate, filled
 from ovk.base import Array, Indices, Mask, Registered, State
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.evaluation import Chunk, ClassScores, Recent, RunningMoments, Standardised
+from ovk.evaluation import Chunk, ClassScores, RecentErrors, RunningMoments, Standardised
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
 EXACT = 3000
@@ -63,7 +63,7 @@ class Fitted(TableModel, State, Registered):
     preparation: Preparation
     scaling: Standardised
     estimator: OVKRidge
-    recent: Recent
+    recent: RecentErrors
     n_rows: int
     n_bad: int
     faults: list[tuple[int, str]]
@@ -249,7 +249,7 @@ def fit_table(records: Records, settings: Settings, say: Callable[[str], None] |
         means[fold] = np.nanmean(Y[~fold], axis=0)
     if table.groups is None:
         (left_out,) = table.folds()
-        recent = Recent.empty(Y.shape[1], size=max(int(left_out.sum()), 1), level=settings.level, rate=0.0)
+        recent = RecentErrors.empty(Y.shape[1], size=max(int(left_out.sum()), 1), level=settings.level, rate=0.0)
         recent.update(F[left_out], Y[left_out], None if rows.instants is None else rows.instants[known[left_out]])
     else:
         recent = GroupErrors.of(F, Y, table.groups, settings.level)
@@ -370,7 +370,7 @@ class FittedClasses(TableModel, State, Registered):
 
     def predictor(self) -> ClassRowPredictor:
         """What predicts a table of several batches."""
-        return ClassRowPredictor(self.preparation, self.scaling, self.estimator, Recent.empty(1))
+        return ClassRowPredictor(self.preparation, self.scaling, self.estimator, RecentErrors.empty(1))
 
     def prediction_columns(self, *, outcomes: bool = True) -> Any:
         """How predictions are written."""

@@ -18,7 +18,7 @@ from ovk.app.sessions.remarks import bad_rows_note
 from ovk.app.sessions.settings import check_bad_rows
 from ovk.app.tables import Batch, Preparation, Records, as_word, open_records
 from ovk.base import Array, Indices, Mask, is_missing_cell
-from ovk.evaluation import LEVEL, Recent
+from ovk.evaluation import LEVEL, RecentErrors
 from ovk.intervals import masses, upper_quantile
 
 # Rows that belong together, such as those of a patient: errors and intervals for groups that were never seen.
@@ -28,7 +28,7 @@ FOLDS, TESTED = 5, 100
 
 
 @dataclass
-class GroupErrors(Recent):
+class GroupErrors(RecentErrors):
     """Predictions of rows whose groups were left out, and intervals for rows of new groups.
 
     Rows of a group say little more than one row: each group has one vote, which its rows share. With K groups, a row of
@@ -41,7 +41,7 @@ class GroupErrors(Recent):
     Attributes
     ----------
     groups : (m,) numbers of the groups of the rows
-    and those of `Recent`
+    and those of `RecentErrors`
 
     Examples
     --------
@@ -62,7 +62,7 @@ class GroupErrors(Recent):
     @classmethod
     def of(cls, F: Array, Y: Array, groups: Indices, level: float = LEVEL) -> GroupErrors:
         """From predictions (n, d) of left-out rows, their outcomes (n, d), nan where missing, and groups (n,)."""
-        plain = Recent.empty(Y.shape[1], size=max(len(Y), 1), level=level, rate=0.0)
+        plain = RecentErrors.empty(Y.shape[1], size=max(len(Y), 1), level=level, rate=0.0)
         plain.update(F, Y)
         found = cls(**vars(plain), groups=np.asarray(groups))
         found._measure()

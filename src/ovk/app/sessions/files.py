@@ -18,7 +18,7 @@ from ovk.app.sessions.settings import Settings
 from ovk.app.tables import WORDS_OF_TABLE, Batch, FileRange, Preparation, concatenate, open_records
 from ovk.base import Array, check_int, one_blas_thread
 from ovk.batch import OVKRidge
-from ovk.evaluation import Recent, Standardised
+from ovk.evaluation import RecentErrors, Standardised
 
 #: Rows of the sample at least, and for each landmark.
 SAMPLE, ROWS_PER_LANDMARK = 5000, 10
@@ -145,7 +145,7 @@ def fit_files(
         last = faults[-1] if faults else (0, "in a part that was not sampled")
         settings.check_bad_rows(learner.n_bad, total, last, label)
     F = scaled.restore(scaled.Y - _left_out(estimator, scaled.X, scaled.Y))
-    recent = Recent.empty(Y.shape[1], size=len(Y), level=settings.level, rate=0.0)
+    recent = RecentErrors.empty(Y.shape[1], size=len(Y), level=settings.level, rate=0.0)
     recent.update(F, Y)
     errors = mean_square(F - Y), mean_square(np.nanmean(Y, axis=0) - Y)
     tested = f"{len(Y):,} sampled rows, each predicted as if it had not been learned"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, calendar, filled
-from ovk.base import Array, State, as_dates, check_int, following, forked, in_interval
+from ovk.base import Array, State, as_dates, check_int, following, in_interval, snapshot_of
 from ovk.evaluation import quoted
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
@@ -165,7 +165,7 @@ class HorizonErrors(State):
 
 def forked_model(model: Any) -> Any:
     """The model as it is now, which stays so while the other goes on learning."""
-    return forked([model])[0]
+    return snapshot_of([model])[0]
 
 
 class Forecast(NamedTuple):

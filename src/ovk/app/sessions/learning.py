@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ovk.app.sessions.file_predictions import TableModel
 from ovk.app.sessions.merging import start_like
-from ovk.app.sessions.runs import PredictionSink, Run, SessionProgress, StopSignals, prediction_sink
-from ovk.app.sessions.session import ClassSession, Learning, Session
+from ovk.app.sessions.runs import PredictionSink, SessionProgress, StopSignals, StreamRun, prediction_sink
+from ovk.app.sessions.session import BlockReader, ClassSession, Session
 from ovk.app.sessions.settings import Settings
 from ovk.app.tables import Records, open_records
 from ovk.base import one_blas_thread
@@ -88,17 +88,17 @@ def learn(
             return prediction_sink(predictions, session, save_to, parquet, resumed=again)
 
         if not resumed:
-            run = Run(_beginning(table, settings, like), sink, save_to)
+            run = StreamRun(_beginning(table, settings, like), sink, save_to)
         else:
             assert place is not None
             session = load_session(place)
             check_settings(session, settings, place)
             if continue_with is not None:
-                run = Run([session.continue_with(table)], sink, save_to)
+                run = StreamRun([session.continue_with(table)], sink, save_to)
             else:
                 # A wrong folder should be found before hours of rows are read again.
                 opened = sink(session)
-                run = Run([session.resume(table)], lambda session: opened, save_to)
+                run = StreamRun([session.resume(table)], lambda session: opened, save_to)
         session = run.learn(watch, stop)
         if not session.offset:
             raise ValueError(f"{table.label} has no rows yet: there is nothing to learn")
@@ -107,7 +107,7 @@ def learn(
 
 def _beginning(
     records: Records, settings: Settings | None, like: Session | str | Path | None
-) -> Iterator[Learning | None]:
+) -> Iterator[BlockReader | None]:
     """The beginning of a session, like another one or with a warm-up of its own."""
     if like is not None:
         other = like if isinstance(like, Session) else load_session(like)

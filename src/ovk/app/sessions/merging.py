@@ -14,14 +14,14 @@ import numpy as np
 from sklearn.base import clone
 
 from ovk.app.sessions.remarks import REMEMBERED
-from ovk.app.sessions.session import Learning, Session
+from ovk.app.sessions.session import BlockReader, Session
 from ovk.app.tables import Preparation, Records
-from ovk.evaluation import Chunk, Evaluator, LastValue, Recent, RunningMean, RunningMoments
+from ovk.evaluation import Chunk, Evaluator, LastValue, RecentErrors, RunningMean, RunningMoments
 from ovk.features import merge_all
 from ovk.online import PKAWV
 
 
-def start_like(records: Records, other: Session) -> Learning:
+def start_like(records: Records, other: Session) -> BlockReader:
     """Begin a session with the columns, scaling, kernel and features of another one, and with none of its rows.
 
     Both may be merged later (`merge_sessions`). There is no warm-up: every row is predicted before it is learned, the
@@ -41,11 +41,11 @@ def start_like(records: Records, other: Session) -> Learning:
         clone(other.settings),
         _before_any_row(other.preparation),
         Evaluator.start(learner, [LastValue(), RunningMean()], scaling, nothing),
-        Recent.empty(d, level=other.settings.level),
+        RecentErrors.empty(d, level=other.settings.level),
         RunningMoments(p + d),
         id=_digest([other.id, records.digest()]),
     )
-    return Learning(session, records, records.batches(int(session.settings.block)))
+    return BlockReader(session, records, records.batches(int(session.settings.block)))
 
 
 def _before_any_row(preparation: Preparation) -> Preparation:

@@ -16,7 +16,7 @@ from ovk.app.sessions.columns import PredictionColumns, as_text, csv_line, dates
 from ovk.app.sessions.remarks import REMEMBERED
 from ovk.app.tables import Batch, Preparation, Prepared
 from ovk.base import Array, Indices
-from ovk.evaluation import Recent, Standardised
+from ovk.evaluation import RecentErrors, Standardised
 from ovk.persistence import remove_leftovers, replacing
 
 # One part of the predictions while it grows, as CSV or as Parquet.
@@ -160,7 +160,7 @@ class RowPredictor:
     faults : the first of them, with their faults
     """
 
-    def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: Recent) -> None:
+    def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:
         self.preparation, self.recent = preparation.fork(), recent
         self._scaling, self._model = scaling, model
         self.n_bad = 0

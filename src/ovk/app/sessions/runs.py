@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ovk.app.sessions.predictions import Parts, PrintedPredictions
-from ovk.app.sessions.session import Learning, Session
+from ovk.app.sessions.session import BlockReader, Session
 from ovk.app.tables import STDIN, BrokerError
 from ovk.persistence import save
 
@@ -154,7 +154,7 @@ class SessionProgress(NamedTuple):
     saved: int
 
 
-class Run:
+class StreamRun:
     """A stream that is being learned, and the file of its session, which is written as a whole, by one rename.
 
     Parameters
@@ -166,12 +166,12 @@ class Run:
 
     def __init__(
         self,
-        beginning: Iterable[Learning | None],
+        beginning: Iterable[BlockReader | None],
         sink: Callable[[Session], PredictionSink | None],
         path: str | Path | None,
     ) -> None:
         self._beginning, self._make_sink, self._path = beginning, sink, path
-        self._learning: Learning | None = None
+        self._learning: BlockReader | None = None
         self._sink: PredictionSink | None = None
         #: Rows at the beginning, at the last checkpoint, and at the last time that anything was saved.
         self._start = self._saved = self._safe = 0

@@ -33,7 +33,7 @@ from ovk.evaluation import (
     Evaluator,
     LastValue,
     ProgressiveResult,
-    Recent,
+    RecentErrors,
     RunningMean,
     RunningMoments,
     Standardised,
@@ -92,7 +92,7 @@ class Session(TableModel, State, Registered):
     settings: Settings
     preparation: Preparation
     evaluator: Evaluator
-    recent: Recent
+    recent: RecentErrors
     moments: RunningMoments
     id: str = ""
     offset: int = 0
@@ -110,13 +110,13 @@ class Session(TableModel, State, Registered):
     _state_classes = {"moments": RunningMoments, "horizons": HorizonErrors}
 
     @classmethod
-    def start(cls, records: Records, settings: Settings) -> tuple[Session, Learning]:
+    def start(cls, records: Records, settings: Settings) -> tuple[Session, BlockReader]:
         """Learn the warm-up of a file; the session, and the predictions of all rows to come, learned one by one."""
         learning = next(learning for learning in cls.starting(records, settings) if learning is not None)
         return learning.session, learning
 
     @classmethod
-    def starting(cls, records: Records, settings: Settings) -> Iterator[Learning | None]:
+    def starting(cls, records: Records, settings: Settings) -> Iterator[BlockReader | None]:
         """None whenever the warm-up still waits for rows, and the rows behind it at last."""
         settings.check()
         settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
@@ -157,7 +157,7 @@ class Session(TableModel, State, Registered):
             )
         session = cls.from_warm_up(settings, preparation, rows)
         session.id, session.head = _identity(settings, records.digest()), known
-        yield Learning(session, records, chain([rest], batches))
+        yield BlockReader(session, records, chain([rest], batches))
 
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
@@ -167,7 +167,9 @@ class Session(TableModel, State, Registered):
         model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, lags=lags)
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
-        session = cls(settings, preparation, evaluator, Recent.empty(d, level=settings.level), RunningMoments(p + d))
+        session = cls(
+            settings, preparation, evaluator, RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
+        )
         session._count(rows)
         evaluator.predict_then_learn(rows.chunk, tested=False)
         if settings.horizon and settings.lags:
@@ -175,12 +177,12 @@ class Session(TableModel, State, Registered):
             session.horizons = HorizonErrors.start(int(settings.horizon), settings.lags, past, evaluator.model, n, p)
         return session
 
-    def resume(self, records: Records) -> Learning:
+    def resume(self, records: Records) -> BlockReader:
         """Go on in the file, behind the rows that were learned already."""
         records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
-        return Learning(self, records, records.batches(int(self.settings.block)))
+        return BlockReader(self, records, records.batches(int(self.settings.block)))
 
-    def continue_with(self, records: Records) -> Learning:
+    def continue_with(self, records: Records) -> BlockReader:
         """Go on with the first row of another file that has the same columns; its lags are the last rows of this one.
 
         If it is the file that is being learned already, it is resumed: no row is learned twice when a run that
@@ -208,7 +210,7 @@ class Session(TableModel, State, Registered):
         batch = first if rest is None else concatenate([first, rest], len(records.names))
         self.earlier += self.offset
         self.offset, self.digest, self.head, self.lines, self.position = 0, "", (0, ""), 0, None
-        return Learning(self, records, chain([batch], records.batches(block)))
+        return BlockReader(self, records, chain([batch], records.batches(block)))
 
     def predict_then_learn(self, batch: Batch) -> Predictions:
         """Predict rows, then learn them."""
@@ -300,7 +302,7 @@ class Session(TableModel, State, Registered):
             self.moments.add(np.hstack([rows.chunk.X, rows.chunk.Y]))
 
 
-class Learning:
+class BlockReader:
     """The rows of a file, in blocks, each predicted and then learned.
 
     To read and to learn are two steps, so that a signal may end the one at any moment and wait for the other.
@@ -387,7 +389,7 @@ class ClassSession(Session):
         p = rows.chunk.X.shape[1]
         model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, classify=True)
         evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))
-        session = cls(settings, preparation, evaluator, Recent.empty(1), RunningMoments(p + 1))
+        session = cls(settings, preparation, evaluator, RecentErrors.empty(1), RunningMoments(p + 1))
         session._learn_classes(rows, tested=False)
         return session
 

@@ -13,7 +13,6 @@ from ovk.app.tables.columns import Number as Number
 from ovk.app.tables.columns import as_word as as_word
 from ovk.app.tables.columns import find_columns as find_columns
 from ovk.app.tables.files import chunks, progressive, progressive_classes, read_table
-from ovk.app.tables.instants import calendar as calendar
 from ovk.app.tables.opening import FORMATS as FORMATS
 from ovk.app.tables.opening import open_records
 from ovk.app.tables.preparation import UNUSED as UNUSED
@@ -24,6 +23,7 @@ from ovk.app.tables.ranges import FileRange, split_files
 from ovk.app.tables.records import Batch, Records
 from ovk.app.tables.records import concatenate as concatenate
 from ovk.app.tables.text import STDIN as STDIN
+from ovk.app.tables.timestamps import calendar as calendar
 
 __all__ = [
     "Batch",

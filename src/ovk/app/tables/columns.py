@@ -12,8 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.tables.instants import CALENDAR_NAMES, Clock, calendar, day_comes_first
-from ovk.base import DECIMAL_COMMA, GROUPED, Array, Read, State, bare, is_missing_cell, read_numbers, tells_groups
+from ovk.app.tables.timestamps import CALENDAR_NAMES, TimestampParser, calendar, day_comes_first
+from ovk.base import (
+    DECIMAL_COMMA,
+    GROUPED,
+    Array,
+    ParsedColumn,
+    State,
+    bare,
+    is_missing_cell,
+    read_numbers,
+    tells_groups,
+)
 from ovk.evaluation import quoted
 
 #: Part of the cells that must agree with a guess of what a column holds. The others are faults of their rows.
@@ -35,7 +45,7 @@ class Column(State, ABC):
         """Names of the inputs that it makes."""
 
     @abstractmethod
-    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+    def encode(self, cells: Sequence[Sequence[Any]]) -> ParsedColumn:
         """Inputs (n, number of names) out of a sequence of cells for each source."""
 
     def unknown(self, cells: Sequence[Sequence[Any]]) -> list[str]:
@@ -68,7 +78,7 @@ class Number(Column, kind="number"):
     def names(self) -> list[str]:
         return [self.name]
 
-    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+    def encode(self, cells: Sequence[Sequence[Any]]) -> ParsedColumn:
         return read_numbers(cells[0], self.decimal, grouped=self.grouped)
 
     def describe(self) -> str:
@@ -102,11 +112,11 @@ class Category(Column, kind="category"):
     def names(self) -> list[str]:
         return [f"{self.name}={level}" for level in self.levels]
 
-    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+    def encode(self, cells: Sequence[Sequence[Any]]) -> ParsedColumn:
         place = {level: k for k, level in enumerate(self.levels)}
         found = np.array([place.get(as_word(cell), -1) for cell in cells[0]], dtype=np.int64)
         values = (found[:, None] == np.arange(len(self.levels))).astype(np.float64)
-        return Read(values, np.zeros(len(found), dtype=bool))
+        return ParsedColumn(values, np.zeros(len(found), dtype=bool))
 
     def unknown(self, cells: Sequence[Sequence[Any]]) -> list[str]:
         known = set(self.levels)
@@ -137,7 +147,7 @@ class Instant(Column, kind="instant"):
     ambiguous: bool = False
 
     def __post_init__(self) -> None:
-        self._clock = Clock(bool(self.day_first))
+        self._clock = TimestampParser(bool(self.day_first))
 
     def sources(self) -> list[str]:
         return list(self.columns)
@@ -145,9 +155,9 @@ class Instant(Column, kind="instant"):
     def names(self) -> list[str]:
         return list(CALENDAR_NAMES)
 
-    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+    def encode(self, cells: Sequence[Sequence[Any]]) -> ParsedColumn:
         seconds, bad = self._clock.read(cells)
-        return Read(calendar(seconds[:, 0]), bad)
+        return ParsedColumn(calendar(seconds[:, 0]), bad)
 
     def instants(self, cells: Sequence[Sequence[Any]]) -> Array:
         """(n,) seconds since 1970, nan where not known."""
@@ -275,7 +285,7 @@ class Label(Column, kind="label"):
     def names(self) -> list[str]:
         return [self.name]
 
-    def encode(self, cells: Sequence[Sequence[Any]]) -> Read:
+    def encode(self, cells: Sequence[Sequence[Any]]) -> ParsedColumn:
         place = {level: k for k, level in enumerate(self.levels)}
         codes, bad = np.full(len(cells[0]), np.nan), np.zeros(len(cells[0]), dtype=bool)
         for i, cell in enumerate(cells[0]):
@@ -288,7 +298,7 @@ class Label(Column, kind="label"):
             bad[i] = word not in place
             codes[i] = place.get(word, np.nan)
         self.levels = list(place)
-        return Read(codes[:, None], bad)
+        return ParsedColumn(codes[:, None], bad)
 
     def describe(self) -> str:
         shown = ", ".join(map(repr, self.levels[:5])) + (", ..." if len(self.levels) > 5 else "")

@@ -17,9 +17,9 @@ from ovk.batch.curves.curve_outputs import (
     without_gaps,
 )
 from ovk.batch.ridge.left_out import error_surface
-from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.batch.ridge.ridge_system import takes_gram
 from ovk.curves import ProductGrid, as_grid
 from ovk.kernels import Intercept, as_ours
 from ovk.operators import Integral, OutputOperator

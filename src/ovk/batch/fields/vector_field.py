@@ -96,7 +96,7 @@ class VectorField(OVKRidge):
     (True, (2,), (2,))
     """
 
-    _behind_none = {"kernel": None}
+    _default_factories = {"kernel": None}
 
     alpha: Any
 

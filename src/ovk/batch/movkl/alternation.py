@@ -95,7 +95,7 @@ class KernelTerms:
         """The gram of the combination sum_k d_k K_k."""
         return Kronecker(self.grams, self.operators, self._shares(weights))
 
-    def energies(self, C: Array) -> Array:
+    def quadratic_forms(self, C: Array) -> Array:
         """e_k = sum_ij <c_i, K_k(x_i, x_j) c_j> for each kernel, (M,); |f_k|^2 = d_k^2 e_k.
 
         One product C T C' for each operator; then every scalar gram is a sum over its entries.
@@ -176,7 +176,7 @@ class BlockTerms(KernelTerms):
             total += weight * gram.dense()
         return DenseBlocks(total, self.each[0].output_dim)
 
-    def energies(self, C: Array) -> Array:
+    def quadratic_forms(self, C: Array) -> Array:
         return np.array([max(float(np.vdot(C, gram.matmat(C))), 0.0) for gram in self.each])
 
 
@@ -259,13 +259,13 @@ class System:
         """Coefficients of all outputs, (n, d)."""
         return C if self.complete else self.observed.spread(C[:, 0])
 
-    def objective(self, weights: Array, C: Array, b: Array | None, energies: Array, alpha: float) -> float:
+    def objective(self, weights: Array, C: Array, b: Array | None, quadratic_forms: Array, alpha: float) -> float:
         """sum_i w_i |y_i - f(x_i)|^2 + alpha sum_k |f_k|^2 / d_k, |f_k|^2 = d_k^2 e_k."""
         values = self.terms.gram(weights).matmat(self.spread(C))
         if not self.complete:
             values = values if b is None else values + np.outer(self.u, b)
             values = values[self.observed.points, self.observed.outputs][:, None]
-        return float(((self.right - values) ** 2).sum()) + alpha * float(weights @ energies)
+        return float(((self.right - values) ** 2).sum()) + alpha * float(weights @ quadratic_forms)
 
     def expansion(self, kernel: OperatorKernel, C: Array, b: Array | None) -> tuple[Array, Array | None]:
         """Coefficients and intercept of the function itself."""
@@ -289,7 +289,7 @@ class LearnedWeights:
     """
 
     weights: Array
-    energies: Array
+    quadratic_forms: Array
     norms: Array
     C: Array
     b: Array | None
@@ -356,8 +356,10 @@ def alternate(
 
 def _solved(system: System, d: Array, alpha: float, start: Array | None, tol: float) -> LearnedWeights:
     (C, info), b = system.solve(d, alpha, start, tol)
-    energies = system.terms.energies(system.spread(C))
-    return LearnedWeights(d, energies, d * np.sqrt(energies), C, b, system.objective(d, C, b, energies, alpha), info)
+    quadratic_forms = system.terms.quadratic_forms(system.spread(C))
+    return LearnedWeights(
+        d, quadratic_forms, d * np.sqrt(quadratic_forms), C, b, system.objective(d, C, b, quadratic_forms, alpha), info
+    )
 
 
 def _stepped(at: LearnedWeights, r: float, step: float) -> Array:
@@ -375,9 +377,9 @@ def _stepped(at: LearnedWeights, r: float, step: float) -> Array:
 def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> LearnedWeights | None:
     """With some weight for the dead kernel that deserves it most; None when none does."""
     dead = at.weights == 0
-    if not dead.any() or at.energies[dead].max() <= (1.0 + 1e-6) * at.energies[~dead].max():
+    if not dead.any() or at.quadratic_forms[dead].max() <= (1.0 + 1e-6) * at.quadratic_forms[~dead].max():
         return None
-    k = int(np.argmax(np.where(dead, at.energies, -np.inf)))
+    k = int(np.argmax(np.where(dead, at.quadratic_forms, -np.inf)))
     share = 0.1
     while share > DEAD:
         d = (1.0 - share) * at.weights

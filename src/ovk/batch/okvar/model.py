@@ -102,7 +102,7 @@ class OKVAR(NamedOutputs, Parameters):
     (3, 2)
     """
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
 
     _state_classes = {"series_": TimeSeries}
 

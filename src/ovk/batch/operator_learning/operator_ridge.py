@@ -13,13 +13,13 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     check_alphas,
+    check_finite_predictions,
     check_inputs,
     check_int,
     check_targets,
     drop_unobserved_rows,
     in_interval,
     positive,
-    refuse_endless,
     unnamed,
 )
 from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
@@ -33,7 +33,7 @@ from ovk.batch.operator_learning.search import (
     search,
     stretch,
 )
-from ovk.batch.ridge.problem import SinglePrecisionSystem
+from ovk.batch.ridge.ridge_system import SinglePrecisionSystem
 from ovk.curves import Grid, PrincipalComponents, as_grid
 from ovk.kernels import ScalarKernel
 from ovk.operators import Identity
@@ -275,7 +275,7 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         Z = self._whitened(X)
         parts = [self._expansion(g)(self._stretched(Z, g)) for g in range(len(self.groups_))]
         mean = self.outputs_.functions(np.concatenate(parts, axis=1), grid)
-        refuse_endless(self, mean)
+        check_finite_predictions(self, mean)
         if not return_std:
             return mean[:, 0] if self.single_output_ else self._on_grid(mean, asked, grid)
         variances = np.empty((len(X), len(self.groups_)))

@@ -24,9 +24,9 @@ from ovk.base import (
     share_of_right_labels,
 )
 from ovk.batch.ridge.kernel_estimator import KernelTags
-from ovk.batch.ridge.problem import takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
 from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.batch.ridge.ridge_system import takes_gram
 from ovk.objectives import Calibration
 
 # Columns of class labels as targets of a regression, and back.

@@ -24,7 +24,7 @@ from scipy.linalg import lu_factor, lu_solve
 
 from ovk.base import Array, Targets, as_adjacency, check_int, laplacian, ridge_and_scales
 from ovk.batch.ridge.prediction import same_inputs
-from ovk.batch.ridge.problem import takes_gram
+from ovk.batch.ridge.ridge_system import takes_gram
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, Stacked
 from ovk.solvers import SolverInfo

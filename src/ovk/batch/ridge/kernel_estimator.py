@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ovk.base import FILL, NamedOutputs, Parameters, Targets, check_inputs, check_targets, drop_unobserved_rows
-from ovk.batch.ridge.problem import takes_gram
+from ovk.batch.ridge.ridge_system import takes_gram
 from ovk.kernels import Gaussian
 from ovk.ovkernels import OperatorKernel, as_operator_kernel
 
@@ -31,7 +31,7 @@ class KernelTags:
 class KernelEstimator(KernelTags, NamedOutputs, Parameters, saved=False):
     """An estimator with an operator-valued kernel: how its kernel, inputs and outputs are read."""
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
     #: What a message says about nan in inputs, and whether they are filled after the check.
     _cure_of_gaps = FILL
     _fills_gaps: bool = False

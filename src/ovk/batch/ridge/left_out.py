@@ -15,8 +15,8 @@ from scipy import sparse
 
 from ovk.base import Array, Indices, ObservedPairs, ProgressBar, Targets
 from ovk.batch.ridge.prediction import same_inputs
-from ovk.batch.ridge.problem import CompleteProblem, PairProblem, takes_gram
 from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.batch.ridge.ridge_system import CompleteSystem, PairSystem, takes_gram
 from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import Observed, OperatorKernel, Separable, as_operator_kernel
@@ -82,7 +82,7 @@ class CompleteErrors:
         self, kernel: Separable, X: Any, targets: Targets, groups: Indices, *, intercept: bool, tol: float = 0.0
     ) -> None:
         first, once, self._within = merge_same_inputs(X, targets, groups)
-        self.problem = CompleteProblem(Separable(kernel.kernel, Identity(targets.d)), first, once, 1.0)
+        self.problem = CompleteSystem(Separable(kernel.kernel, Identity(targets.d)), first, once, 1.0)
         ((G, _),) = self.problem.gram.terms() or []
         self.pairs = eigenpairs(G, tol)
         self.u = self.problem.columns() if intercept else None
@@ -105,7 +105,7 @@ def decoupled_errors(
     Sums whose operators commute, and kernels of their own for each output, do.
     """
     first, once, within = merge_same_inputs(X, targets, groups)
-    problem = CompleteProblem(kernel, first, once, 1.0)
+    problem = CompleteSystem(kernel, first, once, 1.0)
     parts = problem.gram.rotation()
     if parts is None:
         return None
@@ -229,7 +229,7 @@ def _path(
     separable = kernel.as_separable()
     if separable is not None and separable.operator.is_diagonal() and not takes_gram(separable.kernel):
         return iter(uncoupled_errors(separable, X, targets, same, alphas, intercept=intercept))
-    gram = PairProblem(kernel, X, targets, 1.0).gram
+    gram = PairSystem(kernel, X, targets, 1.0).gram
     K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
     return PairErrors(K, targets.pairs(same), intercept=intercept, entry=entry).path(alphas)
 

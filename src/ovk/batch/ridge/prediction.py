@@ -19,14 +19,14 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     Targets,
+    check_finite_predictions,
     check_groups,
     check_targets,
     check_tasks,
-    refuse_endless,
     track,
 )
 from ovk.batch.ridge.landmarks import LandmarkRidge
-from ovk.batch.ridge.problem import CompleteProblem, PairProblem, Problem, ridge_problem, takes_gram
+from ovk.batch.ridge.ridge_system import CompleteSystem, PairSystem, RidgeSystem, ridge_problem, takes_gram
 from ovk.batch.ridge.table_inputs import InputScaling
 from ovk.intervals import Regions, concatenate, fold_numbers, jackknife, jackknife_plus
 from ovk.objectives import r2_observed
@@ -90,7 +90,7 @@ def row_keys(X: Any) -> list[Any]:
 FEWEST_REPEATED = 10
 
 
-class RowsLeftOut(NamedTuple):
+class LeaveOutPredictor(NamedTuple):
     """The left-out functions of a fitted expansion, asked for by new inputs instead of kernel values.
 
     Attributes
@@ -106,7 +106,7 @@ class RowsLeftOut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FittedRows:
+class TrainingData:
     """What was learned from: resolved kernel, inputs, alpha, whether there is an intercept, outputs."""
 
     kernel: OperatorKernel
@@ -118,7 +118,7 @@ class FittedRows:
     @classmethod
     def recover(
         cls, expansion: Expansion, alpha: float | Array, observed: Any, task: Any, weight: Array | None
-    ) -> FittedRows:
+    ) -> TrainingData:
         """From a fitted expansion; `observed`, `task` and `weight` are those of the training data."""
         if np.any(np.asarray(alpha) <= 0):
             raise ValueError("leaving rows out needs alpha > 0: a function without penalty fits every row it has")
@@ -136,7 +136,7 @@ class FittedRows:
                 Y = np.where(observed, Y, np.nan)
         return cls(expansion.kernel, X, alpha, expansion.offset is not None, Targets(Y, d, False, task, weight))
 
-    def left_out(self, together: Indices | None, *, alike: bool = False) -> RowsLeftOut:
+    def left_out(self, together: Indices | None, *, alike: bool = False) -> LeaveOutPredictor:
         """Rows with the same number in `together` left out at a time; each alone where it is None.
 
         Outputs that are `alike` are values of one curve.
@@ -153,16 +153,16 @@ class FittedRows:
                 rows.left_out.raise_noise(spread, self.targets.weight)
         return rows
 
-    def _by_rows(self, kernel: Separable, together: Indices | None) -> RowsLeftOut:
+    def _by_rows(self, kernel: Separable, together: Indices | None) -> LeaveOutPredictor:
         """Complete outputs and a kernel k T."""
         X, targets, k = self.X, self.targets, kernel.scalar
-        ((G, _),) = CompleteProblem(Separable(k, Identity(targets.d)), X, targets, 1.0).gram.terms() or []
+        ((G, _),) = CompleteSystem(Separable(k, Identity(targets.d)), X, targets, 1.0).gram.terms() or []
         how: dict[str, Any] = {"intercept": self.intercept, "together": together}
         T = kernel.operator.dense()
         left_out = SeparableLeftOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
-        return RowsLeftOut(left_out, X.shape[0] * (targets.d + 2), lambda new: (k(new, X), k.diag(new)))
+        return LeaveOutPredictor(left_out, X.shape[0] * (targets.d + 2), lambda new: (k(new, X), k.diag(new)))
 
-    def _by_pairs(self, together: Indices | None) -> RowsLeftOut:
+    def _by_pairs(self, together: Indices | None) -> LeaveOutPredictor:
         """Any kernel and any gaps, as one dense problem of the observed pairs."""
         kernel, X, d, pairs = self.kernel, self.X, self.targets.d, self.targets.pairs()
         if len(pairs) > DENSE_LIMIT:
@@ -176,8 +176,8 @@ class FittedRows:
         if separable is not None and self.targets.task is None and d * n**2 <= len(pairs) ** 2:
             k = separable.scalar
             left_out: LeftOut = SeparablePairsLeftOut(k(X), separable.operator.dense(), pairs, self.alpha, **how)
-            return RowsLeftOut(left_out, n * (d + 2), lambda new: (k(new, X), k.diag(new)))
-        K = PairProblem(kernel, X, replace(self.targets, weight=None), 1.0).gram.dense()
+            return LeaveOutPredictor(left_out, n * (d + 2), lambda new: (k(new, X), k.diag(new)))
+        K = PairSystem(kernel, X, replace(self.targets, weight=None), 1.0).gram.dense()
 
         def kernels(new: Any) -> tuple[Array, Array]:
             m = new.shape[0]
@@ -186,7 +186,7 @@ class FittedRows:
             return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
 
         left_out = PairsLeftOut(K, pairs, self.alpha, **how)
-        return RowsLeftOut(left_out, len(pairs) * d, kernels)
+        return LeaveOutPredictor(left_out, len(pairs) * d, kernels)
 
 
 def repeated_spread(same: Indices, Y: Array, weight: Array | None) -> Array | None:
@@ -357,7 +357,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
             scale, noise = self._scale_and_noise(of)
             return one, np.sqrt(scale[outputs] * (self._variances(X, outputs) + noise[outputs]))
         values = expansion(X)
-        refuse_endless(self, values)
+        check_finite_predictions(self, values)
         mean = values[:, 0] if self.single_output_ else values
         if not (return_std or return_cov):
             return self._named(mean, asked)
@@ -391,14 +391,14 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
         left_out = self._rows_left_out(None, None).left_out
         return left_out.scale, left_out.noise if of == "observation" else none
 
-    def _fitted_rows(self) -> FittedRows:
+    def _fitted_rows(self) -> TrainingData:
         """What was learned from, for leaving rows out; refuses where it was not kept."""
         if self.landmarks_ is not None:
             raise ValueError(
                 "intervals need the training rows, which a model with landmarks does not keep: fit without landmarks"
             )
         data = self.observed_, self.task_, self.sample_weight_
-        return self._remembered("rows", lambda: FittedRows.recover(self.expansion_, self.alpha_, *data))
+        return self._remembered("rows", lambda: TrainingData.recover(self.expansion_, self.alpha_, *data))
 
     def _covariance(self, X: Any) -> Array:
         if self.landmarks_ is not None:
@@ -423,10 +423,10 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
             result[rows] = prior - problem.reduction_at(solver, state, new, q, intercept=self.intercept_ is not None)
         return np.maximum(result, 0.0)
 
-    def _posterior(self) -> tuple[Problem, Any, Any]:
+    def _posterior(self) -> tuple[RidgeSystem, Any, Any]:
         """The factored system of the training points."""
 
-        def factored() -> tuple[Problem, Any, Any]:
+        def factored() -> tuple[RidgeSystem, Any, Any]:
             n, d = self.X_fit_.shape[0], self.n_outputs_
             if self.task_ is not None:
                 Y = np.zeros((n, 1))
@@ -526,7 +526,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
         ]
         return np.concatenate(parts) * np.sqrt(rows.left_out.scale)
 
-    def _rows_left_out(self, groups: Any, folds: int | None) -> RowsLeftOut:
+    def _rows_left_out(self, groups: Any, folds: int | None) -> LeaveOutPredictor:
         """Kept for the next call: the memory of one factorisation."""
         key = None if groups is None else np.asarray(groups).tobytes(), folds
         memo = self.__dict__.setdefault("_memo", {})
@@ -537,7 +537,7 @@ class ExpansionPrediction(ObservedScore, Parameters, saved=False):
                 n = fitted.X.shape[0]
                 together = fold_numbers(n, folds, np.random.default_rng(0), together)
             memo["left out"] = key, fitted.left_out(together, alike=self._outputs_alike())
-        found: RowsLeftOut = memo["left out"][1]
+        found: LeaveOutPredictor = memo["left out"][1]
         return found
 
     def _outputs_alike(self) -> bool:

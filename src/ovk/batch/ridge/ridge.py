@@ -32,7 +32,7 @@ from ovk.batch.ridge.graph_penalty import (
 from ovk.batch.ridge.kernel_estimator import KernelEstimator, is_stream
 from ovk.batch.ridge.landmarks import LandmarkRidge, choose_landmarks, landmark_ridge, rows_to_choose_from
 from ovk.batch.ridge.prediction import ExpansionPrediction
-from ovk.batch.ridge.problem import as_single, ridge_problem, robust_targets, single_precision_ridge
+from ovk.batch.ridge.ridge_system import as_single, ridge_problem, robust_targets, single_precision_ridge
 from ovk.ovkernels import OperatorKernel
 from ovk.solvers import as_solver
 

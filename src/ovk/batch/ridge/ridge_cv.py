@@ -25,7 +25,7 @@ from ovk.batch.ridge.landmarks import choose_landmarks, new_generator
 from ovk.batch.ridge.left_out import LeaveOneOutRegressor, error_surface, merge_same_inputs, with_operator
 from ovk.batch.ridge.table_inputs import TableInputs, mean_and_deviation
 from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, automatic_choice
-from ovk.batch.tuning.validation import in_threads
+from ovk.batch.tuning.validation import map_threads
 from ovk.operators import Dense, MixedEffect, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import Eigenpairs, KnownEigen
@@ -314,7 +314,7 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         least, known = np.inf, None
         how: dict[str, Any] = {"intercept": self._free_intercept, "entry": self.leave_out == "entry"}
         how["tol"] = positive(self.tol, "tol", zero=True)
-        found = in_threads(
+        found = map_threads(
             lambda kernel: error_surface(kernel, operators, alphas, X, targets, same, **how),
             kernels,
             self.n_jobs,

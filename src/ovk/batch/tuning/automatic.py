@@ -32,7 +32,7 @@ from scipy import sparse
 
 from ovk.base import Array, Indices, Registered
 from ovk.batch.tuning.gradient_metric import FEWEST_ROWS, halves, metric_kernels
-from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, in_threads, mean_loss
+from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, map_threads, mean_loss
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
 from ovk.solvers import DenseLeaveOneOut
 
@@ -211,7 +211,7 @@ def automatic_choice(
     time_order : rows are in the order of time, and what comes later is predicted from what came before
     intercept : each output has an unpenalised constant
     metric : kernels in learned metrics of the inputs are candidates as well
-    n_jobs : threads that candidates are shared among, see `in_threads`
+    n_jobs : threads that candidates are shared among, see `map_threads`
 
     Examples
     --------
@@ -359,7 +359,7 @@ class _Rows:
             threshold = self._threshold(R, errors)
             found.append(self._candidate(name, each, self._robust(R, threshold), threshold))
         limit: Array = threshold
-        found += in_threads(
+        found += map_threads(
             lambda named: self._candidate(*named, self.errors(named[1], limit)[1], limit),
             left,
             self.n_jobs,

@@ -157,7 +157,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_threads(
+def map_threads(
     work: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, label: str
 ) -> Iterator[Result]:
     """work(item) for each of the items in their order, behind a progress bar.
@@ -165,7 +165,7 @@ def in_threads(
     With a number of threads each of them has one thread of BLAS: how BLAS shares a product among several changes its
     last bits. With None there is one item after the other, and BLAS has its threads.
 
-    >>> list(in_threads(lambda x: x**2, [1, 2, 3], 2, "squaring"))
+    >>> list(map_threads(lambda x: x**2, [1, 2, 3], 2, "squaring"))
     [1, 4, 9]
     """
     if n_jobs is None:

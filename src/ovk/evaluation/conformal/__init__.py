@@ -3,7 +3,7 @@
 from ovk.evaluation.conformal.base import Conformal, Tracker
 from ovk.evaluation.conformal.learner import IntervalRecord, IntervalResult, WithIntervals, as_intervals
 from ovk.evaluation.conformal.methods import ACI, ConformalPID, StronglyAdaptive
-from ovk.evaluation.conformal.rolling import Recent, RollingConformal
+from ovk.evaluation.conformal.rolling import RecentErrors, RollingConformal
 from ovk.intervals import Regions
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "ConformalPID",
     "IntervalRecord",
     "IntervalResult",
-    "Recent",
+    "RecentErrors",
     "Regions",
     "RollingConformal",
     "StronglyAdaptive",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ovk.base import Array, Mask, Parameters, State, Transactional, check_int, in_interval, reads, unnamed
+from ovk.base import Array, Mask, Parameters, State, Transactional, check_int, in_interval, reads_snapshot, unnamed
 from ovk.intervals import Regions
 
 # Outputs that cannot be below or above some number, such as 0 for a power and 100 for a percentage.
@@ -425,7 +425,7 @@ class Conformal(Transactional, Parameters, ABC):
         # A region that holds nothing does not hold its prediction either.
         return regions.contains(Y) * (regions.radius >= 0), R, outside
 
-    @reads
+    @reads_snapshot
     def regions(self, F: Any) -> Regions:
         """The region around each of these predictions as things are now; nothing is learned."""
         F = np.asarray(F, dtype=np.float64)

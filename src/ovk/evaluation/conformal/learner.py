@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from ovk.base import Array, NamedOutputs, Parameters, State, Times, Transactional, reads, unnamed
+from ovk.base import Array, NamedOutputs, Parameters, State, Times, Transactional, reads_snapshot, unnamed
 from ovk.evaluation.conformal.base import Conformal
 from ovk.evaluation.conformal.methods import ACI
 from ovk.evaluation.late import LabelQueue
@@ -106,7 +106,7 @@ class WithIntervals(Transactional, Parameters):
         self.regions_then_learn(X, y, sample_weight)
         return self
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any) -> Any:
         """Predictions, without learning; drawn in to the bounds of the intervals, if these have some."""
         self._begin()
@@ -122,7 +122,7 @@ class WithIntervals(Transactional, Parameters):
         drawn = self.intervals_.within_bounds(plain.reshape(len(plain), -1)).reshape(plain.shape)
         return self.learner_._named(drawn, X) if isinstance(self.learner_, NamedOutputs) else drawn
 
-    @reads
+    @reads_snapshot
     def predict_regions(self, X: Any) -> Regions:
         """A region around each prediction as things are now, without learning."""
         F = np.asarray(self.predict(X), dtype=np.float64)

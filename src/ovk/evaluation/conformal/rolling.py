@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ovk.base import Array, Registered, State, check_int, in_interval, reads
+from ovk.base import Array, Registered, State, check_int, in_interval, reads_snapshot
 from ovk.evaluation.conformal.base import Conformal, Tracker
 
 #: Parts of the outcomes that the intervals of a report should hold.
@@ -177,7 +177,7 @@ class RollingConformal(Conformal):
         rate = in_interval(self.rate, "rate", 0.0, 1.0)
         return RollingTracker(miss, check_int(self.window, "window"), check_int(self.step, "step"), rate=rate)
 
-    @reads
+    @reads_snapshot
     def at(self, coverage: float) -> RollingConformal:
         """The same method for another coverage, brought up to date with all rows so far."""
         miss = 1.0 - in_interval(coverage, "coverage", 1e-6, 1 - 1e-6)
@@ -187,7 +187,7 @@ class RollingConformal(Conformal):
             other.trackers_ = [tracker.at(miss) for tracker in self.trackers_ if isinstance(tracker, RollingTracker)]
         return other
 
-    @reads
+    @reads_snapshot
     def half_widths(self, coverage: float, d: int) -> Array:
         """(d,) half widths of intervals of another coverage by all rows so far, infinite where too few were seen.
 
@@ -201,7 +201,7 @@ class RollingConformal(Conformal):
         return np.array([tracker.at(miss).current for tracker in self.trackers_ if isinstance(tracker, RollingTracker)])
 
 
-class ShownIntervals(NamedTuple):
+class IntervalSummary(NamedTuple):
     """How the intervals of one level did.
 
     Attributes
@@ -223,7 +223,7 @@ class ShownIntervals(NamedTuple):
 
 
 @dataclass
-class Recent(State, Registered):
+class RecentErrors(State, Registered):
     """Progressive predictions, their intervals and outcomes of the last rows, and the coverage along the whole stream.
 
     The intervals are those of `RollingConformal`, one for each of the levels 0.5, 0.8, 0.9 and 0.95, and of `level`.
@@ -242,9 +242,9 @@ class Recent(State, Registered):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.evaluation import Recent
+    >>> from ovk.evaluation import RecentErrors
     >>> rng = np.random.default_rng(0)
-    >>> recent = Recent.empty(1, size=500)
+    >>> recent = RecentErrors.empty(1, size=500)
     >>> for _ in range(20):
     ...     half = recent.update(np.zeros((100, 1)), rng.standard_normal((100, 1)))
     >>> bool(abs(recent.widths(0.9)[0] - 1.645) < 0.2)
@@ -264,7 +264,7 @@ class Recent(State, Registered):
     level: float = LEVEL
 
     @classmethod
-    def empty(cls, d: int, size: int = 2000, level: float = LEVEL, rate: float = RATE) -> Recent:
+    def empty(cls, d: int, size: int = 2000, level: float = LEVEL, rate: float = RATE) -> RecentErrors:
         """A memory for the last `size` rows with d outputs, without any row yet."""
         level = in_interval(level, "level", 1e-6, 1 - 1e-6)
         intervals = [RollingConformal(one, window=size, rate=rate) for one in sorted({*LEVELS, level})]
@@ -306,13 +306,13 @@ class Recent(State, Registered):
         )
         return half
 
-    def merge(self, other: Recent) -> None:
+    def merge(self, other: RecentErrors) -> None:
         """Remember the last rows of both, in turn, and count the outcomes of both; intervals begin with these rows."""
         ages = np.concatenate([np.arange(len(rows), 0, -1) for rows in (self.Y, other.Y)])
         order = np.argsort(-ages, kind="stable")
         pairs = ((self.Y, other.Y), (self.F, other.F), (self.half, other.half))
         Y, F, half = (np.concatenate(pair)[order][-self.size :] for pair in pairs)
-        merged = Recent.empty(Y.shape[1], self.size, self.level, self.intervals[0].rate)
+        merged = RecentErrors.empty(Y.shape[1], self.size, self.level, self.intervals[0].rate)
         merged.update(F, Y)
         merged.half, merged.tested, merged.inside = half, self.tested + other.tested, self.inside + other.inside
         vars(self).update(vars(merged))
@@ -328,11 +328,11 @@ class Recent(State, Registered):
         return self.inside / np.where(self.tested > 0, self.tested, np.nan)
 
     @property
-    def shown(self) -> ShownIntervals:
+    def shown(self) -> IntervalSummary:
         """How the intervals of the level `level` did."""
         k = int(np.flatnonzero(self.levels == self.level)[0])
         widths = np.where(np.isfinite(self.half), 2.0 * self.half, np.nan)
         # Not nanmedian: it warns of outputs without any interval.
         known = [column[np.isfinite(column)] for column in widths.T]
         medians = np.array([np.median(column) if len(column) else np.nan for column in known])
-        return ShownIntervals(self.level, self.coverage[k], self.tested[k], medians)
+        return IntervalSummary(self.level, self.coverage[k], self.tested[k], medians)

@@ -36,7 +36,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ovk.base import Array, Mask, Parameters, Transactional, reads
+from ovk.base import Array, Mask, Parameters, Transactional, reads_snapshot
 
 # Rows of an aggregation, one after the other: as its definition says, or many of them quickly.
 #
@@ -246,7 +246,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
     def regret_bound(self) -> Array:
         """(k, d) upper bound on `regret_`, computed from the regrets so far."""
 
-    @reads
+    @reads_snapshot
     def predict(self, F: Any) -> Array:
         """Mix predictions with the present weights.
 

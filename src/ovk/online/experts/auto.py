@@ -9,8 +9,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Labels, Mask, Parameters, Transactional, check_inputs, reads
-from ovk.online.experts.engine import StageMixture
+from ovk.base import Array, Labels, Mask, Parameters, Transactional, check_inputs, reads_snapshot
+from ovk.online.experts.mixture import ExpertMixture
 from ovk.online.shared.code_classifier import checked_labels
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, checked_rows, checked_weights
@@ -22,9 +22,9 @@ CURE = "for intervals use WithIntervals(AutoStream(), 0.9).partial_fit(X, y).pre
 class StageLearner(Transactional, Parameters, saved=False):
     """What the learner of numbers and that of classes share: the experts, what they say of a drift, and the inputs."""
 
-    mixture_: StageMixture
+    mixture_: ExpertMixture
     n_features_in_: int
-    _state_classes = {"mixture_": StageMixture}
+    _state_classes = {"mixture_": ExpertMixture}
 
     def __init__(self, *, lag: bool = True) -> None:
         self.lag = lag
@@ -35,14 +35,14 @@ class StageLearner(Transactional, Parameters, saved=False):
         return tags
 
     @property
-    @reads
+    @reads_snapshot
     def expert_weights_(self) -> dict[str, Array]:
         """Weight of each expert in the next prediction, for each output: (d,) arrays by name."""
         check_is_fitted(self)
         return self.mixture_.weights()
 
     @property
-    @reads
+    @reads_snapshot
     def effective_window_(self) -> Array:
         """(d,) rows that the next prediction looks back on: mean of the experts' windows with their weights."""
         check_is_fitted(self)
@@ -112,7 +112,7 @@ class AutoStream(StageLearner, StreamRegressor):
         """Not available: the error message says how to get intervals."""
         raise AttributeError(f"{type(self).__name__} has no predict_interval; {CURE}")
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any, return_std: bool = False) -> Array:
         """Predict without learning, as if each row came next.
 
@@ -128,7 +128,7 @@ class AutoStream(StageLearner, StreamRegressor):
         check_is_fitted(self)
         if return_std:
             raise ValueError(f"return_std must be False: {type(self).__name__} has no standard deviations; {CURE}")
-        admitted = self._gate is not None and self._gate.admits(self, X)
+        admitted = self._gate is not None and self._gate.accepts(self, X)
         Z = self.mixture_.predict(X if admitted else self._new_inputs(X))
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
 
@@ -137,7 +137,7 @@ class AutoStream(StageLearner, StreamRegressor):
 
     def _start(self, rows: Rows) -> None:
         self.n_outputs_, self.single_output_ = rows.Y.shape[1], rows.single
-        self.mixture_ = StageMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
+        self.mixture_ = ExpertMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
 
     def _weighted(self, rows: Rows, sample_weight: Any) -> Rows:
         return rows._replace(weights=checked_weights(sample_weight, rows.X))
@@ -146,7 +146,7 @@ class AutoStream(StageLearner, StreamRegressor):
         return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights, rows.last)
 
     @property
-    @reads
+    @reads_snapshot
     def last_label_(self) -> Array:
         """(d,) the last labels learned, which the next prediction looks at; nan for outputs without any."""
         check_is_fitted(self)
@@ -167,8 +167,8 @@ class AutoStream(StageLearner, StreamRegressor):
     def _row_plan(self) -> tuple[int, Any] | None:
         return self.n_outputs_, None
 
-    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
-        mixture = self.mixture_._fork()
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
+        mixture = self.mixture_._snapshot()
         z = mixture.predict_and_update(X, y[None])[0]
         return self._with(mixture_=mixture), z
 
@@ -234,7 +234,7 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         return self
 
     @property
-    @reads
+    @reads_snapshot
     def last_label_(self) -> Any:
         """The last label learned, which the next prediction looks at."""
         check_is_fitted(self)
@@ -266,13 +266,13 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
         with self._transaction() as work:
             return work._check_then_learn(X, y, classes, sample_weight)
 
-    @reads
+    @reads_snapshot
     def predict_proba(self, X: Any) -> Array:
         """(n, k) probabilities of `classes_`, as if each row came next; nothing is learned."""
         X = self._new_inputs(X)
         return self._probabilities(self.mixture_.predict(X))
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """(n,) most probable labels, as if each row came next; nothing is learned."""
         winners = self.predict_proba(X).argmax(axis=1)
@@ -303,7 +303,7 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
                 )
             given = labels[counts] if classes is None else classes
             self.classes_ = unique_labels(given) if whole or classes is not None else given[:1]
-            self.mixture_ = StageMixture(X.shape[1], _code_length(len(self.classes_)), classes=True, lag=self.lag)
+            self.mixture_ = ExpertMixture(X.shape[1], _code_length(len(self.classes_)), classes=True, lag=self.lag)
         if counts.any() and _is_text(labels[counts]) != _is_text(self.classes_):
             raise ValueError(
                 f"y holds the label {labels[counts].tolist()[0]!r}, and the classes so far are "

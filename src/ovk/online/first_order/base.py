@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Times, check_int, in_interval, positive, reads, refuse_overflow
+from ovk.base import Array, Times, check_int, in_interval, positive, reads_snapshot, refuse_overflow
 from ovk.kernels import Gaussian
 from ovk.objectives import DistanceOverGradients, Loss, MarginLoss, SimplexHinge, ThresholdLoss, as_loss, as_schedule
 from ovk.online.first_order.single_rows import SingleRows
@@ -173,7 +173,7 @@ class FirstOrder(SingleRows, saved=False):
         loss.check(rows.Y)
         return rows
 
-    @reads
+    @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
         """Bytes that the support points will take after `n_rows` rows if none is dropped."""
         check_is_fitted(self, "support_")

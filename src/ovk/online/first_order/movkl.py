@@ -15,11 +15,11 @@ from ovk.base import (
     NamedOutputs,
     Parameters,
     Transactional,
+    check_finite_predictions,
     check_inputs,
     check_targets,
     positive,
-    reads,
-    refuse_endless,
+    reads_snapshot,
 )
 from ovk.batch import bind_grid, has_curve_operator, kernel_grid
 from ovk.curves import Grid, as_grid
@@ -219,7 +219,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         return result
 
     @property
-    @reads
+    @reads_snapshot
     def weights_(self) -> Array:
         """The weights of the learners now."""
         check_is_fitted(self, "learners_")
@@ -229,7 +229,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         weights: Array = forecaster_weights(self.losses_[None], np.array([radius]))[0]
         return weights
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
         check_is_fitted(self, "learners_")
@@ -238,7 +238,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         each = np.stack([learner.predict(X).reshape(len(X), -1) for learner in self.learners_])
         result = np.einsum("m,mnd->nd", self.weights_, shortened(each, np.full(len(X), radius)))
         result = np.asarray(result if self.grid_ is None else result / self.grid_.roots())
-        refuse_endless(self, result)
+        check_finite_predictions(self, result)
         return result[:, 0] if self.single_output_ else self._named(result, asked)
 
 

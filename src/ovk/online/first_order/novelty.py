@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Labels, Parameters, Transactional, check_inputs, reads
+from ovk.base import Array, Labels, Parameters, Transactional, check_inputs, reads_snapshot
 from ovk.objectives import Novelty
 from ovk.online.first_order.olok import OLOK
 
@@ -94,7 +94,7 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
         return self
 
     @property
-    @reads
+    @reads_snapshot
     def threshold_(self) -> float:
         """Inputs with f(x) below this are new."""
         check_is_fitted(self, "learner_")
@@ -105,19 +105,19 @@ class NoveltyDetector(OutlierMixin, Transactional, Parameters):
         """The threshold."""
         return self.threshold_
 
-    @reads
+    @reads_snapshot
     def score_samples(self, X: Any) -> Array:
         """f(x), (n,): the larger, the more familiar."""
         check_is_fitted(self, "learner_")
         X = check_inputs(self, X, reset=False, dtype=np.float64)
         return np.asarray(self.learner_.predict(X))
 
-    @reads
+    @reads_snapshot
     def decision_function(self, X: Any) -> Array:
         """f(x) less the threshold, (n,): negative for what is new."""
         return self.score_samples(X) - self.threshold_
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """-1 for what is new and 1 for what is not, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)

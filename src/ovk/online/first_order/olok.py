@@ -14,7 +14,7 @@ from ovk.base import (
     Times,
     check_inputs,
     one_blas_thread,
-    reads,
+    reads_snapshot,
     refuse_overflow,
     thread_for_row,
     threads_for,
@@ -106,7 +106,7 @@ class OLOK(FirstOrder):
     True
     """
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
 
     _saved_state = ("_rows",)
     _state_classes = {"support_": SupportPoints, "progress_": Progress}
@@ -148,10 +148,10 @@ class OLOK(FirstOrder):
 
     # Public methods ---------------------------------------------------------------------------------------------------
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any) -> Array:
         """Predict without learning: (n, d), or (n,) if y was one-dimensional."""
-        if self._gate is not None and self._gate.admits(self, X):
+        if self._gate is not None and self._gate.accepts(self, X):
             with thread_for_row():
                 z = self._outputs_of_user(self._row_prediction(self._inputs(X)))
             return z if self.single_output_ else z[None]
@@ -169,7 +169,7 @@ class OLOK(FirstOrder):
         return int(self.support_.A.shape[2])
 
     @property
-    @reads
+    @reads_snapshot
     def expansion_(self) -> Expansion:
         """The current function f(x) = sum_i K(x, x_i) a_i (the mean of all iterates with `average`)."""
         check_is_fitted(self, "support_")
@@ -193,7 +193,7 @@ class OLOK(FirstOrder):
         return self.progress_.threshold
 
     @property
-    @reads
+    @reads_snapshot
     def norm_(self) -> float:
         """|f| of the last iterate in the kernel's norm; after truncation, this costs as much as predicting the rest."""
         check_is_fitted(self, "support_")
@@ -293,7 +293,7 @@ class OLOK(FirstOrder):
         if not self.average:
             return [self.kernel_.product(X, support.X, support.A[:, 0], since)]
         gram = self.kernel_.gram(X, support.X)
-        return [gram.matmat(C) if since is None else gram.matmat_since(C, since) for C in np.moveaxis(support.A, 1, 0)]
+        return [gram.matmat(C) if since is None else gram.matmul_window(C, since) for C in np.moveaxis(support.A, 1, 0)]
 
 
 # OLOK for class labels.

@@ -121,7 +121,7 @@ class SingleRows(StreamRegressor, saved=False):
         f = self.kernel_.product(X, support.X, support.A[:, 0])[0] if len(support) else np.zeros(support.A.shape[2])
         return f if bias is None else f + bias
 
-    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         assert self._gate is not None
         plan: RowPlan = self._gate.plan
         loss, truncation = plan.loss, plan.truncation

@@ -149,7 +149,7 @@ def take_steps(
             return float(eta[j]), float(rho[j])
 
         block = any_loss(task, threshold.gradient, step)
-    norm2 = _norms(block, rho, task.gram.energies(block.a), progress)
+    norm2 = _norms(block, rho, task.gram.quadratic_forms(block.a), progress)
     _move_bias(block, progress)
     return Steps(block, steps, rho, *threshold.known(), norm2)
 

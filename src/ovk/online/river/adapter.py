@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from river import base
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
-from ovk.base import Array, Transactional, reads
+from ovk.base import Array, Transactional, reads_snapshot
 from ovk.kernels import Gaussian
 from ovk.online import OLOK, AutoStream, NamedFeatures, NoveltyDetector, add_features
 
@@ -139,7 +139,7 @@ class RiverAnomalyDetector(Adapter, base.AnomalyDetector):
             work._grow(x)
             work._learn(work._features.row(x))
 
-    @reads
+    @reads_snapshot
     def score_one(self, x: dict[Any, Any]) -> float:
         """How far f(x) lies below the threshold, positive for what is new; 0 before anything was learned."""
         row = self._features.row(x)

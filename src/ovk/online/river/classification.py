@@ -9,7 +9,7 @@ import numpy as np
 from river import base
 from sklearn.base import clone
 
-from ovk.base import Array, Labels, reads
+from ovk.base import Array, Labels, reads_snapshot
 from ovk.kernels import Gaussian
 from ovk.online import AutoStreamClassifier, OLOKClassifier, is_missing
 from ovk.online.river.adapter import Adapter, weights
@@ -161,10 +161,10 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label; no label before the first one is known."""
-        now = self._fork()
+        now = self._snapshot()
         return dict(zip(now._labels, now._probabilities(now._features.row(x))[0].tolist(), strict=True))
 
-    @reads
+    @reads_snapshot
     def predict_proba_many(self, X: Any) -> Any:
         """A data frame of probabilities, one column for each label."""
         import pandas as pd

@@ -9,7 +9,7 @@ import numpy as np
 from river import base
 from river.conf import Interval
 
-from ovk.base import reads
+from ovk.base import reads_snapshot
 from ovk.online import as_numbers, is_missing, refusal
 from ovk.online.river.adapter import Adapter
 
@@ -98,7 +98,7 @@ class RiverRegressor(_Regression, base.MiniBatchRegressor):
             work._grow(x)
             work._learn(work._features.row(x), target, w=w)
 
-    @reads
+    @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> Any:
         """The prediction, 0 before anything was learned; or an interval around it, of a learner `WithIntervals`."""
         if with_interval:
@@ -115,7 +115,7 @@ class RiverRegressor(_Regression, base.MiniBatchRegressor):
             work._grow(X.columns)
             work._learn(work._features.table(X), targets)
 
-    @reads
+    @reads_snapshot
     def predict_many(self, X: Any) -> Any:
         """A series of predictions."""
         import pandas as pd
@@ -174,7 +174,7 @@ class RiverMultiTargetRegressor(_Regression, base.MultiTargetRegressor):
             work._learn(work._features.row(x), row, w=w)
             work._names = names
 
-    @reads
+    @reads_snapshot
     def predict_one(self, x: dict[Any, Any], with_interval: bool = False) -> dict[Any, Any]:
         """The prediction of each target, or an interval around it; 0 before anything was learned.
 

@@ -26,7 +26,7 @@ from ovk.base import (
     Array,
     check_inputs,
     positive,
-    reads,
+    reads_snapshot,
     refuse_not_finite,
     refuse_overflow,
     thread_for_row,
@@ -90,7 +90,7 @@ class RidgeForecast(NamedTuple):
 class SecondOrder(StreamRegressor, saved=False):
     """A learner that solves a ridge problem at every row, in blocks."""
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
 
     kernel: Any
     alpha: float
@@ -138,7 +138,7 @@ class SecondOrder(StreamRegressor, saved=False):
         # With one output the eigenvector is 1.
         return self._clipped(z if len(z) == 1 else vectors @ z)
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict without learning, as if each row came next.
 
@@ -155,7 +155,7 @@ class SecondOrder(StreamRegressor, saved=False):
         -------
         (n, d), or (n,) if y was one-dimensional; with `return_std` or `return_cov`, a tuple with that behind it
         """
-        if self._gate is not None and not return_std and not return_cov and self._gate.admits(self, X):
+        if self._gate is not None and not return_std and not return_cov and self._gate.accepts(self, X):
             with thread_for_row():
                 z = self._predict_row(X)
             return z if self.single_output_ else z[None]

@@ -31,7 +31,7 @@ from scipy.linalg.lapack import dpotrf
 
 from ovk.base import Array, Mask, SingularSystem, Times
 from ovk.online.shared.compact_state import CompactState
-from ovk.online.shared.units import first_limit, limits_along, next_limit
+from ovk.online.shared.scale import first_limit, limits_along, next_limit
 
 #: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
 LEAST = 0.5
@@ -61,7 +61,7 @@ class DecayingRidge(CompactState):
     limit : a label that is further than this from its prediction is moved to this distance, as long as `robust` has
         no other
     robust : the same for a distance that follows the residuals: about `robust` times the largest one of late, as
-        `ovk.online.shared.units` says, from the second block on or after `replay`. The labels should be
+        `ovk.online.shared.scale` says, from the second block on or after `replay`. The labels should be
         scaled to a deviation of about 1.
     """
 
@@ -92,7 +92,7 @@ class DecayingRidge(CompactState):
     _root: Array | None = None
     _weights: Array
 
-    def _fork(self) -> Self:
+    def _snapshot(self) -> Self:
         # Its arrays are replaced, or written to behind the rows that others count.
         return self._with()
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base import Array, Indices, Mask, check_int, reads
+from ovk.base import Array, Indices, Mask, check_int, reads_snapshot
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
 from ovk.online.shared.rows import LearnedRows
@@ -100,7 +100,7 @@ class KAWV(SecondOrder):
         return self.rows_.X
 
     @property
-    @reads
+    @reads_snapshot
     def expansion_(self) -> Expansion:
         """The ridge solution of all rows so far, f(x) = sum_i K(x, x_i) c_i."""
         d = self.n_outputs_
@@ -119,7 +119,7 @@ class KAWV(SecondOrder):
         full[self.entries_] = triangle.coefficients()[:, 0] / self.alpha
         return Expansion(self.kernel_, self.support_, self._times_roots(full.reshape(-1, d)))
 
-    @reads
+    @reads_snapshot
     def memory_needed(self, n_rows: int) -> int:
         """Bytes that the factor takes after `n_rows` rows."""
         rows = n_rows if self.entries_ is None else n_rows * self.n_outputs_
@@ -263,7 +263,7 @@ class KAWV(SecondOrder):
         eigenvalues = (parts.weights[:, 0] / self.alpha).tolist()
         return self.n_outputs_, (parts.vectors, list(zip(parts.groups, eigenvalues, strict=True)))
 
-    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         assert self._gate is not None
         if len(self.rows_) >= self.max_rows:
             self._check_capacity(X, y[None])
@@ -277,7 +277,7 @@ class KAWV(SecondOrder):
                 base = np.zeros(triangle.k)
                 triangles[q], ridge[group], H[group] = triangle.after_row(t * cross, t * own, base, targets[group])
         z = self._row_forecast(ridge, H, V)
-        rows, error = self.rows_._fork(), y - z
+        rows, error = self.rows_._snapshot(), y - z
         rows.append(X, y[None])
         learned = self._with(
             rows_=rows,

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, check_int, equal, reads
+from ovk.base import Array, check_int, equal, reads_snapshot
 from ovk.features import KORS, Dictionary, FeaturePlan, Nystrom
 from ovk.kernels import Gaussian
 from ovk.objectives import simplex_code
@@ -16,7 +16,7 @@ from ovk.online.second_order.block_ridge import ProgressiveRidge
 from ovk.online.second_order.projected import ProjectedLearner
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.rows import LearnedRows
-from ovk.online.shared.units import ResidualLimits
+from ovk.online.shared.scale import ResidualLimits
 from ovk.online.theory import capacity_exponent, suggest
 
 
@@ -56,7 +56,7 @@ class PKAWV(ProjectedLearner):
         Forget rows older than this, in steps of an eighth of it.
     loss : "squared" or "huber"
         "huber": from the 51st row on a label that is further from its ridge prediction than three times the largest
-        residual of late is moved to that distance (`ovk.online.shared.units` has the rule), so that a wild
+        residual of late is moved to that distance (`ovk.online.shared.scale` has the rule), so that a wild
         one teaches no more than an ordinary one; the rest is exact for the labels as moved.
     clip : None, number or (low, high)
         Predictions are put back into [-clip, clip] or [low, high].
@@ -133,7 +133,7 @@ class PKAWV(ProjectedLearner):
         return self.features_.m
 
     @property
-    @reads
+    @reads_snapshot
     def support_(self) -> Array:
         """The points of the dictionary that give a feature, in the order in which they joined."""
         if not isinstance(self.features_, Dictionary):

@@ -1,7 +1,7 @@
 """How the projected forecaster learns: features, and a ridge problem for the outputs or for each of them.
 
 Outputs are taken apart in the eigenvectors of the output operator as long as every row is wholly seen; from the first
-row on that is not, they have sums of their own, and the operator couples them if it is not diagonal (`ArrowRidge`).
+row on that is not, they have sums of their own, and the operator couples them if it is not diagonal (`CoupledRidge`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Array, Mask, check_int, forked, in_interval
+from ovk.base import Array, Mask, check_int, in_interval, snapshot_of
 from ovk.features import FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
-from ovk.online.second_order.arrow import ArrowRidge
 from ovk.online.second_order.base import RidgeForecast, SecondOrder
 from ovk.online.second_order.block_ridge import (
     AllRowsSums,
@@ -26,9 +25,10 @@ from ovk.online.second_order.block_ridge import (
     SumsOfEachOutput,
     WindowSums,
 )
+from ovk.online.second_order.coupled_ridge import CoupledRidge
 from ovk.online.second_order.growing_cholesky import RowForecast
 from ovk.online.shared.rows import LearnedRows
-from ovk.online.shared.units import ResidualLimits
+from ovk.online.shared.scale import ResidualLimits
 from ovk.ovkernels import Separable, row_slices
 
 #: Rows whose features are made at once, while none of them has a label.
@@ -210,7 +210,7 @@ class ProjectedLearner(SecondOrder, saved=False):
             return self._learn_lot(Phi, Y, observed, learned, weights, last=last), Y
         Y, per, start, found = Y.copy(), self.features_.per, 0, []
         while start < len(Y):
-            before, rest = [ridge._fork() for ridge in self.ridges_], slice(start, None)
+            before, rest = [ridge._snapshot() for ridge in self.ridges_], slice(start, None)
             forecast = self._learn_lot(
                 Phi[start * per :], Y[rest], observed[rest], learned[rest], _some(weights, rest), last=last
             )
@@ -291,7 +291,7 @@ class ProjectedLearner(SecondOrder, saved=False):
                 self.ridges_.append(BlockRidge(sums, [OutputGroup(alpha / t if t > 0 else np.inf, 0, 1)], 1))
         else:
             before.sums.transform(partial(_each_output, V))
-            self.ridges_ = [ArrowRidge(before.sums, *operator.factors(), alpha)]
+            self.ridges_ = [CoupledRidge(before.sums, *operator.factors(), alpha)]
         self._start_block()
 
     # Single rows ------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class ProjectedLearner(SecondOrder, saved=False):
         takes = plain and isinstance(ridge, BlockRidge) and ridge.takes_rows(features.m)
         return (self.n_outputs_, None) if takes else None
 
-    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         X, y = self._row_in_units(X, y)
         (before,), V = self.ridges_, self.vectors_
         assert isinstance(before, BlockRidge)
@@ -317,7 +317,7 @@ class ProjectedLearner(SecondOrder, saved=False):
             cumulative_loss_=self.cumulative_loss_ + float(error.dot(error)),
         )
         if learned._left == 0:
-            learned.ridges_ = forked(learned.ridges_)
+            learned.ridges_ = snapshot_of(learned.ridges_)
             learned._commit()
             learned._start_block()
             learned._open_gate()

@@ -20,13 +20,13 @@ from ovk.base import (
     Transactional,
     check_inputs,
     missing_labels,
-    reads,
+    reads_snapshot,
     refuse_masked,
     thread_for_row,
 )
 from ovk.kernels import Gaussian
 from ovk.objectives import Calibration, ScoreCounts, two_sided
-from ovk.online.shared.rows import RowGate
+from ovk.online.shared.rows import FastPath
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):
@@ -41,7 +41,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         `ovk.objectives.calibration`), by the labels up to the last power of two
     """
 
-    _behind_none = {"kernel": Gaussian}
+    _default_factories = {"kernel": Gaussian}
     _state_classes = {"counts_": ScoreCounts}
 
     classes_: Labels
@@ -94,7 +94,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self._open_gate()
         plain = classes is None and sample_weight is None
         number = self._number_of_row(X, y) if plain and self._gate is not None else None
-        learned = None if number is None else self._after_row(X, number)
+        learned = None if number is None else self._learn_one(X, number)
         if learned is not None:
             winner = learned[1]
             found: Labels = self.classes_[winner : winner + 1].copy()
@@ -124,7 +124,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
     # Single rows ------------------------------------------------------------------------------------------------------
 
     #: Through which single rows pass without the general checks; its plan has the numbers of the labels, and the codes.
-    _gate: RowGate | None = None
+    _gate: FastPath | None = None
 
     def _open_gate(self) -> None:
         if not hasattr(self, "learner_") or "feature_names_in_" in vars(self):
@@ -133,18 +133,18 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             self.learner_._open_gate()
         if self.learner_._gate is not None:
             numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-            self._gate = RowGate(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
+            self._gate = FastPath(self, (1, self.n_features_in_), (), (numbers, self._code(len(numbers))))
 
     def _number_of_row(self, X: Any, y: Any) -> int | None:
         """The number of the label of a single row that the gate admits; None for whatever goes the general way."""
         assert self._gate is not None
-        if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.admits(self, X):
+        if type(y) is not np.ndarray or y.shape != (1,) or not self._gate.accepts(self, X):
             return None
         label = y.item()
         number: int | None = self._gate.plan[0].get(label) if type(label) in (bool, int, str) else None
         return number
 
-    def _after_row(self, X: Array, number: int) -> tuple[Self, int] | None:
+    def _learn_one(self, X: Array, number: int) -> tuple[Self, int] | None:
         """This classifier after one more row, and the class that it predicts; None where more than the counts changes.
 
         The learner of a classifier is its own: its parameters do not change, and its gate need not ask again.
@@ -155,7 +155,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         if (seen + 1) & seen == 0 or learner._gate is None:
             return None
         with thread_for_row():
-            learned, z = learner._after_row(X, code)
+            learned, z = learner._learn_one(X, code)
         scores = [-z.item(), z.item()] if len(self.classes_) == 2 else self._scores(z[None])[0].tolist()
         # Of equal scores the first one wins, of two classes too.
         return self._with(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
@@ -226,15 +226,15 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}, got {list(classes)}")
         return self.classes_
 
-    @reads
+    @reads_snapshot
     def decision_function(self, X: Any) -> Array:
         """Scores: (n,), positive for the second class, with two classes; else (n, K), the largest is predicted."""
-        if self._gate is None or not self._gate.admits(self, X):
+        if self._gate is None or not self._gate.accepts(self, X):
             check_is_fitted(self)
             X = check_inputs(self, X, reset=False, dtype=np.float64)
         return self._scores(self.learner_.predict(X))
 
-    @reads
+    @reads_snapshot
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (n, K).
 
@@ -244,7 +244,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         scores = self.decision_function(X)
         return self.counts_.calibration().probabilities(two_sided(scores) if scores.ndim == 1 else scores)
 
-    @reads
+    @reads_snapshot
     def predict(self, X: Any) -> Labels:
         """The label of each row."""
         return self._decoded(self.decision_function(X))

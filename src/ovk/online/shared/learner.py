@@ -12,8 +12,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, thread_for_row
 from ovk.kernels import Stationary
-from ovk.online.shared.rows import LearnedRows, RowGate, Rows
-from ovk.online.shared.units import StreamUnits
+from ovk.online.shared.rows import FastPath, LearnedRows, Rows
+from ovk.online.shared.scale import Scale
 from ovk.ovkernels import Separable, as_operator_kernel
 
 # The first rows of a stream, from which a learner chooses the units in which it works.
@@ -92,9 +92,9 @@ class HeldRows(State):
         return found[len(before) :]
 
 
-def as_they_are(columns: int) -> StreamUnits:
+def as_they_are(columns: int) -> Scale:
     """Units of columns that are left as they are."""
-    return StreamUnits(np.zeros(columns), np.ones(columns))
+    return Scale(np.zeros(columns), np.ones(columns))
 
 
 class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
@@ -108,11 +108,11 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     n_skipped_: int
     warm_up: int | None = 0
     #: Units of the inputs and outputs that the learner works with, None for those of the user.
-    input_units_: StreamUnits | None = None
-    output_units_: StreamUnits | None = None
+    input_units_: Scale | None = None
+    output_units_: Scale | None = None
     #: Rows of the warm-up, until it ends.
     held_: HeldRows | None = None
-    _state_classes: ClassVar[Any] = {"input_units_": StreamUnits, "output_units_": StreamUnits, "held_": HeldRows}
+    _state_classes: ClassVar[Any] = {"input_units_": Scale, "output_units_": Scale, "held_": HeldRows}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -188,9 +188,9 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         if self._gate is None and type(X) is np.ndarray and X.shape[:1] == (1,):
             with thread_for_row():
                 self._open_gate()
-        if self._gate is not None and sample_weight is None and self._gate.admits_pair(self, X, y):
+        if self._gate is not None and sample_weight is None and self._gate.accepts_pair(self, X, y):
             with thread_for_row():
-                learned, z = self._after_row(X, y.reshape(-1))
+                learned, z = self._learn_one(X, y.reshape(-1))
             self.__dict__ = learned.__dict__
             return z if self.single_output_ else z[None]
         return self._check_then_learn(X, y, sample_weight)
@@ -225,10 +225,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     # Single rows ------------------------------------------------------------------------------------------------------
 
     #: Through which single rows pass without the general checks; None where they all go the general way.
-    _gate: RowGate | None = None
+    _gate: FastPath | None = None
 
     def _row_plan(self) -> tuple[int, Any] | None:
-        """The number of outputs and the plan of the gate, if `_after_row` can learn the next row."""
+        """The number of outputs and the plan of the gate, if `_learn_one` can learn the next row."""
         return None
 
     def _open_gate(self) -> None:
@@ -240,9 +240,9 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         found = self._row_plan()
         if found is not None:
             d, plan = found
-            self._gate = RowGate(self, (1, self.n_features_in_), (1,) if self.single_output_ else (1, d), plan)
+            self._gate = FastPath(self, (1, self.n_features_in_), (1,) if self.single_output_ else (1, d), plan)
 
-    def _after_row(self, X: Array, y: Array) -> tuple[Self, Array]:
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
         """This learner after one more row, (1, p) and (d,) without gaps, and the prediction of the row, (d,).
 
         Nothing of this learner changes: arrays are replaced, or written to behind the end that it sees.
@@ -308,8 +308,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def _choose_units(self, X: Array, Y: Array) -> None:
         """Units from the rows held."""
-        self.input_units_ = StreamUnits.from_rows(X)
-        self.output_units_ = StreamUnits.from_rows(Y) if self._scales_outputs() else as_they_are(Y.shape[1])
+        self.input_units_ = Scale.from_rows(X)
+        self.output_units_ = Scale.from_rows(Y) if self._scales_outputs() else as_they_are(Y.shape[1])
 
     def _inputs(self, X: Array) -> Array:
         """Inputs in the units of the learner."""
@@ -328,7 +328,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         self.n_features_in_: int = self.n_features_in_ + count
         if self.input_units_ is not None:
             new, old = as_they_are(count), self.input_units_
-            self.input_units_ = StreamUnits(np.append(old.centre, new.centre), np.append(old.scale, new.scale))
+            self.input_units_ = Scale(np.append(old.centre, new.centre), np.append(old.scale, new.scale))
         if self.held_ is not None:
             X, Y = self.held_.rows.arrays
             self.held_.rows = LearnedRows((np.pad(X, ((0, 0), (0, count))), Y))

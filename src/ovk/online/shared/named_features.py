@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Forkable
+from ovk.base import Array, CopyOnWrite
 
 #: Letters of a value that a message shows.
 SHOWN = 60
 
 
-class NamedFeatures(Forkable):
+class NamedFeatures(CopyOnWrite):
     """The features seen so far, and examples as rows of numbers.
 
     >>> features = NamedFeatures()

@@ -276,7 +276,7 @@ class SupportPoints(RowBuffer):
 FLOAT = np.dtype(np.float64)
 
 
-class RowGate:
+class FastPath:
     """Opened after the general checks have passed, for a learner that takes single rows.
 
     Parameters
@@ -293,7 +293,7 @@ class RowGate:
         self._parameters = [(name, getattr(model, name)) for name in parameter_names(type(model))]
         self._inputs, self._outputs = inputs, outputs
 
-    def admits(self, model: Any, X: Any) -> bool:
+    def accepts(self, model: Any, X: Any) -> bool:
         """Whether X is one row of finite numbers, and the parameters are those that were checked."""
         if type(X) is not np.ndarray or X.shape != self._inputs or X.dtype is not FLOAT:
             return False
@@ -305,9 +305,9 @@ class RowGate:
         # Not finite for nan, infinity and numbers that are so large that their squares overflow.
         return isfinite(x.dot(x))
 
-    def admits_pair(self, model: Any, X: Any, y: Any) -> bool:
+    def accepts_pair(self, model: Any, X: Any, y: Any) -> bool:
         """The same for X with its y."""
         if type(y) is not np.ndarray or y.shape != self._outputs or y.dtype is not FLOAT:
             return False
         flat = y.reshape(-1)
-        return isfinite(flat.dot(flat)) and self.admits(model, X)
+        return isfinite(flat.dot(flat)) and self.accepts(model, X)

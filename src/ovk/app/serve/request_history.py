@@ -33,7 +33,7 @@ class RequestIdentifiers(State):
 
     Examples
     --------
-    >>> from ovk.app.serve.receipts import RequestIdentifiers
+    >>> from ovk.app.serve.request_history import RequestIdentifiers
     >>> one = RequestIdentifiers().added("a", 1, 5, "e3b0")
     >>> two = one.added("b", 2, 7, "98f1", label_of="monday")
     >>> list(one), list(two)[1]
@@ -75,7 +75,7 @@ class Queued(NamedTuple):
     reply: asyncio.Future[Receipt] | None
 
 
-class AnsweredRequests:
+class RequestHistory:
     """The last requests by their identifiers. A repeated one gets the same receipt, if its contents are the same.
 
     It also tells which predictions were labelled by these requests: a label that is repeated gets the first receipt, so
@@ -84,8 +84,8 @@ class AnsweredRequests:
     Examples
     --------
     >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.receipts import RequestIdentifiers
-    >>> answered = AnsweredRequests(RequestIdentifiers())
+    >>> from ovk.app.serve.request_history import RequestIdentifiers
+    >>> answered = RequestHistory(RequestIdentifiers())
     >>> answered.add(Entry("a", promote="one"), Receipt(1, 0))
     >>> answered.find(Entry("a", promote="one"))
     Receipt(sequence=1, rows=0)

@@ -57,7 +57,7 @@ def _none(*shape: int) -> Callable[[], Array]:
 
 
 @dataclass
-class ArrowRidge(ProgressiveRidge, kind="arrow"):
+class CoupledRidge(ProgressiveRidge, kind="arrow"):
     """Ridge regression of coupled outputs on features, which predicts each row before it learns its observed labels.
 
     Attributes
@@ -245,8 +245,8 @@ class ArrowRidge(ProgressiveRidge, kind="arrow"):
                 R = dtrsm(np.sqrt(c), dpotrf(A.T, lower=1)[0], p, lower=1)
                 self.N[j] -= R.T @ R
 
-    def _fork(self) -> Self:
-        other = super()._fork()
+    def _snapshot(self) -> Self:
+        other = super()._snapshot()
         # Both of them share N now.
         self._own = other._own = False
         return other

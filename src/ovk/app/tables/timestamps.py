@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array, Read, is_missing_cell
+from ovk.base import Array, ParsedColumn, is_missing_cell
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86400.0
@@ -99,7 +99,7 @@ def unix_seconds(number: float) -> float:
     return number / 1e9
 
 
-class Clock(dict[Any, float]):
+class TimestampParser(dict[Any, float]):
     """Reads instants, and remembers the cells that it has met: seconds, nan for a missing one, infinity for nonsense.
 
     Parameters
@@ -142,10 +142,11 @@ class Clock(dict[Any, float]):
         seconds = _date(head, self._day_first)
         return seconds + _time_of_day(tail.strip()) if separator else seconds
 
-    def read(self, columns: Sequence[Sequence[Any]]) -> Read:
+    def read(self, columns: Sequence[Sequence[Any]]) -> ParsedColumn:
         """Instants of rows: the sum of what their columns say, so that a date and a time may stand apart.
 
-        >>> values, bad = Clock(day_first=True).read([["2/1/1970", "?", "x"], ["00:01:00", "00:02:00", "00:03:00"]])
+        >>> days, times = ["2/1/1970", "?", "x"], ["00:01:00", "00:02:00", "00:03:00"]
+        >>> values, bad = TimestampParser(day_first=True).read([days, times])
         >>> values.ravel(), bad
         (array([86460.,    nan,    nan]), array([False, False,  True]))
         """
@@ -156,7 +157,7 @@ class Clock(dict[Any, float]):
             bad |= np.isinf(found)
             seconds += found
         seconds[bad] = np.nan
-        return Read(seconds[:, None], bad)
+        return ParsedColumn(seconds[:, None], bad)
 
     def _column(self, cells: Sequence[Any]) -> Array:
         try:
@@ -175,7 +176,7 @@ def calendar(seconds: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.app.tables.instants import calendar
+    >>> from ovk.app.tables.timestamps import calendar
     >>> calendar(np.array([0.0, 3 * 3600.0]))[:, :2].round(3)
     array([[0.   , 1.   ],
            [0.707, 0.707]])

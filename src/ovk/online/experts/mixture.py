@@ -11,20 +11,20 @@ import numpy as np
 from ovk.base import Array, Mask, State, one_blas_thread, threads_for
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.changes import Contest, ErrorAlarm
-from ovk.online.experts.logistic import LogisticStacking
-from ovk.online.experts.stage_experts import (
+from ovk.online.experts.expert_set import (
     KERNEL,
     RECENT_MEAN,
     RESIDUALS,
     TRANSITIONS,
+    ExpertSet,
     OtherOutputs,
-    StageExperts,
     experts_and_windows,
     number_of_experts,
     observed_together,
 )
+from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.experts.stages import KEPT, STAGES, RecentRows
-from ovk.online.shared.units import DEVIATIONS, next_limit, within_fences
+from ovk.online.shared.scale import DEVIATIONS, clip_outliers, next_limit
 
 #: Rows that are learned at once, and rows with and without labels that are worked on at once.
 CHUNK, AT_ONCE = 128, 4096
@@ -41,7 +41,7 @@ FLOOR = 1e-10
 MARGIN = 0.1
 
 
-class StageMixture(State):
+class ExpertMixture(State):
     """Predicts every row from the rows before it: the mixture of all experts.
 
     The slots of the aggregation: running mean (until the first stage) or the correction by other outputs, last label,
@@ -67,11 +67,11 @@ class StageMixture(State):
     )
     _state_classes = {
         "recent": RecentRows,
-        "stage": StageExperts,
-        "previous": StageExperts,
+        "stage": ExpertSet,
+        "previous": ExpertSet,
         "stacking": LogisticStacking,
-        "apart": StageExperts,
-        "previous_apart": StageExperts,
+        "apart": ExpertSet,
+        "previous_apart": ExpertSet,
         "others": OtherOutputs,
         "alarm": ErrorAlarm,
         "contest": Contest,
@@ -89,11 +89,11 @@ class StageMixture(State):
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
         self.recent = RecentRows(KEPT, inputs, outputs)
-        self.stage: StageExperts | None = None
-        self.previous: StageExperts | None = None
+        self.stage: ExpertSet | None = None
+        self.previous: ExpertSet | None = None
         #: The same of further groups of outputs, where not all are observed in the same rows.
-        self.apart: list[StageExperts] = []
-        self.previous_apart: list[StageExperts] = []
+        self.apart: list[ExpertSet] = []
+        self.previous_apart: list[ExpertSet] = []
         self.others: OtherOutputs | None = None
         self.reach = np.full(outputs, np.inf)
         slots = number_of_experts(classes=classes) + 3
@@ -101,7 +101,7 @@ class StageMixture(State):
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
         self.alarm = self._new_alarm(inputs, outputs) if watched else None
-        self.candidate: StageMixture | None = None
+        self.candidate: ExpertMixture | None = None
         self.contest: Contest | None = None
 
     @classmethod
@@ -225,7 +225,7 @@ class StageMixture(State):
             return np.array([FLOOR])
         return FLOOR * (np.ones(len(self.last)) if self.stage is None else self.stage.labels.scale**2)
 
-    def _start_beside(self, since: int) -> StageMixture:
+    def _start_beside(self, since: int) -> ExpertMixture:
         """A mixture that has seen the last rows only."""
         assert self.alarm is not None
         rows = self.alarm.rows.arrays
@@ -327,10 +327,10 @@ class StageMixture(State):
         first, last = ("first mean, then other outputs", None), ("last label", 1)
         return [first, last, *within, ("kernel of the stage before", None)]
 
-    def recode(self, M: Array, constant: Array) -> StageMixture:
+    def recode(self, M: Array, constant: Array) -> ExpertMixture:
         """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
         X, last, Y, weights = self.recent.collect()
-        new = StageMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
+        new = ExpertMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
         new.count, new.since, new.last = self.count, self.since, self.last @ M + constant
         new.seen, new.total = np.full(M.shape[1], self.seen[0]), self.total @ M + self.seen[0] * constant
         new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
@@ -340,12 +340,12 @@ class StageMixture(State):
                 new._start_stage()
         return new
 
-    def with_inputs(self, count: int) -> StageMixture:
+    def with_inputs(self, count: int) -> ExpertMixture:
         """The learner with further inputs, which were 0 so far: the experts begin anew with the rows kept.
 
         Nothing is known of the units of these inputs yet, so stages are counted anew.
         """
-        new = self._fork()
+        new = self._snapshot()
         X, last, Y, weights = self.recent.collect()
         new.recent = RecentRows(KEPT, X.shape[1] + count, Y.shape[1])
         new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
@@ -431,25 +431,23 @@ class StageMixture(State):
             self.regrets.restart(self.stage.labels.unknown())
             self.previous, *self.previous_apart = [one.only_kernel() for one in before]
         elif not self.classes:
-            Y = within_fences(Y)
+            Y = clip_outliers(Y)
             self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
             self.recent.replace_labels(Y)
             # The regrets so far are in other units, and a wild label may be among them.
             self.regrets.start(*self.regrets.weights_.shape)
-        groups, found = observed_together(Y), list[StageExperts]()
+        groups, found = observed_together(Y), list[ExpertSet]()
         for outputs in groups:
             choices = [one.choice for one in before]
             some = None if len(groups) == 1 else outputs
-            found.append(StageExperts(X, last, Y, weights, classes=self.classes, previous=choices, outputs=some))
+            found.append(ExpertSet(X, last, Y, weights, classes=self.classes, previous=choices, outputs=some))
         self.stage, *self.apart = found
         self._begin(found)
 
-    def _renew(self, experts: StageExperts) -> None:
+    def _renew(self, experts: ExpertSet) -> None:
         """Choose anew for outputs that have had the labels of a stage by themselves."""
         X, last, Y, weights = self.recent.collect()
-        new = StageExperts(
-            X, last, Y, weights, classes=self.classes, previous=[experts.choice], outputs=experts.outputs
-        )
+        new = ExpertSet(X, last, Y, weights, classes=self.classes, previous=[experts.choice], outputs=experts.outputs)
         new.count = experts.count
         own = set(experts.outputs or ())
         # Predictions of those behind replace those of the same outputs before.
@@ -458,7 +456,7 @@ class StageMixture(State):
         self.stage, *self.apart = [new if one is experts else one for one in self._now()]
         self._begin([new])
 
-    def _begin(self, new: list[StageExperts]) -> None:
+    def _begin(self, new: list[ExpertSet]) -> None:
         """Limits of the outputs of new experts, and the corrections by other outputs, which begin anew."""
         for experts in new:
             least = np.min([ridge.reach for ridge in experts.ridges], axis=0)
@@ -473,11 +471,11 @@ class StageMixture(State):
             groups = [experts.outputs or [] for experts in self._now()]
             self.others = OtherOutputs(F, Y, weights, self.stage.labels, groups, RESIDUALS)
 
-    def _now(self) -> list[StageExperts]:
+    def _now(self) -> list[ExpertSet]:
         """The experts of each group of outputs."""
         return [] if self.stage is None else [self.stage, *self.apart]
 
-    def _before(self) -> list[StageExperts]:
+    def _before(self) -> list[ExpertSet]:
         """The kernel experts of stages before."""
         return [] if self.previous is None else [self.previous, *self.previous_apart]
 
@@ -504,7 +502,7 @@ class StageMixture(State):
         F[:, 0], F[:, 1] = means, last
         return F
 
-    def _slots_of_experts(self) -> Iterator[tuple[slice, StageExperts]]:
+    def _slots_of_experts(self) -> Iterator[tuple[slice, ExpertSet]]:
         """Where the predictions of all experts go."""
         yield from ((slice(2, -1), experts) for experts in self._now())
         yield from ((slice(-1, None), experts) for experts in self._before())
@@ -523,7 +521,7 @@ class StageMixture(State):
 
 
 # A mixture may hold another, which its own definition cannot name.
-StageMixture._state_classes = {**StageMixture._state_classes, "candidate": StageMixture}
+ExpertMixture._state_classes = {**ExpertMixture._state_classes, "candidate": ExpertMixture}
 
 
 def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ FEW = 0.002
 
 
 @dataclass
-class StreamUnits(State):
+class Scale(State):
     """Centre and scale of columns.
 
     Parameters
@@ -75,7 +75,7 @@ class StreamUnits(State):
         return self.centre + self.scale * Z
 
 
-def within_fences(Y: Array) -> Array:
+def clip_outliers(Y: Array) -> Array:
     """(n, d) labels moved to at most three times the distance of the quartiles outside them; nan stays nan."""
     low, _, high = _quantiles(Y)
     # Where most values are the same the quartiles say nothing.

@@ -12,9 +12,9 @@ from queue import Empty, SimpleQueue
 from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.checkpoint import Checkpoint
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.receipts import AnsweredRequests, Queued, Receipt, RequestIdentifiers, answer, check_same
+from ovk.app.serve.pending_predictions import PendingPredictions, id_taken
+from ovk.app.serve.request_history import Queued, Receipt, RequestHistory, RequestIdentifiers, answer, check_same
 from ovk.app.serve.rows import RequestRows
-from ovk.app.serve.waiting import WaitingRows, id_taken
 
 logger = logging.getLogger("ovk.app.serve")
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("ovk.app.serve")
 SWEEP = 1.0
 
 
-class Intake:
+class LearnQueue:
     """The way of a model's requests into its log.
 
     Requests are accepted in the thread of the event loop. `write` runs in a thread of its own: it writes all entries
@@ -44,7 +44,7 @@ class Intake:
 
     def __init__(self, name: str, log: Log | None, limits: Limits) -> None:
         self.name, self.log, self.limits = name, log, limits
-        self.waiting = WaitingRows(limits.label_seconds, limits.label_bytes)
+        self.waiting = PendingPredictions(limits.label_seconds, limits.label_bytes)
         self.to_learn: SimpleQueue[tuple[int, Entry] | None] = SimpleQueue()
         self.pending = 0
         self.halted = ""
@@ -53,7 +53,7 @@ class Intake:
         # None is the last thing that comes out here as well.
         self._to_log: SimpleQueue[Queued | None] = SimpleQueue()
         self._stopping = False
-        self._answered = AnsweredRequests(RequestIdentifiers())
+        self._answered = RequestHistory(RequestIdentifiers())
         #: By identifier, the digest of what is on its way into the log, and its reply.
         self._in_flight: dict[str, tuple[str, asyncio.Future[Receipt]]] = {}
         #: By entry on its way into the log, the prediction that it labels: its rows may be gone from those that wait.
@@ -62,7 +62,7 @@ class Intake:
     def start(self, state: Checkpoint) -> None:
         """Go on from a state: with the requests it knows, and the rows that have some labels."""
         self._outputs = state.leader.outputs
-        self._answered = AnsweredRequests(state.known)
+        self._answered = RequestHistory(state.known)
         for held in state.held:
             assert held.label_of is not None
             assert held.rows is not None

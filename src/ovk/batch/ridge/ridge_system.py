@@ -39,7 +39,7 @@ from ovk.solvers import (
 )
 
 
-class Problem(ABC):
+class RidgeSystem(ABC):
     """A scaled system, and the way back from its solution.
 
     Attributes
@@ -85,7 +85,7 @@ class Problem(ABC):
         return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
 
 
-class CompleteProblem(Problem):
+class CompleteSystem(RidgeSystem):
     """Every output of every point was observed."""
 
     def __init__(self, kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> None:
@@ -124,7 +124,7 @@ class CompleteProblem(Problem):
         return total if self._scales is None else total / np.outer(self._scales, self._scales)
 
 
-class PairProblem(Problem):
+class PairSystem(RidgeSystem):
     """Some outputs of some points were observed.
 
     The pairs come from holes in Y, or from long form, where every row is a pair of its own.
@@ -180,9 +180,9 @@ class PairProblem(Problem):
         return total
 
 
-def ridge_problem(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> Problem:
+def ridge_problem(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> RidgeSystem:
     """The system of a resolved kernel on checked inputs and outputs."""
-    return (CompleteProblem if targets.complete else PairProblem)(kernel, X, targets, alpha)
+    return (CompleteSystem if targets.complete else PairSystem)(kernel, X, targets, alpha)
 
 
 def takes_gram(kernel: Any) -> bool:

@@ -23,7 +23,7 @@ from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.experts.stages import COMPARED, WIDTHS, Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row
 from ovk.online.shared.compact_state import CompactState
-from ovk.online.shared.units import DEVIATIONS, FEW, StreamUnits
+from ovk.online.shared.scale import DEVIATIONS, FEW, Scale
 
 #: Points of the dictionary at most.
 POINTS = 600
@@ -88,7 +88,7 @@ def observed_together(Y: Array) -> list[list[int]]:
     return groups
 
 
-class StageExperts(CompactState):
+class ExpertSet(CompactState):
     """Experts that begin with the rows kept so far and go on learning.
 
     Parameters
@@ -109,8 +109,8 @@ class StageExperts(CompactState):
     #: Rows that candidates are compared on, and candidates for the width.
     _comparison_rows, _widths = COMPARED, WIDTHS
     _state_classes = {
-        "inputs": StreamUnits,
-        "labels": StreamUnits,
+        "inputs": Scale,
+        "labels": Scale,
         "choice": Choice,
         "ridges": DecayingRidge,
         "logistic": OnlineLogistic,
@@ -128,7 +128,7 @@ class StageExperts(CompactState):
         outputs: list[int] | None = None,
     ) -> None:
         p, d = X.shape[1], Y.shape[1]
-        self.inputs, self.labels, self.classes = StreamUnits.from_rows(X), StreamUnits.from_rows(Y, FEW), classes
+        self.inputs, self.labels, self.classes = Scale.from_rows(X), Scale.from_rows(Y, FEW), classes
         self.outputs = outputs
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         known = ~np.isnan(y).all(axis=1)
@@ -192,7 +192,7 @@ class StageExperts(CompactState):
     def _experts(self) -> list[DecayingRidge | OnlineLogistic]:
         return [*self.ridges, *self.logistic]
 
-    def only_kernel(self) -> StageExperts:
+    def only_kernel(self) -> ExpertSet:
         """The kernel expert that never forgets, alone, with the first points of the dictionary."""
         copy = self._with(_scaled_points=None)
         start, stop = self.spans[KERNEL]
@@ -251,10 +251,10 @@ class StageExperts(CompactState):
     def _predictions(self, F: Array) -> Array:
         return F if self.classes else self._units().predictions(F)
 
-    def _units(self) -> StreamUnits:
+    def _units(self) -> Scale:
         """Of the outputs that are learned."""
         labels, outputs = self.labels, self.outputs
-        return labels if outputs is None else StreamUnits(labels.centre[outputs], labels.scale[outputs])
+        return labels if outputs is None else Scale(labels.centre[outputs], labels.scale[outputs])
 
     def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
         """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""
@@ -309,10 +309,10 @@ class OtherOutputs(State):
     """
 
     _saved_state = ("units", "groups", "ridges")
-    _state_classes = {"units": StreamUnits, "ridges": DecayingRidge}
+    _state_classes = {"units": Scale, "ridges": DecayingRidge}
 
     def __init__(
-        self, F: Array, Y: Array, weights: Array | None, units: StreamUnits, groups: list[list[int]], robust: float
+        self, F: Array, Y: Array, weights: Array | None, units: Scale, groups: list[list[int]], robust: float
     ) -> None:
         self.units, self.groups = units, groups
         features = F.shape[1] + 1

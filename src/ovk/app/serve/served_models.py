@@ -39,7 +39,7 @@ class TensorSpec(NamedTuple):
 
 
 @dataclass
-class Contender(State, ABC):
+class ServedModel(State, ABC):
     """A learner under a name.
 
     Attributes
@@ -87,7 +87,7 @@ class Contender(State, ABC):
         """The outputs of these names."""
 
     @abstractmethod
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
         """A contender that has learned the rows, and what this one predicted for them."""
 
     def gives(self) -> dict[str, TensorSpec]:
@@ -129,7 +129,7 @@ class _ServedProbabilities(Protocol):
 
 
 @dataclass
-class EstimatorContender(Contender):
+class EstimatorContender(ServedModel):
     """An estimator, which takes rows of numbers and learns if it is an online learner."""
 
     @property
@@ -166,7 +166,7 @@ class EstimatorContender(Contender):
         """A model that has learned the rows, if it learns at all, and what was predicted for them."""
         if not self.learns:
             return self.model, self.model.predict(X)
-        model = self.model._fork()
+        model = self.model._snapshot()
         return model, model.predict_then_learn(X, y)
 
 
@@ -213,13 +213,13 @@ class RegressorContender(EstimatorContender, kind="regressor"):
             found |= {"lower": found["mean"] - half, "upper": found["mean"] + half}
         return found
 
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
         X, Y = self._X(rows), self.targets(targets)
         model, F = self._predict_then_learn(X, Y[:, 0] if getattr(self.model, "single_output_", False) else Y)
         F = _as_shape(F, Y.shape)
         # Not those of `regions_then_learn`, which are brought up to date now and then: these are what is served.
         half = np.broadcast_to(self.intervals.half_widths(LEVEL, len(self.names)), Y.shape)
-        intervals = self.intervals._fork()
+        intervals = self.intervals._snapshot()
         intervals.regions_then_learn(F, Y)
         return replace(self, model=model, intervals=intervals), Outcome(F, half, Y)
 
@@ -269,7 +269,7 @@ class ClassifierContender(EstimatorContender, kind="classifier"):
             found["probability"] = np.asarray(self.model.predict_proba(X), dtype=np.float64)
         return found
 
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
         X, codes = self._X(rows), self._labels(targets)
         model, labels = self._predict_then_learn(X, self.classes[codes])
         # A row that the model skipped has no answer.
@@ -317,7 +317,7 @@ def _as_shape(values: Any, shape: tuple[int, ...]) -> Array:
 
 
 @dataclass
-class TableContender(Contender, kind="table"):
+class TableContender(ServedModel, kind="table"):
     """A session or a fitted table: columns with names, lags and scaling of its own."""
 
     model: Any  # Session | Fitted
@@ -399,12 +399,12 @@ class TableContender(Contender, kind="table"):
         half = model.recent.widths(level)
         return {"mean": F, "lower": F - half, "upper": F + half}
 
-    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[Contender, Outcome]:
+    def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
         names, batch = self._batch(rows, targets)
         model: Any = self.model
         found: Any
         if isinstance(model, Session):
-            model = model._fork()
+            model = model._snapshot()
             model.preparation = model.preparation.fork().bind(names, "the request")
             found = model.predict_then_learn(batch)
         else:
@@ -457,7 +457,7 @@ class ClassTableContender(TableContender, kind="class table"):
 
 
 @singledispatch
-def as_contender(model: Any, name: str) -> Contender:
+def as_contender(model: Any, name: str) -> ServedModel:
     """A model that was loaded, ready to serve under that name."""
     if not callable(getattr(model, "predict", None)):
         raise ValueError(
@@ -482,11 +482,11 @@ def as_contender(model: Any, name: str) -> Contender:
 
 @as_contender.register(Session)
 @as_contender.register(Fitted)
-def _(model: Any, name: str) -> Contender:
+def _(model: Any, name: str) -> ServedModel:
     return TableContender(name, model)
 
 
 @as_contender.register(ClassSession)
 @as_contender.register(FittedClasses)
-def _(model: Any, name: str) -> Contender:
+def _(model: Any, name: str) -> ServedModel:
     return ClassTableContender(name, model)

@@ -43,7 +43,7 @@ class _RowsWithLabels:
     stored: set[str] = field(default_factory=set)
 
 
-class WaitingRows:
+class PendingPredictions:
     """Rows in memory, for a stated time and within a stated number of bytes: the oldest go first.
 
     Labels of different outputs may come at different times, those of an output once. A label is claimed before it goes
@@ -53,7 +53,7 @@ class WaitingRows:
     --------
     >>> import numpy as np
     >>> from ovk.app.serve.rows import RequestRows
-    >>> waiting = WaitingRows(seconds=60, most_bytes=1000)
+    >>> waiting = PendingPredictions(seconds=60, most_bytes=1000)
     >>> for name in "abcd":
     ...     _ = waiting.keep(name, RequestRows.of_matrix(np.zeros((10, 2))))
     >>> [name for name in "abcd" if waiting.find(name)], len(waiting)
@@ -145,7 +145,7 @@ class WaitingRows:
 
 
 @dataclass
-class HeldLabels(State):
+class PartialLabels(State):
     """Rows with a part of their labels. It is never changed: `added` and `expired` give another one.
 
     A learner cannot complete a row that it has learned, so the row waits here. All that is here came from the log, in
@@ -159,12 +159,12 @@ class HeldLabels(State):
     --------
     >>> import numpy as np
     >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.waiting import HeldLabels
+    >>> from ovk.app.serve.pending_predictions import PartialLabels
     >>> from ovk.app.serve.rows import RequestRows
     >>> rows = RequestRows.of_matrix(np.ones((1, 3)))
     >>> def part(name):
     ...     return Entry(None, rows, RequestRows.named([name], [np.ones(1)]), label_of="monday", part=True)
-    >>> held, complete = HeldLabels().added(part("power"), ["power", "heat"])
+    >>> held, complete = PartialLabels().added(part("power"), ["power", "heat"])
     >>> len(held), complete
     (1, None)
     >>> held, complete = held.added(part("heat"), ["power", "heat"])
@@ -181,7 +181,7 @@ class HeldLabels(State):
         """Rows with the labels so far, the oldest first."""
         yield from map(Entry.decode, self.entries.values())
 
-    def added(self, part: Entry, outputs: Sequence[str]) -> tuple[HeldLabels, Entry | None]:
+    def added(self, part: Entry, outputs: Sequence[str]) -> tuple[PartialLabels, Entry | None]:
         """With the labels of some outputs; and what is to be learned, if no output is left."""
         assert part.label_of is not None
         before = self.entries.get(part.label_of)
@@ -189,9 +189,9 @@ class HeldLabels(State):
         merged = _with_labels(part, labels, list(labels))
         if labels.keys() >= set(outputs):
             return self._without(part.label_of), _with_labels(part, labels, outputs)
-        return HeldLabels({**self.entries, part.label_of: merged.encode()}), None
+        return PartialLabels({**self.entries, part.label_of: merged.encode()}), None
 
-    def expired(self, identifier: str, outputs: Sequence[str]) -> tuple[HeldLabels, Entry | None]:
+    def expired(self, identifier: str, outputs: Sequence[str]) -> tuple[PartialLabels, Entry | None]:
         """Without the rows of that prediction; and what is to be learned: outputs without a label are missing."""
         before = self.entries.get(identifier)
         if before is None:
@@ -199,8 +199,8 @@ class HeldLabels(State):
         entry = Entry.decode(before)
         return self._without(identifier), _with_labels(entry, _labels(entry), outputs)
 
-    def _without(self, identifier: str) -> HeldLabels:
-        return HeldLabels({name: content for name, content in self.entries.items() if name != identifier})
+    def _without(self, identifier: str) -> PartialLabels:
+        return PartialLabels({name: content for name, content in self.entries.items() if name != identifier})
 
 
 def _labels(entry: Entry) -> dict[str, np.ndarray | list[object]]:

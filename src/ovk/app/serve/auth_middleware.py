@@ -68,7 +68,7 @@ def _check_scope(request: Request, needed: str) -> None:
         raise RequestRefused(403, f"this token does not allow {DOING[needed]}")
 
 
-class Guard:
+class AuthMiddleware:
     """Finds out the scopes of each request (``ovk.scopes``): None without a token that is known.
 
     Parameters
