@@ -97,15 +97,15 @@ TELLING = """
 import sys
 from pathlib import Path
 from ovk.app.cli import main
-from ovk.app.sessions.session import Learning
+from ovk.app.sessions.session import BlockReader
 
-signs, read = Path(sys.argv.pop(1)), Learning.read
+signs, read = Path(sys.argv.pop(1)), BlockReader.read
 
 def telling(self):
     (signs / str(self.session.offset)).touch()
     return read(self)
 
-Learning.read = telling
+BlockReader.read = telling
 main(sys.argv[1:])
 """
 
