@@ -12,6 +12,7 @@ from batch.reference import long_form
 from ovk import MultiTaskSVC, MultiTaskSVR
 from ovk.batch.multitask_svm import check_labels, left_out_values
 from ovk.kernels import Gaussian, Linear
+from ovk.objectives.calibration import Calibration
 from ovk.operators import Dense, GraphLaplacian, LowRank, MixedEffect, TensorProduct, Tree
 
 
@@ -320,6 +321,22 @@ def test_rows_with_the_same_inputs_are_left_out_together(tasks):
     np.testing.assert_allclose(found[40:], found[:20], atol=1e-9)
     again = [clone(model).fit(X[same != i], y[same != i]).decision_function(X[i : i + 1])[0] for i in range(20)]
     assert np.median(np.abs(found[:20] - again)) < 0.05
+
+
+def test_tasks_that_share_nothing_are_calibrated_as_machines_of_their_own(tasks):
+    """The labels of a row in the other tasks do not give its label away: they stay when it is left out."""
+    X, _, _, _, holes = tasks
+    model = MultiTaskSVC(Gaussian(1.5) * MixedEffect(0.0), C=5.0, tol=1e-11).fit(X, holes)
+    values, right = [], []
+    for q in range(3):
+        seen = ~np.isnan(holes[:, q])
+        alone = MultiTaskSVC(Gaussian(1.5), C=5.0, tol=1e-11)
+        found = left_out_values(*alone._learn(*_checked(alone, X[seen], holes[seen, q]), None))
+        values += [found, -found]
+        right += [holes[seen, q] > 0, holes[seen, q] < 0]
+    counts = np.concatenate(right).astype(np.float64)
+    expected = Calibration.from_counts(np.concatenate(values), counts, 1.0 - counts)
+    np.testing.assert_allclose(model.calibration_, [expected.slope, expected.offset], rtol=1e-6, atol=1e-12)
 
 
 def test_rows_on_the_margin_have_one_value_and_the_sign_of_small_values_stays(tasks):

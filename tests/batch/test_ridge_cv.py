@@ -121,6 +121,20 @@ def test_scored_outputs(data):
         assert model.best_error_ == model.errors_.min()
 
 
+@pytest.mark.parametrize("scored", [0, 1])
+def test_the_final_fit_has_the_kernel_that_is_best_for_the_scored_output(scored):
+    """Each output has a kernel of its own: by all outputs together the last one would always win."""
+    rng = np.random.default_rng(0)
+    X, X_new = rng.uniform(-2, 2, (40, 1)), rng.uniform(-2, 2, (6, 1))
+    Y = np.column_stack([np.sin(8 * X[:, 0]), 20 * X[:, 0]])
+    kernels = [Gaussian(0.15), Gaussian(5.0)]
+    model = OVKRidgeCV(kernels, [1e-3, 1e-1], scored_outputs=[scored], fit_intercept=False, tol=0.0).fit(X, Y)
+    k = int(model.errors_.min(axis=(1, 2)).argmin())
+    assert k == scored
+    alone = OVKRidge(kernels[k], model.alpha_, fit_intercept=False).fit(X, Y)
+    assert_allclose(model.predict(X_new), alone.predict(X_new), rtol=1e-9)
+
+
 @pytest.mark.parametrize("form", ["complete", "holes"])
 def test_an_alpha_for_each_output_is_that_of_separate_choices(form, data):
     Y = data.Y if form == "complete" else data.holes

@@ -315,3 +315,17 @@ def test_profiles_that_make_no_sense_are_refused(plane, options, message):
 def test_weights_are_repeated_rows_where_the_profile_is_chosen(check, robust):
     """Searches follow the order of rows in their last bits; with sparse rows, copies were 1e-8 apart."""
     check("VectorField", VectorField(restarts=1, robust=robust))
+
+
+def test_robust_weights_are_repeated_rows_where_nothing_is_chosen():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (30, 2))
+    V = np.column_stack([-X[:, 1], X[:, 0]]) + 0.1 * rng.standard_normal((30, 2))
+    V[:3] += 4.0
+    weight = rng.integers(0, 4, 30)
+    kernel = CurlFree(Gaussian(1.0)) + DivFree(Gaussian(1.0))
+    model = VectorField(kernel, alpha=0.01, criterion=None, robust=True)
+    weighted = model.fit(X, V, weight).predict(X)
+    repeated = model.fit(X.repeat(weight, axis=0), V.repeat(weight, axis=0)).predict(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+    assert np.abs(weighted - model.fit(X, V).predict(X)).max() > 0.01

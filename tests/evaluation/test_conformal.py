@@ -80,6 +80,20 @@ def test_rolling_quantiles_equal_their_twin(window, step, rate):
         RollingConformal(0.8, region="box").half_widths(0.5, 2)
 
 
+@pytest.mark.parametrize("calm", [False, True], ids=["growing", "shrinking"])
+def test_a_level_that_was_cut_off_leaves_its_end_at_once(calm):
+    """After a stretch without any miss, or with nothing else, the level is 1 or 0 and owes nothing."""
+    rng = np.random.default_rng(0)
+    stretch = np.linspace(1, 9, 400)[:: -1 if calm else 1]
+    scores = np.concatenate([stretch, 5 + np.abs(rng.standard_normal(300))])
+    method = RollingConformal(0.8, window=50, step=5, rate=0.03)
+    assert_array_equal(radii(method, scores[:400]), reference.rolling_radii(scores[:400], 1 - 0.8, 50, 5, 0.03))
+    [tracker] = method.trackers_
+    assert tracker.miss + tracker.shift == pytest.approx(float(calm))
+    whole = RollingConformal(0.8, window=50, step=5, rate=0.03)
+    assert_array_equal(radii(whole, scores), reference.rolling_radii(scores, 1 - 0.8, 50, 5, 0.03))
+
+
 def test_rolling_quantiles_follow_their_misses():
     """Spread that comes and goes, grows, or jumps: too many misses without a rate, the right share with one."""
     rng, t = np.random.default_rng(0), np.arange(20_000)

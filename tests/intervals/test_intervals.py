@@ -98,6 +98,24 @@ def test_jackknife_plus_by_refitting():
             assert_allclose(found.lower[m, j], -order_statistic(-lower[:, m, j], level), rtol=1e-8)
 
 
+def test_jackknife_plus_gives_each_group_one_vote():
+    """Eight groups of a row and one of sixteen: by votes of rows the last group would decide alone."""
+    rng = np.random.default_rng(0)
+    X, Y = curves(24, rng)
+    points, level = at(X, rng.uniform(-2, 2, (5, 2))), 0.7
+    groups = np.repeat(np.arange(9), [*[1] * 8, 16])
+    model = fitted(X, Y, together=groups)
+    found = jackknife_plus(model, *points, level, groups=groups)
+    F = model.predict_without(points[0])[:, groups]
+    half = np.abs(model.residuals) / np.sqrt(model.variances)
+    half = half * np.sqrt(model.variance_without(*points) + model.noise)[:, groups]
+    # Sixteen votes for each of nine groups, and for the new one.
+    votes = 16 // np.bincount(groups)[groups]
+    rank = int(np.ceil(level * 160 - 1e-9))
+    assert_allclose(found.upper, np.sort(np.repeat(F + half, votes, axis=1), axis=1)[:, rank - 1])
+    assert_allclose(found.lower, -np.sort(np.repeat(half - F, votes, axis=1), axis=1)[:, rank - 1])
+
+
 @pytest.mark.parametrize("region", REGIONS)
 def test_the_share_of_left_out_rows_inside_is_the_level(region):
     """Each left-out row lies in the region of the quantile around its own left-out prediction as often as asked for."""

@@ -7,7 +7,7 @@ import pytest
 
 from ovk.online.second_order.base import RidgeForecast
 from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, SumsOfEachOutput
-from ovk.online.second_order.coupled_ridge import CoupledRidge
+from ovk.online.second_order.coupled_ridge import FIRST_BLOCKS, CoupledRidge
 from ovk.operators import Dense, LowRank, MixedEffect
 
 
@@ -88,6 +88,17 @@ def test_equals_the_full_normal_matrix(name, alpha, shrink, missing, g):
     Z = learn(learner(name, alpha, g), Phi, Y, shrink)
     b = 1 if g == 1.0 else DecayingSums(g, None).block
     np.testing.assert_allclose(Z, slow(Phi, Y, operators()[name].dense(), alpha, shrink, g, b), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mixed effect", "dense"])
+def test_equals_the_full_normal_matrix_where_its_inverse_is_corrected(name):
+    """In the first blocks it is computed afresh, later a block corrects that of the block before."""
+    Phi, Y = stream(n=600, missing=0.1)
+    ridge = learner(name, 0.1)
+    Z = learn(ridge, Phi, Y, shrink=True)
+    assert ridge.blocks > FIRST_BLOCKS + 2
+    expected = slow(Phi, Y, operators()[name].dense(), 0.1, shrink=True)
+    np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("shrink", [False, True])

@@ -82,6 +82,16 @@ def test_replayed_rows_leave_the_same_sums(stream, weighted):
     np.testing.assert_allclose(one.B, other.B, rtol=1e-10)
 
 
+def test_replayed_rows_age_what_was_learned_before(stream):
+    Phi, Y = stream
+    one, other = (DecayingRidge(7, 2, 0.1, discount=0.9, block=60) for _ in range(2))
+    one.predict_and_update(Phi, Y)
+    other.predict_and_update(Phi[:285], Y[:285])
+    other.replay(Phi[285:], Y[285:])
+    np.testing.assert_allclose(one.S, other.S, rtol=1e-10)
+    np.testing.assert_allclose(one.B, other.B, rtol=1e-10)
+
+
 def test_a_limited_label_changes_nothing_more(stream):
     Phi, Y = stream
     wild = Y.copy()

@@ -9,7 +9,8 @@ from html import unescape
 import numpy as np
 import pytest
 
-from ovk.app.serve import Tokens
+from ovk.app.serve import Tokens, is_loopback
+from ovk.app.serve.access import is_local_name
 from ovk.app.serve.log import Log
 from ovk.app.serve.page import page_and_policy
 from processes import PATIENCE, wait_until
@@ -86,6 +87,15 @@ def test_without_tokens_only_this_machine_is_served(client_of):
     assert infer(client_of("point"), X, headers={"Origin": "http://localhost"}).status_code == 200
     # A page elsewhere whose name was made to lead to this machine.
     assert infer(client_of("point", base="http://rebound.example"), X).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["127.rebound.example", "127.0.0.1.rebound.example", "localhost.rebound.example"])
+def test_a_name_that_begins_like_this_machine_is_not_this_machine(client_of, name):
+    """Anybody can own such a name, and let it lead here."""
+    assert not is_loopback(name)
+    assert not is_local_name(f"{name}:8080")
+    X, _ = rows(1)
+    assert infer(client_of("point", base=f"http://{name}"), X).status_code == 403
 
 
 def test_limits(client_of, tmp_path):

@@ -285,6 +285,22 @@ def test_leave_one_out_is_leaving_one_out(settings):
     assert model.alpha_ == ALPHAS[int(model.loo_errors_.argmin())]
 
 
+@pytest.mark.parametrize("landmarks", [None, X[::2]], ids=["exact", "landmarks"])
+def test_leave_one_out_with_inputs_that_never_had_a_label(landmarks):
+    graph, labelled = neighbour_graph(K, X, 3).toarray(), 15
+    how = {"alpha_graph": 0.2, "landmarks": landmarks}
+    model = IOKR(K, alpha=ALPHAS, **how).fit(X[:labelled], Y[:labelled], unlabelled=X[labelled:], graph=graph)
+    for alpha, error in zip(ALPHAS, model.loo_errors_, strict=True):
+        left = []
+        for i in range(labelled):
+            order = np.append(np.delete(np.arange(30), i), i)
+            known, others = order[: labelled - 1], order[labelled - 1 :]
+            part = IOKR(K, alpha=alpha, **how)
+            part.fit(X[known], Y[known], unlabelled=X[others], graph=graph[np.ix_(order, order)])
+            left.append(np.sum((Y[i] - part.predict(X[i : i + 1])[0]) ** 2))
+        assert error == pytest.approx(np.mean(left), rel=1e-6)
+
+
 def test_leave_one_out_in_the_feature_space_of_words():
     model = IOKR(K, KSpectrum(2), ALPHAS).fit(X, WORDS)
     k = KSpectrum(2)

@@ -98,6 +98,15 @@ def test_left_out_residuals_are_those_of_fits_without_the_row():
         np.testing.assert_allclose(found.variances[i], ridge.variances(Z[i : i + 1])[0], rtol=1e-8)
 
 
+def test_the_left_out_error_is_a_share_of_the_root_mean_square(model):
+    """In coordinates of the outputs, over fits without each function in turn."""
+    Z, S = model.inputs_.coordinates(X) / model.inputs_.unit, model.outputs_.coordinates(bent(A, T))
+    (found,) = left_out(KernelCandidate(Gaussian(1.5), 0.5), Z, model.inputs_.scales, S, [1e-6])
+    expected = np.sqrt(np.sum(found.residuals**2) / np.sum(S**2))
+    assert model.left_out_error_ == pytest.approx(expected, rel=1e-8)
+    assert 0.01 < expected < 0.9
+
+
 def test_what_is_chosen_is_better_than_what_is_not():
     Y, new = bent(A, T), NEW @ waves(T)
     error = [
