@@ -153,9 +153,9 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     ...     save(line, path)
     ...     contents = inspect(path)
     >>> contents.class_name, contents.parameters["alpha"], contents.arrays[0].shape
-    ('persistence.Line', 0.1, (2, 3))
+    ('__main__.Line', 0.1, (2, 3))
     >>> print(contents)
-    persistence.Line (ovk ..., format 1)
+    __main__.Line (ovk ..., format 1)
       alpha = 0.1
       coef_ = <array (2, 3) float64>
       Line.coef_: float64 (2, 3)
