@@ -12,6 +12,7 @@ from ovk.app.tables import chunks
 from ovk.evaluation import Evaluator, LastValue, RunningMean
 from ovk.evaluation.running import RunningMoments, Standardised, Unscaled
 from ovk.features import Fourier, Given, MergeTree, Nystrom, merge_all
+from ovk.features.sums import OutputSums
 from ovk.kernels import Gaussian
 from ovk.operators import Dense, MixedEffect
 from ovk.structured import Jaccard
@@ -239,3 +240,16 @@ def test_streams_that_cannot_be_merged():
     with pytest.raises(ValueError, match="same inputs and outputs"):
         one.merge(other)
     assert one.n_rows == before
+
+
+def test_sums_of_pairs_share_nothing_with_their_parts():
+    phi = RNG.standard_normal((4, 3))
+    part = OutputSums.zeros(3, 2)
+    part.add(phi, np.array([[1.0, np.nan]] * 4))
+    total = part + OutputSums.zeros(3, 2)
+    S, B = part.S().copy(), part.B().copy()
+    total.add(phi, np.array([[np.nan, 2.0]] * 4))
+    total.add(phi, np.array([[1.0, np.nan]] * 4))
+    assert_array_equal(part.S(), S)
+    assert_array_equal(part.B(), B)
+    assert_allclose(total.B(), np.column_stack([2.0 * phi.sum(axis=0), 2.0 * phi.sum(axis=0)]))

@@ -417,3 +417,13 @@ def test_messages_about_levels_and_missing_inputs():
     with pytest.raises(ValueError, match=r"^Input X contains NaN, first in row 3, column 0: fill missing") as raised:
         FunctionalRidge(grid=T).fit(gap, Y)
     assert "HistGradientBoosting" not in str(raised.value)
+
+
+def test_the_level_of_weighted_curves_is_that_of_repeated_ones():
+    weights = np.where(np.arange(14) < 7, 1, 3)
+    lifted = Y + np.arange(14.0)[:, None]
+    weighted = FunctionalRidgeCV(alphas=[0.1], grid=T).fit(X, lifted, sample_weight=weights)
+    repeated = FunctionalRidgeCV(alphas=[0.1], grid=T).fit(np.repeat(X, weights, 0), np.repeat(lifted, weights, 0))
+    assert_allclose(weighted.level_, np.average(lifted.mean(axis=1), weights=weights))
+    assert_allclose(weighted.level_, repeated.level_)
+    assert_allclose(weighted.predict(NEW), repeated.predict(NEW), rtol=1e-8)

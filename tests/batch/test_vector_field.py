@@ -12,7 +12,7 @@ import reference
 from batch.reference import long_form
 from ovk import OVKRidge, VectorField
 from ovk.base.targets import check_targets
-from ovk.batch.fields.comparison import field_search
+from ovk.batch.fields.comparison import estimate_outliers, field_search
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search
 from ovk.datasets import make_vector_field
@@ -329,3 +329,15 @@ def test_robust_weights_are_repeated_rows_where_nothing_is_chosen():
     repeated = model.fit(X.repeat(weight, axis=0), V.repeat(weight, axis=0)).predict(X)
     np.testing.assert_allclose(weighted, repeated, atol=1e-8)
     assert np.abs(weighted - model.fit(X, V).predict(X)).max() > 0.01
+
+
+def test_the_noise_of_the_inliers_is_the_one_of_each_component():
+    rng = np.random.default_rng(0)
+    V = np.array([1.0, 2.0]) + 0.1 * rng.standard_normal((400, 2))
+    V[:20] = rng.uniform(-9.0, 9.0, (20, 2))
+
+    def mean(weights, variance):
+        return np.tile(weights @ V / weights.sum(), (len(V), 1))
+
+    found = estimate_outliers(mean, V)
+    assert 0.08 < np.sqrt(found.variance) < 0.12

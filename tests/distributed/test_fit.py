@@ -16,6 +16,7 @@ import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.app.parallel import FilePart, PartError, fit
 from ovk.app.parallel.engines import local_cluster
+from ovk.app.parallel.parts import CallablePart
 from ovk.app.tables import split_files
 from ovk.features import Fourier, Given, Nystrom
 from ovk.kernels import Gaussian
@@ -271,6 +272,13 @@ def test_a_sample_of_text_comes_from_the_whole_range(tmp_path):
     assert len(x) == 400
     assert x.min() < 60_000
     assert x.max() > 140_000
+
+
+def test_a_sample_of_many_chunks_has_no_more_rows_than_were_asked_for():
+    part = CallablePart(lambda: [rows(i, i + 10) for i in range(0, 60, 10)])
+    for count in (5, 10, 25):
+        X = np.concatenate([chunk[0] for chunk in part.sample(count, 0)])
+        assert_array_equal(X, rows(0, count)[0])
 
 
 def test_files_are_learned(client, files):

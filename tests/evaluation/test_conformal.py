@@ -603,3 +603,11 @@ def test_display_needs_intervals():
         IntervalDisplay.from_result(progressive(OLOK(), X, Y))
     with pytest.raises(ValueError, match="nothing to draw"):
         IntervalDisplay.from_result(progressive(OLOK(), X[:0], Y[:0], intervals=0.9))
+
+
+def test_pid_stays_within_its_bound_when_every_score_is_zero():
+    found = radii(ConformalPID(0.9, saturation=0.1), np.zeros(500))[10:]
+    assert np.isneginf(found).any()
+    T = np.arange(1.0, len(found) + 1)
+    h = np.pi / 2 * 0.1 * (T + 1) / np.log(T + 1)
+    assert (np.abs(np.cumsum(found < 0.0) / T - 0.1) <= (h + 1) / T + 1e-12).all()

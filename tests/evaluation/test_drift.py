@@ -1,11 +1,14 @@
 """Alarms, and what a mixture of experts says about a drift."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 
 import ovk
 from ovk import AutoStream
 from ovk.evaluation import PageHinkley
+from ovk.evaluation.drift import DriftRecord
 
 
 def test_few_false_alarms_and_a_prompt_one(tmp_path):
@@ -37,3 +40,17 @@ def test_the_window_shrinks_after_a_drift():
     weights = model.partial_fit(X[2000:], y[2000:]).expert_weights_
     assert sum(weights.values()) == pytest.approx(1.0)
     assert float(model.effective_window_[0]) < 0.7 * before
+
+
+def test_a_copy_of_a_record_goes_on_alone():
+    rng = np.random.default_rng(0)
+    calm, wild = rng.chisquare(1, 600), 5.0 + rng.chisquare(1, 600)
+    record = DriftRecord()
+    record.add(0, calm)
+    other = copy(record)
+    other.add(600, wild)
+    assert other.result().alarms
+    assert record.result().alarms == ()
+    assert (record.test.n_rows_, other.test.n_rows_) == (600, 1200)
+    record.add(600, calm)
+    assert record.result().alarms == ()

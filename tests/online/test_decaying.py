@@ -214,3 +214,12 @@ def test_rows_without_labels_are_predicted_in_their_place_and_leave_no_trace(str
     for i in range(len(Y)):
         np.testing.assert_allclose(rows.predict(Phi[i : i + 1])[0], Z[i], rtol=1e-9, atol=1e-9)
         rows.predict_and_update(Phi[i : i + 1], gaps[i : i + 1], None if weights is None else weights[i : i + 1])
+
+
+def test_leading_features_keep_the_limits_of_residuals(stream):
+    Phi, Y = stream
+    learner = DecayingRidge(7, 2, 0.1, robust=2.0)
+    learner.predict_and_update(Phi, Y)
+    leading = learner.leading(4)
+    assert np.isfinite(learner.reach).all()
+    np.testing.assert_array_equal(leading.reach, learner.reach)

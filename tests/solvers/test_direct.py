@@ -12,6 +12,7 @@ from ovk.ovkernels import DenseBlocks, Kronecker
 from ovk.solvers import Cholesky, Eigen, SingularSystem
 from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import eigenpairs
+from ovk.solvers.posterior import solve_with_intercept
 
 INDEFINITE = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
@@ -194,3 +195,10 @@ def test_without_alpha_a_singular_gram_has_the_pseudoinverse():
     G = A @ A.T
     C = Eigen().solve(Eigen().factor(Kronecker(G, Identity(3))), Y, 0.0).C
     np.testing.assert_allclose(C, np.linalg.pinv(G, rcond=1e-10) @ Y, atol=1e-8)
+
+
+def test_an_intercept_without_ridge_needs_outputs_that_are_coupled_to_the_inputs():
+    gram = Kronecker(np.eye(3), Dense(np.diag([1.0, 0.0])))
+    solver = Cholesky()
+    with pytest.raises(SingularSystem, match="an intercept cannot be told from outputs"):
+        solve_with_intercept(solver, solver.factor(gram), np.ones((3, 2)), 0.0, np.ones(3))

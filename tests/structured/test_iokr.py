@@ -429,3 +429,12 @@ def test_too_many_outputs_ask_for_landmarks(monkeypatch):
     monkeypatch.setattr("ovk.structured.feature_ridge.MANY_OUTPUTS", 10)
     with pytest.raises(ValueError, match="output_landmarks"):
         IOKR(K, KSpectrum(2)).fit(X, WORDS)
+
+
+def test_scores_of_rows_with_their_own_candidates_do_not_depend_on_how_many_are_taken_at_once(monkeypatch):
+    W, sets = rng.standard_normal((7, 30)), [rng.standard_normal((1 + i % 3, 3)) for i in range(7)]
+    expected = [W[i] @ K(Y, Z) - 0.5 for i, Z in enumerate(sets)]
+    for kept in (1, 5 * 30, 1 << 20):
+        monkeypatch.setattr(preimage, "KEPT", kept)
+        for one, other in zip(preimage.scores_per_example(K, Y, W, sets), expected, strict=True):
+            np.testing.assert_allclose(one, other)

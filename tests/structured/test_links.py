@@ -242,3 +242,13 @@ def test_a_graph_of_inputs_is_that_of_the_model_behind():
     assert np.abs(default.embed(X) - model.embed(X)).max() > 1e-6
     with pytest.raises(ValueError, match="input_graph must have a row for each of the 36 nodes, got 3"):
         LinkPredictor(K, alpha_graph=0.5).fit(X, A, known=known, input_graph=np.ones((3, 3)) - np.eye(3))
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_left_out_nodes_are_placed_by_a_model_without_them(centre):
+    model = LinkPredictor(K, beta=0.5, alpha=0.1, centre=centre).fit(X, A)
+    found = model._left_out(X)
+    for i in (0, 7, 35):
+        others = np.arange(36) != i
+        without = IOKR(K, alpha=0.1, fit_intercept=centre).fit(X[others], model.embedding_[others])
+        np.testing.assert_allclose(found[i], np.asarray(without.predict(X[i : i + 1])).ravel(), atol=1e-9)
