@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ovk import curves, features, kernels, operators, ovkernels, solvers, structured
     from ovk.app.report import report
     from ovk.app.sessions import fit_file
-    from ovk.app.tables import progressive, progressive_classes
+    from ovk.app.tables import progressive
     from ovk.batch import (
         OKVAR,
         FunctionalRidge,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         VectorField,
         tune,
     )
-    from ovk.evaluation import DelayedLabels, WithIntervals
+    from ovk.evaluation import DelayedLabels, WithIntervals, progressive_classes
     from ovk.online import (
         KAWV,
         OLOK,
@@ -109,8 +109,8 @@ _HOMES = {
         ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
     ),
     **dict.fromkeys(("load", "save"), "persistence"),
-    **dict.fromkeys(("DelayedLabels", "WithIntervals"), "evaluation"),
-    **dict.fromkeys(("progressive", "progressive_classes"), "app.tables"),
+    **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive_classes"), "evaluation"),
+    "progressive": "app.tables",
     "Expansion": "ovkernels",
     "fit_file": "app.sessions",
     "report": "app.report",

@@ -136,10 +136,12 @@ def test_all_sources_agree(tmp_path):
         (tmp_path / "t.csv", named),
         (tmp_path / "t.parquet", named),
         (tmp_path / "t.jsonl", named),
+        (str(tmp_path / "t.csv"), named),
         (np.hstack([X, Y]), {"targets": [2, 3]}),
         (iter([(X[:40], Y[:40]), (X[40:], Y[40:])]), {}),
     ):
-        result = progressive(olok(), source, scale="running", untested=20, chunk_size=16, **chosen)
+        options = {"scale": "running", "untested": 20, "chunk_size": 16, **chosen}
+        result = progressive(model=olok(), X=source, **options)
         np.testing.assert_allclose(result.predictions, expected.predictions, rtol=1e-8)
         np.testing.assert_allclose(result.mse, expected.mse, rtol=1e-8)
         assert result.outputs == (("y", "z") if chosen is named else result.outputs)

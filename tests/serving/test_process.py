@@ -255,3 +255,13 @@ def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
         part = slice(20 * int(number), 20 * int(number) + 20)
         twin.predict_then_learn(X[part], Y[part])
     np.testing.assert_array_equal(found.model.predict(X), twin.predict(X))
+
+
+def test_without_its_packages_the_service_says_what_to_install():
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('starlette', 'uvicorn', 'prometheus_client'))); "
+        "import ovk.app.serve; from ovk.app.cli import main; main(['serve', 'm.ovk'])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 5
+    assert found.stderr.startswith("ovk: serving needs the extra 'serve' of ovk: pip install starlette uvicorn")

@@ -199,12 +199,10 @@ def public_name(cls: type) -> str:
     `ovk.kernels.stationary.Gaussian` is written as ``kernels.Gaussian``, so that moving a class between the files of
     a package does not break saved models. Classes from outside keep their full module path.
     """
-    top, *packages = cls.__module__.removeprefix("ovk.app.").split(".")
-    if top in APPLICATION:
-        return f"{top}.{cls.__qualname__}"
-    if top == "ovk" and packages:
-        return f"{packages[0]}.{cls.__qualname__}"
-    return f"{cls.__module__}.{cls.__qualname__}"
+    top, *packages = cls.__module__.split(".")
+    if top != "ovk" or not packages:
+        return f"{cls.__module__}.{cls.__qualname__}"
+    return f"{packages[1 if packages[0] == 'app' else 0]}.{cls.__qualname__}"
 
 
 def register(cls: type) -> type:
@@ -236,12 +234,9 @@ def lookup(name: str) -> type | None:
 
 def _import(package: str) -> None:
     # A package that needs another one which is not installed has no classes here.
-    if package in PACKAGES:
+    if package in (*PACKAGES, *APPLICATION):
         with suppress(ImportError):
-            importlib.import_module(f"ovk.{package}")
-    elif package in APPLICATION:
-        with suppress(ImportError):
-            importlib.import_module(f"ovk.app.{package}")
+            importlib.import_module(f"ovk.{package}" if package in PACKAGES else f"ovk.app.{package}")
 
 
 def registered() -> list[type]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,6 @@ from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
 from ovk.app.serve.access import is_loopback as is_loopback
 from ovk.app.serve.checkpoint import Checkpoint, learn_log
-from ovk.app.serve.run import log_as_json as log_as_json
-from ovk.app.serve.run import serve as serve
 from ovk.app.serve.scores import MostFrequent
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
@@ -88,3 +87,11 @@ def create_app(
     }
     known = tokens if isinstance(tokens, Tokens) or tokens is None else Tokens.read(Path(tokens))
     return Server(services, limits, known).app()
+
+
+def __getattr__(name: str) -> Any:
+    # The server process, for the command line: it needs the packages of the extra.
+    if name in ("log_as_json", "serve"):
+        with required("serving", "serve"):
+            return getattr(import_module("ovk.app.serve.run"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

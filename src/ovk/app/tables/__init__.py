@@ -12,7 +12,7 @@ from ovk.app.tables.columns import Label as Label
 from ovk.app.tables.columns import Number as Number
 from ovk.app.tables.columns import as_word as as_word
 from ovk.app.tables.columns import find_columns as find_columns
-from ovk.app.tables.files import chunks, progressive, progressive_classes, read_table
+from ovk.app.tables.files import chunks, progressive, read_table
 from ovk.app.tables.opening import FORMATS as FORMATS
 from ovk.app.tables.opening import open_records
 from ovk.app.tables.preparation import UNUSED as UNUSED
@@ -41,7 +41,6 @@ __all__ = [
     "open_broker",
     "open_records",
     "progressive",
-    "progressive_classes",
     "read_table",
     "split_files",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
@@ -16,7 +17,6 @@ from ovk.base import Array
 from ovk.evaluation import Chunk, Table
 from ovk.evaluation import chunks as chunks_of_rows
 from ovk.evaluation import progressive as progressive_of_rows
-from ovk.evaluation import progressive_classes as progressive_classes_of_rows
 
 #: Rows read at a time.
 BLOCK = 4096
@@ -92,23 +92,23 @@ class FileTable(Table):
 Reads = TypeVar("Reads", bound=Callable[..., Any])
 
 
-def _reads_files(function: Reads, place: int) -> Reads:
-    """The function, with a file's path where it takes rows: its argument number `place`."""
+def _reads_files(function: Reads, rows: str) -> Reads:
+    """The function, with a file's path where it takes `rows`, by place or by name."""
+    signature = inspect.signature(function)
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        given = list(arguments)
-        if len(given) > place and isinstance(given[place], (str, os.PathLike)):
-            given[place] = FileTable(given[place])
-        return function(*given, **options)
+        given = signature.bind(*arguments, **options)
+        source = given.arguments.get(rows)
+        if isinstance(source, (str, os.PathLike)):
+            given.arguments[rows] = FileTable(source)
+        return function(*given.args, **given.kwargs)
 
     return cast(Reads, call)
 
 
-#: `chunks`, `progressive` and `progressive_classes` of `ovk.evaluation`, which also take the path of a file: ``.csv``,
-#: ``.tsv`` or ``.txt`` (a line of names in front; separated by comma, semicolon, tab or bar), ``.jsonl`` or
-#: ``.ndjson``, each also with ``.gz``, ``.xz`` or ``.bz2`` behind it, or ``.parquet``. Only a chunk is in memory at a
-#: time.
-chunks = _reads_files(chunks_of_rows, 0)
-progressive = _reads_files(progressive_of_rows, 1)
-progressive_classes = _reads_files(progressive_classes_of_rows, 1)
+#: `chunks` and `progressive` of `ovk.evaluation`, which also take the path of a file: ``.csv``, ``.tsv`` or ``.txt`` (a
+#: line of names in front; separated by comma, semicolon, tab or bar), ``.jsonl`` or ``.ndjson``, each also with
+#: ``.gz``, ``.xz`` or ``.bz2`` behind it, or ``.parquet``. Only a chunk is in memory at a time.
+chunks = _reads_files(chunks_of_rows, "source")
+progressive = _reads_files(progressive_of_rows, "X")
