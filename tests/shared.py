@@ -60,7 +60,7 @@ def stream_of_classes(once, tmp_path_factory):
     """The saved session of 400 rows of three classes, and its predictions: (bytes of the model, lines)."""
 
     def make():
-        from sessions.test_class_sessions import lines, run, table
+        from app.sessions.test_class_sessions import lines, run, table
 
         folder = tmp_path_factory.mktemp("stream_of_classes")
         run(table(folder / "t.csv"), save_to=folder / "m.ovk", predictions=folder / "parts")

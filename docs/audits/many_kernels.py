@@ -154,7 +154,9 @@ def left_out_curves() -> float:
     return largest(model.errors_[0], error)
 
 
-@statement("MovKL", "the measures RSSE and LCR", "ovk.objectives.rsse", "test_metrics.py::test_rsse_is_an_integral")
+@statement(
+    "MovKL", "the measures RSSE and LCR", "ovk.objectives.rsse", "objectives/test_metrics.py::test_rsse_is_an_integral"
+)
 def measures() -> float:
     grid = Grid.regular(40)
     y, f = np.cos(3 * np.asarray(grid.points))[None], np.zeros((1, 40))

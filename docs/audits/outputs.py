@@ -326,7 +326,7 @@ def aggregates() -> float:
     "OVK slides",
     "proximal operators of the penalties on C and B",
     "ovk.objectives.L1",
-    "penalties/test_penalties.py::test_l1_step_fulfils_the_subgradient_condition",
+    "objectives/test_penalties.py::test_l1_step_fulfils_the_subgradient_condition",
 )
 def proximal_steps() -> float:
     """Entries, rows and eigenvalues shrink, and stop at zero."""

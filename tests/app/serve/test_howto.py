@@ -14,7 +14,7 @@ from processes import PATIENCE, free_port, wait_until
 
 pytestmark = pytest.mark.long
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "in-service.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "in-service.md"
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")

@@ -216,7 +216,7 @@ def test_demo(ovk, tmp_path):
 def test_the_commands_that_the_demo_and_the_readme_name_run(ovk, tmp_path, monkeypatch):
     write_demo_table(tmp_path / "demo.csv")
     monkeypatch.chdir(tmp_path)
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     [block] = [block for block in re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL) if "ovk demo" in block]
     said = [*(one.format("demo.csv") for one in DEMO_COMMANDS), *block.replace("\\\n", "").splitlines()[1:]]
     # The first command is the same in both places.

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sessions.test_class_sessions import table
+from app.sessions.test_class_sessions import table
 
 
 def test_a_stream_of_classes(ovk, tmp_path):

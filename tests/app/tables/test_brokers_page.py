@@ -11,7 +11,7 @@ from ovk.app.cli import main
 
 pytestmark = pytest.mark.long
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "brokers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "brokers.md"
 
 
 def test_the_quick_start_runs(server, tmp_path, monkeypatch, capsys):
