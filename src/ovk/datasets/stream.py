@@ -60,8 +60,7 @@ def make_stream(
     """
     n, d = check_int(n_samples, "n_samples"), check_int(n_outputs, "n_outputs")
     part = in_interval(missing, "missing", 0.0, 1.0)
-    far, mine = positive(drift, "drift", zero=True), positive(own, "own", zero=True)
-    sigma = positive(noise, "noise", zero=True)
+    far, mine, sigma = (positive(*one, zero=True) for one in ((drift, "drift"), (own, "own"), (noise, "noise")))
     rng = as_generator(random_state)
     waves = 12
     frequencies = rng.normal(0, 1.2, (d + 1, waves, 2))
