@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -55,6 +56,7 @@ def _can_stream(model: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class IOKR(FeatureRegressor):
     """Regression from inputs to structured outputs, through the feature space of a kernel on the outputs.
 
@@ -129,38 +131,21 @@ class IOKR(FeatureRegressor):
 
     _default_factories = {"kernel": Gaussian}
 
-    stream_: PKAWV | None
-
     _state_classes: ClassVar = {"coordinates_": Coordinates, "landmarks_": LandmarkRidge}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        output_kernel: Any = None,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = False,
-        operator: Any = None,
-        decoder: Any = "auto",
-        alpha_graph: float = 0.0,
-        n_neighbors: int = 10,
-        landmarks: Any = None,
-        output_landmarks: Any = None,
-        chunk_size: int = 4096,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.output_kernel = output_kernel
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.operator = operator
-        self.decoder = decoder
-        self.alpha_graph = alpha_graph
-        self.n_neighbors = n_neighbors
-        self.landmarks = landmarks
-        self.output_landmarks = output_landmarks
-        self.chunk_size = chunk_size
-        self.random_state = random_state
+    kernel: Any = None
+    output_kernel: Any = None
+    alpha: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = False
+    operator: Any = None
+    decoder: Any = "auto"
+    alpha_graph: float = 0.0
+    n_neighbors: int = 10
+    landmarks: Any = None
+    output_landmarks: Any = None
+    chunk_size: int = 4096
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -229,7 +214,8 @@ class IOKR(FeatureRegressor):
         solved = problem.solve(self.alpha_)
         self.X_fit_, self.dual_coef_, self.intercept_, self.landmarks_ = solved
         self.coordinates_, self.operator_ = coordinates, problem.operator
-        self.kernel_, self.output_kernel_, self.stream_ = kernel, output_kernel, None
+        self.stream_: PKAWV | None = None
+        self.kernel_, self.output_kernel_ = kernel, output_kernel
         self.anchors_, self.train_outputs_ = coordinates.anchors, given
 
     def _all_inputs(self, X: Any, unlabelled: Any) -> Any:
