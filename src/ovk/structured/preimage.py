@@ -10,7 +10,7 @@ The norm term may be left out only where k(y, y) is constant.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,17 +77,6 @@ class SharedScores:
             block = select_outputs(self._candidates, np.arange(some.start, some.stop))
             scores[:, some] = W @ self._kernel(self._anchors, block) - self._half[some]
         return scores
-
-
-def nearest_shared(
-    kernel: ScalarKernel, anchors: Outputs, outputs: Outputs, weights: Iterator[Array], k: int
-) -> Iterator[Indices]:
-    """Positions (m, k) of the nearest distinct candidates, for each block of weights."""
-    first = distinct_outputs(outputs)[0]
-    distinct = outputs if len(first) == count_outputs(outputs) else select_outputs(outputs, first)
-    scores = SharedScores(kernel, anchors, distinct)
-    for W in weights:
-        yield first[top_k(scores(W), k)]
 
 
 def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Array, k: int) -> list[Any]:
