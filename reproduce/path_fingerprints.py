@@ -12,10 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import GraphPath, Parameters, check_int
+from reproduce.support import check_int
+
+GraphPath = tuple[str, ...]
 
 
 def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
@@ -32,7 +34,7 @@ def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
     --------
     Ethanol without hydrogen, C-C-O:
 
-    >>> from ovk.features import path_features
+    >>> from reproduce.path_fingerprints import path_features
     >>> sorted(path_features((["C", "C", "O"], [(0, 1), (1, 2)]), max_bonds=2))
     [('C',), ('C', '', 'C'), ('C', '', 'C', '', 'O'), ('C', '', 'O'), ('O',)]
     """
@@ -45,7 +47,7 @@ def path_features(graph: Any, max_bonds: int = 6) -> frozenset[GraphPath]:
     return frozenset(found)
 
 
-class PathFingerprints(TransformerMixin, Parameters):
+class PathFingerprints(TransformerMixin, BaseEstimator):
     """Graphs as rows of a sparse matrix, a column for each labelled path that training graphs have.
 
     Paths that only new graphs have share one last column, with the square root of their number: so the inner products
@@ -62,7 +64,7 @@ class PathFingerprints(TransformerMixin, Parameters):
 
     Examples
     --------
-    >>> from ovk.features import PathFingerprints
+    >>> from reproduce.path_fingerprints import PathFingerprints
     >>> from ovk.kernels import Tanimoto
     >>> ethanol = (["C", "C", "O"], [(0, 1), (1, 2)])
     >>> methanol = (["C", "O"], [(0, 1)])

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reproduce.path_fingerprints import PathFingerprints, path_features
 
-import ovk
-from ovk.features import PathFingerprints, path_features
 from ovk.kernels import Tanimoto
 
 
@@ -77,11 +76,3 @@ def test_what_is_wrong_is_named():
         path_features((["C"], [(0, 4)]))
     with pytest.raises(ValueError, match="graph must be a networkx graph or a pair"):
         path_features("CCO")
-
-
-def test_saved_fingerprints_go_on(tmp_path):
-    graphs = [(["C", "O"], [(0, 1)]), (["C", "C", "N"], [(0, 1), (1, 2)])]
-    maker = PathFingerprints(2).fit(graphs)
-    ovk.save(maker, tmp_path / "maker.ovk")
-    again = ovk.load(tmp_path / "maker.ovk")
-    np.testing.assert_array_equal(again.transform(graphs).toarray(), maker.transform(graphs).toarray())
