@@ -11,7 +11,7 @@ import reference
 from ovk.base.targets import Targets
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import PairsLeftOut, SeparableLeftOut, SeparablePairsLeftOut
+from ovk.solvers.leave_one_out import PairwiseLeaveOneOut, ScalarPairsLeaveOneOut, SeparableLeaveOneOut
 
 N, D, M = 9, 3, 4
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -63,13 +63,13 @@ def without(outputs, rows):
 def separable(kernel, T, alpha, weight, intercept, together, tol=0.0):
     G, v = kernel(X), np.ones(N) if weight is None else np.sqrt(weight)
     pairs = eigenpairs(G * np.outer(v, v), tol)
-    return SeparableLeftOut(pairs, Y, T, alpha, weight, intercept=intercept, together=together)
+    return SeparableLeaveOneOut(pairs, Y, T, alpha, weight, intercept=intercept, together=together)
 
 
 def on_pairs(kernel, T, outputs, alpha, weight, intercept, together):
     data = Targets(outputs, outputs.shape[1], False, None, weight).pairs()
     K = kernel(X)[np.ix_(data.points, data.points)] * T[np.ix_(data.outputs, data.outputs)]
-    return PairsLeftOut(K, data, alpha, intercept=intercept, together=together)
+    return PairwiseLeaveOneOut(K, data, alpha, intercept=intercept, together=together)
 
 
 def pair_cross(kernel, T, outputs):
@@ -150,7 +150,7 @@ def test_gaps_of_a_separable_kernel(alpha, intercept, weighted, grouped):
     T, kernel = instances.B, Gaussian(1.5)
     weight, together = W if weighted else None, GROUPS if grouped else None
     data = Targets(GAPS, D, False, None, weight).pairs()
-    model = SeparablePairsLeftOut(kernel(X), T, data, alpha, intercept=intercept, together=together)
+    model = ScalarPairsLeaveOneOut(kernel(X), T, data, alpha, intercept=intercept, together=together)
     G, cross, prior = kernel(X), kernel(NEW, X), kernel.diag(NEW)
     agree(model, cross, prior, G, cross, prior, T, GAPS, alpha, weight, intercept, together)
 
@@ -158,7 +158,7 @@ def test_gaps_of_a_separable_kernel(alpha, intercept, weighted, grouped):
 def test_a_separable_kernel_where_a_row_has_no_output():
     outputs = without(GAPS, [4])
     data = Targets(outputs, D, False, None, W).pairs()
-    fast = SeparablePairsLeftOut(Gaussian(1.5)(X), instances.B, data, ALPHAS)
+    fast = ScalarPairsLeaveOneOut(Gaussian(1.5)(X), instances.B, data, ALPHAS)
     slow = on_pairs(Gaussian(1.5), instances.B, outputs, ALPHAS, W, True, None)
     given, pairs = (Gaussian(1.5)(NEW, X), np.ones(M)), pair_cross(Gaussian(1.5), instances.B, outputs)
     assert_allclose(fast.variance(*given), slow.variance(*pairs), **CLOSE)
@@ -176,10 +176,12 @@ def test_small_variances_with_gaps_keep_their_digits(fast, intercept):
     K = kernel(inputs)[np.ix_(at, at)] * T[np.ix_(outputs, outputs)]
     cross = kernel(new, inputs)[:, None, at] * T[:, outputs]
     if fast:
-        model = SeparablePairsLeftOut(kernel(inputs), T, data, alpha, intercept=intercept)
+        model = ScalarPairsLeaveOneOut(kernel(inputs), T, data, alpha, intercept=intercept)
         found = model.variance(kernel(new, inputs), np.ones(20))
     else:
-        found = PairsLeftOut(K, data, alpha, intercept=intercept).variance(cross, np.tile(np.diagonal(T), (20, 1)))
+        found = PairwiseLeaveOneOut(K, data, alpha, intercept=intercept).variance(
+            cross, np.tile(np.diagonal(T), (20, 1))
+        )
     values, V = np.linalg.eigh(K)
     root = (V / np.sqrt(np.maximum(values, 0.0) + alpha)).T
     white = root @ cross.reshape(-1, len(at)).T
@@ -221,7 +223,7 @@ def test_the_scale_is_the_mean_of_squared_scores():
 @given(factor=st.floats(1e-3, 1e3), shift=st.floats(-100.0, 100.0))
 def test_scaling_and_shifting_the_outputs(factor, shift):
     def fitted(outputs):
-        return SeparableLeftOut(eigenpairs(Gaussian(1.5)(X)), outputs, instances.B, ALPHAS)
+        return SeparableLeaveOneOut(eigenpairs(Gaussian(1.5)(X)), outputs, instances.B, ALPHAS)
 
     one, other, cross = fitted(Y), fitted(factor * Y + shift), Gaussian(1.5)(NEW, X)
     size = factor + abs(shift)

@@ -7,13 +7,8 @@ from scipy.stats import multivariate_normal
 
 import reference
 from ovk.kernels import Gaussian
-from ovk.solvers.criteria import (
-    dense_evidence,
-    dense_leave_one_out,
-    separable_evidence,
-    separable_leave_one_out,
-    split_among_terms,
-)
+from ovk.solvers.evidence import dense_evidence, separable_evidence, split_among_terms
+from ovk.solvers.leave_one_out import pairwise_leave_one_out, separable_leave_one_out
 
 rng = np.random.default_rng(0)
 N, D = 8, 3
@@ -64,7 +59,7 @@ def test_leave_one_out_is_leaving_out(name):
         out = together == group
         predicted = A[np.ix_(out, ~out)] @ np.linalg.solve(A[np.ix_(~out, ~out)], y[~out])
         total += ((y[out] - predicted) ** 2).sum()
-    assert_allclose(dense_leave_one_out(A, y, together).value, total / len(y), rtol=1e-10)
+    assert_allclose(pairwise_leave_one_out(A, y, together).value, total / len(y), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", [*TOGETHER, "evidence"])
@@ -74,7 +69,9 @@ def test_derivatives_of_the_dense_criteria(name):
     change += change.T
 
     def criterion(A):
-        return dense_evidence(A, Y.ravel()) if name == "evidence" else dense_leave_one_out(A, Y.ravel(), TOGETHER[name])
+        return (
+            dense_evidence(A, Y.ravel()) if name == "evidence" else pairwise_leave_one_out(A, Y.ravel(), TOGETHER[name])
+        )
 
     slope = reference.derivative(lambda s: criterion(A + s * change).value, 0.0, h=1e-4)
     assert_allclose(np.vdot(criterion(A).omega, change), slope, rtol=1e-6)
@@ -88,7 +85,7 @@ def test_the_dense_derivative_splits_into_those_of_the_terms(criterion, operator
     if criterion == "evidence":
         dense, structured = dense_evidence(A, Y.ravel()), separable_evidence(G, operator, Y, NOISE)
     else:
-        dense, structured = dense_leave_one_out(A, Y.ravel(), points), separable_leave_one_out(G, operator, Y, NOISE)
+        dense, structured = pairwise_leave_one_out(A, Y.ravel(), points), separable_leave_one_out(G, operator, Y, NOISE)
     grams, operators = split_among_terms(dense.omega, [(G, operator)], points, outputs, N, D)
     assert_allclose(structured.value, dense.value, rtol=1e-10)
     assert_allclose(structured.grams[0], grams[0], atol=1e-9)
