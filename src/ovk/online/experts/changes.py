@@ -13,7 +13,7 @@ l / m and k / v count as at most `MAX_RATIO`. S <- max(0, S + r) raises an alarm
 Gaussian errors that do not change, alarms are at least e^ALARM_LIMIT rows apart on average (Page 1954, Lorden 1971).
 
 The change is somewhere after the last row at which S was 0. It is dated to the last row where the fit of two variances,
-v for the n errors before and w for the m after, has n ln v + m ln w within `DATE_SLACK` of its minimum: rows from before
+v for the n errors before and w for the m after, has n ln v + m ln w within `DATE_SLACK` of its minimum: rows before
 the change harm a new learner more than missing rows. Where errors have not grown, the date is that last row.
 
 Two learners with the discounted sums a and b of squared errors over n rows have likelihoods of a^(-n/2) and b^(-n/2),

@@ -99,7 +99,7 @@ def _quantiles(X: Array) -> Array:
 #     l_(t+1) = max(4 l_t, l_t^(1/2))                              if |r_t| > l_t,
 #     l_(t+1) = max(LIMIT_DECAY l_t, factor |r_t|, MIN_LIMIT)      otherwise.
 #
-# One outlier thus raises the limit for a while, and stays small beside the labels, whose deviation is 1. A lasting change
+# One outlier thus raises the limit for a while, and stays small next to labels, whose deviation is 1. A lasting change
 # is followed within a few rows: from `MIN_LIMIT`, the fifth row of a burst may be 3 deviations away. An infinite limit
 # stays infinite until `first_limit` replaces it.
 
