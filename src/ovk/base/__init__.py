@@ -23,6 +23,13 @@ from ovk.base.dates import as_dates as as_dates
 from ovk.base.dates import as_instants as as_instants
 from ovk.base.dates import calendar as calendar
 from ovk.base.dates import following as following
+from ovk.base.execution import ProgressBar as ProgressBar
+from ovk.base.execution import one_blas_thread as one_blas_thread
+from ovk.base.execution import progress_shown as progress_shown
+from ovk.base.execution import thread_for_row as thread_for_row
+from ovk.base.execution import threads_for as threads_for
+from ovk.base.execution import tile_threads as tile_threads
+from ovk.base.execution import track as track
 from ovk.base.graphs import as_adjacency as as_adjacency
 from ovk.base.graphs import laplacian as laplacian
 from ovk.base.messages import closest_names as closest_names
@@ -41,9 +48,6 @@ from ovk.base.parameters import equal as equal
 from ovk.base.parameters import parameter_names as parameter_names
 from ovk.base.parameters import part as part
 from ovk.base.parameters import rule as rule
-from ovk.base.progress import ProgressBar as ProgressBar
-from ovk.base.progress import progress_shown as progress_shown
-from ovk.base.progress import track as track
 from ovk.base.state import CopyOnWrite as CopyOnWrite
 from ovk.base.state import SingularSystem as SingularSystem
 from ovk.base.state import State as State
@@ -55,10 +59,6 @@ from ovk.base.state import public_name as public_name
 from ovk.base.state import reads_snapshot as reads_snapshot
 from ovk.base.state import register as register
 from ovk.base.state import snapshot_of as snapshot_of
-from ovk.base.threads import one_blas_thread as one_blas_thread
-from ovk.base.threads import thread_for_row as thread_for_row
-from ovk.base.threads import threads_for as threads_for
-from ovk.base.threads import tile_threads as tile_threads
 from ovk.base.types import Aggregate as Aggregate
 from ovk.base.types import Array as Array
 from ovk.base.types import EntrywiseMap as EntrywiseMap

@@ -21,6 +21,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 
+from ovk.base.execution import threads_for
 from ovk.base.state import (
     State,
     StateMismatch,
@@ -32,7 +33,6 @@ from ovk.base.state import (
     register,
     restored,
 )
-from ovk.base.threads import threads_for
 from ovk.base.validation import check_finite_model
 
 R = TypeVar("R")
