@@ -75,8 +75,6 @@ class RecentDisplay(Display):
         rows : how many of the last rows; or a slice of the rows, such as ``slice(3000, 3500)``, whose ends may be dates
             if `progressive` was given `time`: ``slice("2007-01-01", "2007-01-07")``
         Y : (n, d) or (n,) the outputs of the stream, where `result` did not keep them
-        ax : matplotlib axes, optional
-        plot : draw now, or only hold the numbers
         """
         found = result.intervals
         if found is None or found.regions is None:
@@ -102,7 +100,7 @@ class RecentDisplay(Display):
         elif isinstance(rows, slice):
             first = result.start + where.start
             display.positions, display.along = np.arange(first, first + len(y), dtype=np.float64), "row"
-        return display.plot(ax) if plot else display
+        return display._drawn(ax, plot)
 
     @classmethod
     def from_recent(
@@ -119,8 +117,7 @@ class RecentDisplay(Display):
         rows = check_int(rows, "rows")
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
         instants = None if recent.instants is None else recent.instants[-rows:]
-        display = cls(Y, F, half, name or f"y{output}", instants, recent.level)
-        return display.plot(ax) if plot else display
+        return cls(Y, F, half, name or f"y{output}", instants, recent.level)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.0))
@@ -140,6 +137,62 @@ class RecentDisplay(Display):
         return self
 
 
+@dataclass(eq=False, repr=False)
+class ObservedDisplay(Display):
+    """Outcomes of rows that were not learned against their predictions: on the diagonal both agree.
+
+    Parameters
+    ----------
+    outcomes, predictions : (m,)
+    half : half width of the interval around a prediction, infinite where it is not known
+    name : of the output
+    level : coverage of the interval
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import RecentErrors
+    >>> from ovk.plotting import ObservedDisplay
+    >>> recent = RecentErrors.empty(1)
+    >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
+    >>> display = ObservedDisplay.from_recent(recent, 0, plot=False)
+    >>> len(display.outcomes), display.half
+    (300, 1.0)
+    """
+
+    outcomes: Array
+    predictions: Array
+    half: float
+    name: str
+    level: float = LEVEL
+
+    @classmethod
+    def from_recent(
+        cls, recent: RecentErrors, output: int, *, name: str | None = None, ax: Any = None, plot: bool = True
+    ) -> Self:
+        """One output of all rows that are remembered, with the interval that new rows get."""
+        half = float(recent.widths(recent.level)[output])
+        return cls(recent.Y[:, output], recent.F[:, output], half, name or f"y{output}", recent.level)._drawn(ax, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._axes(ax, (4.6, 3.4))
+        known = np.isfinite(self.outcomes) & np.isfinite(self.predictions)
+        y, f = self.outcomes[known], self.predictions[known]
+        if len(y):
+            ends = np.array([min(y.min(), f.min()), max(y.max(), f.max())])
+            if np.isfinite(self.half):
+                draw_band(ax, ends, ends, np.full(2, self.half), f"{self.level:.0%} interval")
+            ax.plot(ends, ends, color="0.5", linewidth=1, zorder=0)
+        ax.plot(f, y, ".", color=BLUE, markersize=4, label="row")
+        ax.set_title(shortened(self.name, 44), fontsize=10)
+        ax.locator_params(axis="x", nbins=5)
+        ax.set_xlabel("prediction")
+        ax.set_ylabel("outcome")
+        ax.legend(fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
+        return self
+
+
+#: Most outputs whose coverage is drawn, one with each marker.
 MARKERS = "osD^vP*X"
 
 
@@ -177,24 +230,19 @@ class CalibrationDisplay(Display):
     ) -> Self:
         """The intervals of a stream, tested as it went."""
         d = recent.Y.shape[1]
-        display = cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
-        return display.plot(ax) if plot else display
+        return cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.8))
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
         lowest = np.nanmin(self.coverage, initial=0.42)
-        for q, name in enumerate(self.names[:8]):
-            style = LINES[q % len(LINES)]
-            ax.plot(
-                self.levels, self.coverage[:, q], marker=MARKERS[q % len(MARKERS)], markersize=6, label=shortened(name),
-                color=style["color"], linestyle=style["linestyle"], linewidth=1.2,
-                fillstyle="none" if q >= len(LINES) else "full",
-            )  # fmt: skip
+        for q, (name, style, marker) in enumerate(zip(self.names, LINES, MARKERS, strict=False)):
+            style = {**style, "linewidth": 1.2, "marker": marker, "markersize": 6}
+            ax.plot(self.levels, self.coverage[:, q], **style, label=shortened(name))
             if self.tested is not None:
                 error = 2 * np.sqrt(self.levels * (1 - self.levels) / np.maximum(self.tested[:, q], 1))
                 # Bars of several outputs stand side by side.
-                beside = self.levels + 0.006 * (q - (min(len(self.names), 8) - 1) / 2)
+                beside = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
                 ax.errorbar(beside, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
                 lowest = np.fmin(lowest, np.nanmin(self.coverage[:, q] - error, initial=lowest))
         ax.set_xlim(0.4, 1.0)
@@ -239,8 +287,7 @@ class ResidualDisplay(Display):
             known = np.isfinite(y) & np.isfinite(f)
             spread = float(y[known].std()) if known.any() else 1.0
             residuals.append((y - f)[known] / (spread if spread > 0 else 1.0))
-        display = cls(residuals, names or [f"y{q}" for q in range(len(residuals))])
-        return display.plot(ax) if plot else display
+        return cls(residuals, names or [f"y{q}" for q in range(len(residuals))])._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         d = min(len(self.names), 30)
