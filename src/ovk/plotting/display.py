@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, dataclass_transform
 
 import numpy as np
 
@@ -106,8 +107,11 @@ def date_axis(ax: Any) -> None:
     ax.xaxis.set_major_formatter(Dates(locator, formats=formats, zero_formats=["", "%Y", days, days, "%H:%M", "%H:%M"]))
 
 
+@dataclass_transform(eq_default=False)
 class Display(ABC):
     """A plot in the manner of scikit-learn: made by a class method from an estimator, holding the numbers it shows.
+
+    Every subclass is a dataclass, whose fields are these numbers.
 
     Class methods take matplotlib's axes as `ax`, or `axes` where there are several, and draw on a new figure without
     them; with `plot=False` they only compute the numbers. After `plot`, `figure_` and `ax_` are matplotlib's; call
@@ -117,6 +121,10 @@ class Display(ABC):
     figure_: Any
     ax_: Any
     axes_: Any
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False, repr=False)(cls)
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
@@ -198,6 +206,14 @@ def draw_matrix(
             ax.text(j, i, text(value), ha="center", va="center", fontsize=8 if len(values) < 10 else 7, color=color)
     if bar is not None:
         ax.figure.colorbar(image, ax=ax, label=bar, shrink=0.8)
+
+
+def time_axis(ax: Any, times: Any, otherwise: str) -> None:
+    """Dates, or numbers under the name "time", along the axis; `otherwise` is its name where no times are known."""
+    if times is not None and times.dtype.kind == "M":
+        date_axis(ax)
+    else:
+        ax.set_xlabel(otherwise if times is None else "time")
 
 
 def row_axis(ax: Any, rows: Any) -> None:

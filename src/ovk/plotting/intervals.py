@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ovk.base import Array, check_int
 from ovk.evaluation import IntervalResult, ProgressiveResult
 from ovk.intervals import Regions
-from ovk.plotting.display import LINES, Display, date_axis, own_names, shortened
+from ovk.plotting.display import LINES, Display, own_names, shortened, time_axis
 
 #: Most outputs with lines of their own; of more, the mean is shown with the range of all.
 MAX_LINES = 5
@@ -19,7 +19,6 @@ MAX_LINES = 5
 MIN_ROWS = 50
 
 
-@dataclass(eq=False, repr=False)
 class IntervalDisplay(Display):
     """How often intervals held the output, and how wide they were, over a moving window of rows.
 
@@ -137,14 +136,13 @@ class IntervalDisplay(Display):
         # Widths that hardly change would otherwise lie on the upper edge.
         bottom.set_ylim(0.0, 1.05 * bottom.dataLim.y1 if bottom.dataLim.y1 > 0 else None)
         bottom.set_ylabel("width over\nits median" if relative else "width")
-        dated = self.times is not None and self.times.dtype.kind == "M"
-        bottom.set_xlabel("" if dated else "rows" if self.times is None else "time")
         for panel in axes:
-            if dated:
-                date_axis(panel)
-            else:
+            if self.times is None or self.times.dtype.kind != "M":
                 panel.xaxis.set_major_formatter("{x:,.0f}")
+            time_axis(panel, self.times, "rows")
             panel.grid(True, color="0.9", linewidth=0.6)
+        for top in tops:
+            top.set_xlabel("")
         style = {"title": self.title, "title_fontsize": 9, "handlelength": 3.0}
         self._legend(above=own, **style, **({"ncols": 3} if own else {}))
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ OTHERS = (
 )
 
 
-@dataclass(eq=False, repr=False)
 class PredictionDisplay(Display):
     """Each output against a single input: prediction, two standard deviations, and the data.
 
@@ -97,7 +95,6 @@ FINE_POINTS = 201
 MANY_DOTS = 60
 
 
-@dataclass(eq=False, repr=False)
 class FunctionalPredictionDisplay(Display):
     """A few curves: prediction, two standard deviations or an interval of a level, and what was observed.
 
@@ -281,7 +278,6 @@ def _observed(Y: Any, grid: Grid, first: slice, n: int, points: Array) -> tuple[
     return found
 
 
-@dataclass(eq=False, repr=False)
 class VectorFieldDisplay(Display):
     """A field on a grid, as arrows or as stream lines over its speed, with the observations.
 

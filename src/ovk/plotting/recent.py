@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Array, as_dates, as_instants, check_int, unnamed
+from ovk.base import Array, as_dates, check_int, unnamed
 from ovk.evaluation import LEVEL, ProgressiveResult, RecentErrors, stretch
-from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
+from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, shortened, time_axis
 
 #: Rows that are drawn.
 ROWS = 150
 
 
-@dataclass(eq=False, repr=False)
 class RecentDisplay(Display):
     """Outcomes of the last rows, or of any others, as dots, predictions as a line, their intervals as a band.
 
@@ -25,10 +23,9 @@ class RecentDisplay(Display):
     outcomes, predictions : (m,)
     half : (m,) half widths of the intervals, each made before its outcome was seen
     name : of the output
-    instants : (m,) when the rows were, in seconds since 1970; None where that is not known
     level : coverage of the intervals
-    positions : (m,) numbers or times of the rows, where there are no dates; by default rows before the end
-    along : what these are called
+    times : (m,) when the rows were, dates or numbers; None shows `positions`
+    positions : (m,) numbers of the rows; by default rows before the end
     middle : (m,) middles of the intervals, where these are not the predictions, as with bounds; default None
 
     Examples
@@ -47,10 +44,9 @@ class RecentDisplay(Display):
     predictions: Array
     half: Array
     name: str
-    instants: Array | None = None
     level: float = LEVEL
-    positions: Array | None = None
-    along: str = "rows before the end"
+    times: Any = None
+    positions: Any = None
     middle: Array | None = None
 
     @classmethod
@@ -91,16 +87,9 @@ class RecentDisplay(Display):
         y, f, low, high = (A[where, q] for A in (outcomes, regions.predictions, regions.lower, regions.upper))
         with np.errstate(invalid="ignore"):
             half, middle = (high - low) / 2.0, (high + low) / 2.0
-        display = cls(y, f, half, result.outputs[q], level=found.target, middle=middle)
-        instants = as_instants(result.times)
-        if instants is not None:
-            display.instants = instants[where]
-        elif result.times is not None:
-            display.positions, display.along = np.asarray(result.times[where], dtype=np.float64), "time"
-        elif isinstance(rows, slice):
-            first = result.start + where.start
-            display.positions, display.along = np.arange(first, first + len(y), dtype=np.float64), "row"
-        return display._drawn(ax, plot)
+        times = None if result.times is None else result.times[where]
+        positions = result.start + np.arange(len(outcomes))[where] if isinstance(rows, slice) else None
+        return cls(y, f, half, result.outputs[q], found.target, times, positions, middle)._drawn(ax, plot)
 
     @classmethod
     def from_recent(
@@ -116,28 +105,25 @@ class RecentDisplay(Display):
         """One output of the last `rows` rows, with the intervals that are kept with them."""
         rows = check_int(rows, "rows")
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
-        instants = None if recent.instants is None else recent.instants[-rows:]
-        return cls(Y, F, half, name or f"y{output}", instants, recent.level)._drawn(ax, plot)
+        times = None if recent.instants is None else as_dates(recent.instants[-rows:])
+        times = None if times is None or np.isnat(times).any() else times
+        return cls(Y, F, half, name or f"y{output}", recent.level, times)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.0))
-        dated = self.instants is not None and bool(np.isfinite(self.instants).all())
-        t: Any = np.arange(-len(self.outcomes), 0) + 1 if self.positions is None else self.positions
-        if self.instants is not None and dated:
-            t = as_dates(self.instants)
-            date_axis(ax)
+        numbers = np.arange(-len(self.outcomes), 0) + 1 if self.positions is None else self.positions
+        t: Any = numbers if self.times is None else self.times
+        time_axis(ax, self.times, "rows before the end" if self.positions is None else "row")
         half = np.where(np.isfinite(self.half), self.half, np.nan)
         middle = self.predictions if self.middle is None else self.middle
         draw_band(ax, t, np.where(np.isfinite(half), middle, np.nan), half, f"{100 * self.level:g}% interval")
         ax.plot(t, self.predictions, color=BLUE, linewidth=1.5, label="prediction")
         ax.plot(t, self.outcomes, "k.", markersize=3.5, label="outcome")
         ax.set_title(shortened(self.name, 44), fontsize=10)
-        ax.set_xlabel("" if dated else self.along)
         ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
         return self
 
 
-@dataclass(eq=False, repr=False)
 class ObservedDisplay(Display):
     """Outcomes of rows that were not learned against their predictions: on the diagonal both agree.
 
@@ -196,7 +182,6 @@ class ObservedDisplay(Display):
 MARKERS = "osD^vP*X"
 
 
-@dataclass(eq=False, repr=False)
 class CalibrationDisplay(Display):
     """Share of outcomes inside intervals of a level, against the level: on the diagonal both agree.
 
@@ -254,7 +239,6 @@ class CalibrationDisplay(Display):
         return self
 
 
-@dataclass(eq=False, repr=False)
 class ResidualDisplay(Display):
     """Errors of the last predictions in standard deviations of the outcome: median, quartiles and tails.
 

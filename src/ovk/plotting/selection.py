@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,6 @@ from ovk.plotting.display import SKY, Display, draw_matrix, plain_log_ticks, pyp
 STYLES = ("-", "--", "-.", ":")
 
 
-@dataclass(eq=False, repr=False)
 class LeaveOneOutDisplay(Display):
     """Left-out error against alpha, a curve for each operator (the best kernel's).
 
@@ -86,7 +84,6 @@ def _operator_names(estimator: Any, count: int) -> list[str]:
     return [str(operator.kernel) for operator in default_operators(estimator.grid_)]
 
 
-@dataclass(eq=False, repr=False)
 class KernelWeightsDisplay(Display):
     """The weights of a combination of kernels: a row for each operator, a column for each scalar kernel.
 
@@ -161,7 +158,6 @@ def _name(part: Any) -> str:
 MAX_COLUMNS = 20
 
 
-@dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
     """How much each column matters to the predictions, as bars, the most relevant on top.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,19 +31,62 @@ MAX_PANELS = 6
 LABELS = {"mse": "mean squared error", "mae": "mean absolute error"}
 
 
-@dataclass(eq=False, repr=False)
-class ProgressiveErrorDisplay(Display):
-    """Mean error of all predictions so far against the number of rows, axes for each output; of classes the accuracy.
+class RowCurves(Display):
+    """Curves of several learners against the number of rows, in one panel or more.
 
-    Axes are logarithmic where the numbers span more than a factor of ten; that of the accuracy never is.
+    The axis of rows is logarithmic where they span more than a factor of ten; so is the other, if `logarithmic`.
 
     Parameters
     ----------
     rows : (checkpoints,) numbers of rows
-    errors : name of each learner, the model first, with its curves (checkpoints, panels)
+    curves : name of each curve, the model's first, with its values (checkpoints, panels)
     titles : what each panel shows
-    label : which error or score it is
-    alarms : rows of the alarms of drift, shown with the accuracy
+    label : what the values are
+    alarms : rows of the alarms of drift
+    """
+
+    rows: npt.NDArray[Any]
+    curves: Mapping[str, npt.NDArray[Any]]
+    titles: Sequence[str]
+    label: str
+    alarms: Sequence[int] = ()
+    logarithmic: bool = True
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each panel on its own axes, given or new."""
+        panels = len(self.titles)
+        columns = 2 if panels == 4 else min(panels, 3)
+        own = ax is None
+        for q, panel in enumerate(self._panels(ax, panels, columns, (1.0, 1.2), (3.6, 2.6))):
+            self._draw(panel, q)
+            if not own or q % columns == 0:
+                panel.set_ylabel(self.label)
+            if not own or q + columns >= panels:
+                panel.set_xlabel("rows")
+        self._legend(above=own, handlelength=3.0, **({"fontsize": 9, "ncols": 2 * columns} if own else {}))
+        return self
+
+    def _draw(self, panel: Any, q: int) -> None:
+        for k, (name, curves) in enumerate(self.curves.items()):
+            # Later curves lie below: the model's own is never hidden.
+            panel.plot(self.rows, curves[:, q], **LINES[k % len(LINES)], label=name, zorder=3 - 0.1 * k)
+        for i, row in enumerate(self.alarms):
+            panel.axvline(row, color=ORANGE, linewidth=0.9, alpha=0.7, label="alarm" if i == 0 else None, zorder=1)
+        row_axis(panel, self.rows)
+        values = np.concatenate([curves[:, q] for curves in self.curves.values()])
+        values = values[np.isfinite(values)]
+        if self.logarithmic and len(values) and values.min() > 0 and values.max() > 10 * values.min():
+            panel.set_yscale("log")
+            plain_log_ticks(panel.yaxis)
+        panel.set_title(shortened(self.titles[q], 44), fontsize=10)
+        panel.grid(True, which="major", color="0.9", linewidth=0.6)
+
+
+class ProgressiveErrorDisplay(RowCurves):
+    """Mean error of all predictions so far against the number of rows, axes for each output; of classes the accuracy.
+
+    Axes are logarithmic where the numbers span more than a factor of ten; that of the accuracy never is. Parameters
+    are those of `RowCurves`.
 
     Examples
     --------
@@ -55,15 +97,9 @@ class ProgressiveErrorDisplay(Display):
     >>> X = np.linspace(0, 9, 200)[:, None]
     >>> result = progressive(OLOK(), X, np.hstack([np.sin(X), np.cos(X)]))
     >>> display = ProgressiveErrorDisplay.from_result(result, plot=False)
-    >>> list(display.errors), display.titles
+    >>> list(display.curves), display.titles
     (['OLOK', 'last value', 'running mean'], ('y0', 'y1'))
     """
-
-    rows: npt.NDArray[Any]
-    errors: dict[str, Array]
-    titles: Sequence[str]
-    label: str = LABELS["mse"]
-    alarms: Sequence[int] | None = None
 
     @classmethod
     def from_result(
@@ -89,7 +125,7 @@ class ProgressiveErrorDisplay(Display):
             raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to draw")
         if isinstance(result, ClassificationResult):
             shares = {one.name: np.array(one.curve)[:, None] for one in (result.model, *result.baselines)}
-            display = cls(result.rows, shares, ("",), "accuracy of all rows so far", result.drift.alarms)
+            display = cls(result.rows, shares, ("",), "accuracy of all rows so far", result.drift.alarms, False)
             return display._drawn(axes, plot)
         chosen = _chosen(result.outputs, outputs)
         titles = ("mean of all outputs",) if chosen is None else tuple(result.outputs[q] for q in chosen)
@@ -100,35 +136,6 @@ class ProgressiveErrorDisplay(Display):
             name = learner.name if learner.name not in errors else f"{learner.name} ({len(errors)})"
             errors[name] = curves.mean(axis=1, keepdims=True) if chosen is None else curves[:, chosen]
         return cls(result.rows, errors, titles, LABELS[error])._drawn(axes, plot)
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw each panel on its own axes, given or new."""
-        panels = len(self.titles)
-        columns = 2 if panels == 4 else min(panels, 3)
-        own = ax is None
-        for q, panel in enumerate(self._panels(ax, panels, columns, (1.0, 1.2), (3.6, 2.6))):
-            self._draw(panel, q)
-            if not own or q % columns == 0:
-                panel.set_ylabel(self.label)
-            if not own or q + columns >= panels:
-                panel.set_xlabel("rows")
-        self._legend(above=own, handlelength=3.0, **({"fontsize": 9, "ncols": 2 * columns} if own else {}))
-        return self
-
-    def _draw(self, panel: Any, q: int) -> None:
-        for k, (name, curves) in enumerate(self.errors.items()):
-            # Later curves lie below: the model's own is never hidden.
-            panel.plot(self.rows, curves[:, q], **LINES[k % len(LINES)], label=name, zorder=3 - 0.1 * k)
-        for i, row in enumerate(self.alarms or ()):
-            panel.axvline(row, color=ORANGE, linewidth=0.9, alpha=0.7, label="alarm" if i == 0 else None, zorder=1)
-        row_axis(panel, self.rows)
-        values = np.concatenate([curves[:, q] for curves in self.errors.values()])
-        values = values[np.isfinite(values)]
-        if self.alarms is None and len(values) and values.min() > 0 and values.max() > 10 * values.min():
-            panel.set_yscale("log")
-            plain_log_ticks(panel.yaxis)
-        panel.set_title(shortened(self.titles[q], 44), fontsize=10)
-        panel.grid(True, which="major", color="0.9", linewidth=0.6)
 
 
 def _chosen(names: tuple[str, ...], outputs: Sequence[int | str] | None) -> list[int] | None:
@@ -142,13 +149,8 @@ def _chosen(names: tuple[str, ...], outputs: Sequence[int | str] | None) -> list
     return [names.index(output) if isinstance(output, str) else output % len(names) for output in outputs]
 
 
-@dataclass(eq=False, repr=False)
-class SupportDisplay(Display):
+class SupportDisplay(RowCurves):
     """Number of support points (or of the points of a dictionary) against the number of rows.
-
-    Parameters
-    ----------
-    rows, sizes : (k,) points after so many rows
 
     Examples
     --------
@@ -157,39 +159,26 @@ class SupportDisplay(Display):
     >>> from ovk.plotting import SupportDisplay
     >>> X = np.linspace(0, 9, 200)[:, None]
     >>> result = progressive(OLOK(truncation=50), X, np.sin(X))
-    >>> SupportDisplay.from_result(result, plot=False).sizes[-1]
-    np.int64(50)
+    >>> SupportDisplay.from_result(result, plot=False).curves["OLOK"][-1]
+    array([50])
     """
-
-    rows: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int64]
 
     @classmethod
     def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
         """The growth along a progressive evaluation."""
         if result.support_rows is None or result.support_sizes is None:
             raise ValueError(f"{result.model.name} keeps no support points: there is no growth to draw")
-        return cls(result.support_rows, result.support_sizes)._drawn(ax, plot)
+        sizes = {result.model.name: result.support_sizes[:, None]}
+        titles = ("How large the model grew",)
+        return cls(result.support_rows, sizes, titles, "support points", logarithmic=False)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._axes(ax, (5.0, 3.4))
-        ax.plot(self.rows, self.sizes, color=BLUE, marker=".", linewidth=1.8)
-        row_axis(ax, self.rows)
-        ax.set_ylim(bottom=0)
-        ax.set_xlabel("rows")
-        ax.set_ylabel("support points")
-        ax.set_title("How large the model grew")
+        super().plot(ax).ax_.set_ylim(bottom=0)
         return self
 
 
-@dataclass(eq=False, repr=False)
-class RegretDisplay(Display):
+class RegretDisplay(RowCurves):
     """Regret against the number of rows: flat where the learner does as well as the best fixed function.
-
-    Parameters
-    ----------
-    rows : (checkpoints,)
-    curve, regularised : (checkpoints,) regret against the comparator's loss, and against its loss plus its penalty
 
     Examples
     --------
@@ -199,29 +188,20 @@ class RegretDisplay(Display):
     >>> from ovk.plotting import RegretDisplay
     >>> X = np.linspace(0, 9, 200)[:, None]
     >>> found = regret(progressive(OLOK(), X, np.sin(X), keep="all"), OVKRidge())
-    >>> RegretDisplay.from_regret(found, plot=False).curve.shape == found.rows.shape
-    True
+    >>> list(RegretDisplay.from_regret(found, plot=False).curves)
+    ['against its loss', 'against loss and penalty']
     """
-
-    rows: npt.NDArray[np.int64]
-    curve: Array
-    regularised: Array
 
     @classmethod
     def from_regret(cls, found: Regret, *, ax: Any = None, plot: bool = True) -> Self:
         """The curves of `ovk.evaluation.regret`."""
-        return cls(found.rows, found.curve, found.regularised_curve)._drawn(ax, plot)
+        curves = {"against its loss": found.curve, "against loss and penalty": found.regularised_curve}
+        columns = {name: curve[:, None] for name, curve in curves.items()}
+        titles = ("Regret against the best fixed function",)
+        return cls(found.rows, columns, titles, "regret", logarithmic=False)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._axes(ax)
-        ax.axhline(0, color="0.6", linewidth=1)
-        ax.plot(self.rows, self.curve, **LINES[0], label="against its loss")
-        ax.plot(self.rows, self.regularised, **LINES[1], label="against loss and penalty")
-        row_axis(ax, self.rows)
-        ax.set_xlabel("rows")
-        ax.set_ylabel("regret")
-        ax.set_title("Regret against the best function in hindsight")
-        ax.legend(fontsize=8)
+        super().plot(ax).ax_.axhline(0, color="0.6", linewidth=1)
         return self
 
 
@@ -232,7 +212,6 @@ MAX_EXPERTS = 6
 BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
 
 
-@dataclass(eq=False, repr=False)
 class DriftDisplay(Display):
     """Recent losses with alarms; for `AutoStream` also the weights of the experts and the effective window.
 
@@ -323,7 +302,6 @@ class DriftDisplay(Display):
 MAX_CLASSES, MAX_WRITTEN = 20, 8
 
 
-@dataclass(eq=False, repr=False)
 class ConfusionDisplay(Display):
     """How often each class was predicted as each, as shares of its rows.
 

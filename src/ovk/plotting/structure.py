@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,6 @@ from ovk.plotting.display import BLUE, ORANGE, Display, draw_matrix, own_names, 
 MAX_WRITTEN, MAX_SIGNS = 12, 20
 
 
-@dataclass(eq=False, repr=False)
 class OutputStructureDisplay(Display):
     """An output operator as a matrix of correlations between outputs.
 
@@ -103,7 +101,6 @@ def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> Non
     ax.set_title(title, fontsize=11)
 
 
-@dataclass(eq=False, repr=False)
 class OutputGraphDisplay(OutputStructureDisplay):
     """An output operator as a graph of tasks: a line for every two that go together, the wider the more.
 
@@ -162,7 +159,6 @@ class OutputGraphDisplay(OutputStructureDisplay):
         return self
 
 
-@dataclass(eq=False, repr=False)
 class NetworkDisplay(Display):
     """The chosen edges of a network as arrows on a circle, the stronger the darker and the wider.
 
@@ -228,7 +224,6 @@ class NetworkDisplay(Display):
         return self
 
 
-@dataclass(eq=False, repr=False)
 class JacobianDisplay(Display):
     """The mean derivative of each variable's dynamics in each variable, with numbers when there are few.
 
@@ -279,7 +274,6 @@ class JacobianDisplay(Display):
         return self
 
 
-@dataclass(eq=False, repr=False)
 class SeriesDisplay(Display):
     """Each variable over time: observed, and predicted one step ahead.
 
