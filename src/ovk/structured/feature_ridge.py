@@ -29,7 +29,7 @@ from ovk.features import NystromMap, independent
 from ovk.kernels import Gaussian, Linear, ScalarKernel, Scaled, as_kernel
 from ovk.operators import Dense, Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.solvers import KroneckerLeaveOneOut, eigenpairs
+from ovk.solvers import SeparablePath, eigenpairs
 from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, hashable_keys, select_outputs
 
 # Outputs as rows of numbers that ridge regression can learn, and the way back to anchors.
@@ -159,7 +159,7 @@ class FeatureSpaceRidge:
             d = targets.shape[1]
             spectrum = Spectrum(np.ones(d), np.eye(d)) if self.operator is None else self.operator.eigh()
             constant = np.ones(len(targets)) if self.intercept else None
-            path = KroneckerLeaveOneOut(eigenpairs(self.kernel(self.X)), targets, constant).path(spectrum, alphas)
+            path = SeparablePath(eigenpairs(self.kernel(self.X)), targets, constant).path(spectrum, alphas)
         elif self.operator is not None or self.intercept:
             what = "fit_intercept=True" if self.operator is None else "an operator"
             raise ValueError(
