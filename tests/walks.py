@@ -75,9 +75,10 @@ def stream_of_a_file(folder):
         sys.argv += ["--save", str(own / "model.ovk"), "--predictions", str(own / "predictions")]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             try:
-                main()
+                code = main()
             except SystemExit as end:
-                assert not end.code
+                code = end.code
+        assert not code
 
     return run
 
@@ -106,10 +107,10 @@ def learn_request(folder):
 
 #: Call and the most files that it may pass through.
 WALKS = {
-    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 20),
+    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 25),
     "`AutoStream().partial_fit(X, Y)`": (chunk_of_autostream, 12),
-    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 40),
-    "a service: start, one `/learn`, stop": (learn_request, 30),
+    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 45),
+    "a service: start, one `/learn`, stop": (learn_request, 35),
 }
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 START, END = "<!-- walks: python tests/walks.py -->\n", "<!-- end of walks -->\n"
