@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ovk.base import Array
-from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult
+from ovk.evaluation import DriftResult, ProgressiveResult
 from ovk.plotting.display import BLUE, LINES, ORANGE, SKY, Display, shortened, write_cells
 
 #: Most experts with a band of their own, those that weigh most; the others are one band.
@@ -49,10 +49,8 @@ class DriftDisplay(Display):
     label: str
 
     @classmethod
-    def from_result(
-        cls, result: ProgressiveResult | ClassificationResult, *, axes: Any = None, plot: bool = True
-    ) -> Self:
-        """What `ovk.evaluation.progressive_evaluation` or `progressive_classes` has noted.
+    def from_result(cls, result: ProgressiveResult, *, axes: Any = None, plot: bool = True) -> Self:
+        """What `progressive` has noted.
 
         Parameters
         ----------
@@ -61,12 +59,8 @@ class DriftDisplay(Display):
         """
         if result.drift is None or not len(result.drift.rows):
             raise ValueError("the result has too few rows to show a drift: go through a longer stream")
-        if isinstance(result, ClassificationResult):
-            k = result.drift.windows.shape[1]
-            names = tuple(map(str, result.classes)) if k == len(result.classes) else ("label",)
-            display = cls(result.drift, names, "share of wrong labels")
-        else:
-            display = cls(result.drift, result.outputs, "squared error /\nvariance of outputs")
+        names = result.names if result.drift.windows.shape[1] == len(result.names) else ("label",)
+        display = cls(result.drift, result.outputs if result.task.numeric else names, result.task.error_name)
         return display.plot(axes) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -137,10 +131,10 @@ class ClassAccuracyDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive
     >>> from ovk.plotting import ClassAccuracyDisplay
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
-    >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)
+    >>> result = progressive(AutoStreamClassifier(), X, X[:, 0] > 0)
     >>> list(ClassAccuracyDisplay.from_result(result, plot=False).curves)
     ['AutoStreamClassifier', 'no change', 'majority']
     """
@@ -150,10 +144,10 @@ class ClassAccuracyDisplay(Display):
     alarms: tuple[int, ...]
 
     @classmethod
-    def from_result(cls, result: ClassificationResult, *, ax: Any = None, plot: bool = True) -> Self:
-        """The curves of `ovk.evaluation.progressive_classes`."""
+    def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
+        """The curves of `progressive` of a classifier."""
         curves = {one.name: np.array(one.curve) for one in (result.model, *result.baselines)}
-        display = cls(result.rows, curves, result.drift.alarms)
+        display = cls(result.rows, curves, () if result.drift is None else result.drift.alarms)
         return display.plot(ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -185,10 +179,10 @@ class ConfusionDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive
     >>> from ovk.plotting import ConfusionDisplay
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
-    >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)
+    >>> result = progressive(AutoStreamClassifier(), X, X[:, 0] > 0)
     >>> ConfusionDisplay.from_result(result, plot=False).labels
     ['False', 'True']
     """
@@ -197,7 +191,7 @@ class ConfusionDisplay(Display):
     labels: list[str]
 
     @classmethod
-    def from_result(cls, result: ClassificationResult, *, ax: Any = None, plot: bool = True) -> Self:
+    def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
         """The counts of the model, of the classes that came most if there are many."""
         return cls.from_counts(result.model.confusion, result.classes, ax=ax, plot=plot)
 
