@@ -1,5 +1,6 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
+from ovk.base import quoted as quoted
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.conformal import (
     ACI,
@@ -26,7 +27,6 @@ from ovk.evaluation.running import RunningMoments as RunningMoments
 from ovk.evaluation.running import Standardised as Standardised
 from ovk.evaluation.sources import Chunk, Chunks, chunks
 from ovk.evaluation.sources import Table as Table
-from ovk.evaluation.sources import quoted as quoted
 from ovk.evaluation.task import ALIKE as ALIKE
 from ovk.evaluation.task import CLASSIFICATION, REGRESSION, ClassScores, RegressionScores, Task
 from ovk.evaluation.task import Scores as Scores
