@@ -8,7 +8,7 @@ observation of the task that `task` names.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -56,21 +56,18 @@ SPANS = 3000
 AT_BOUND = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
     """Box-constrained dual on the observed pairs of a point and a task; parameters are described in `MultiTaskSVC`."""
 
     _default_factories = {"kernel": Gaussian}
 
-    kernel_: OperatorKernel
-
-    def __init__(
-        self, kernel: Any = None, C: float = 1.0, *, bias: str = "none", tol: float = 1e-6, max_iter: int = 20_000
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.bias = bias
-        self.tol = tol
-        self.max_iter = max_iter
+    kernel: Any = None
+    C: float = 1.0
+    _: KW_ONLY
+    bias: str = "none"
+    tol: float = 1e-6
+    max_iter: int = 20_000
 
     def __sklearn_tags__(self) -> Any:
         return kernel_tags(super().__sklearn_tags__(), self.kernel)
@@ -115,7 +112,7 @@ class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
             # Columns of a kernel matrix keep their places; a function that is zero still needs a point to stand on.
             support = np.arange(X.shape[0]) if takes_gram(kernel) else np.zeros(1, dtype=np.intp)
         full = sparse.csr_array((b, (observed.points, observed.outputs)), shape=observed.shape)[support]
-        self.kernel_ = kernel
+        self.kernel_: OperatorKernel = kernel
         self.support_ = support
         self.support_vectors_ = X[support]
         self.dual_coef_ = full if targets.task is not None else full.toarray()
@@ -253,9 +250,6 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     True
     """
 
-    classes_: Labels
-    calibration_: Array
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
@@ -339,6 +333,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return share_of_right_labels(self.predict(X, task), y, sample_weight)
 
 
+@dataclass(eq=False, repr=False)
 class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
     """Support vector regression of several tasks at once, coupled by the operator of the kernel.
 
@@ -368,18 +363,7 @@ class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        bias: str = "none",
-        tol: float = 1e-6,
-        max_iter: int = 20_000,
-    ) -> None:
-        super().__init__(kernel, C, bias=bias, tol=tol, max_iter=max_iter)
-        self.epsilon = epsilon
+    epsilon: float = 0.1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
