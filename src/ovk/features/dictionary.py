@@ -43,7 +43,7 @@ class SelectionState(State):
 class SelectionBlock:
     """A block of b inputs while points of it join, with c(x, y) for selections that look at it.
 
-    The kernel sees the block as `cross`, (N, b) k(z_i, x_j) with the points chosen so far, `diagonal`, (b,) k(x_j, x_j),
+    The kernel sees the block as `cross`, (N, b) k(z_i, x_j) with the points chosen, `diagonal`, (b,) k(x_j, x_j),
     and `column`, whose value at j is k(x_i, x_j) for all i, (b,). `draws`, (b,), has a random number for each row.
     """
 
