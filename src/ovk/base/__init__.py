@@ -18,6 +18,7 @@ from ovk.base.dates import following as following
 from ovk.base.errors import Diverged as Diverged
 from ovk.base.errors import SingularSystem as SingularSystem
 from ovk.base.errors import check_finite_predictions as check_finite_predictions
+from ovk.base.errors import closest as closest
 from ovk.base.errors import naming_bad_cells as naming_bad_cells
 from ovk.base.errors import refuse_not_finite as refuse_not_finite
 from ovk.base.errors import refuse_odd_frames as refuse_odd_frames

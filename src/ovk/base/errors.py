@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 import numpy as np
@@ -234,3 +235,17 @@ def _short(cell: Any) -> str:
 
 def _short_text(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
+
+
+# Names that are misspelt.
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The name most like a misspelt one, whatever the case; None if none is close.
+
+    >>> closest("wall", ["roof", "Walls"]), closest("wall", ["height"])
+    ('Walls', None)
+    """
+    known = {one.casefold(): one for one in names}
+    found = get_close_matches(name.casefold(), known, 1)
+    return known[found[0]] if found else None
