@@ -90,7 +90,6 @@ from ovk.base.types import FieldKind as FieldKind
 from ovk.base.types import FieldStyle as FieldStyle
 from ovk.base.types import Gradient as Gradient
 from ovk.base.types import Gradients as Gradients
-from ovk.base.types import GraphPath as GraphPath
 from ovk.base.types import Indices as Indices
 from ovk.base.types import Labels as Labels
 from ovk.base.types import Loaded as Loaded

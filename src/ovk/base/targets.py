@@ -298,12 +298,12 @@ def ridge_and_scales(alpha: float | Array) -> tuple[float, Array | None]:
     return (alpha, None) if isinstance(alpha, float) else (1.0, 1.0 / np.sqrt(alpha))
 
 
-def check_alphas(alphas: Any) -> Array:
+def check_alphas(alphas: Any, name: str = "alphas") -> Array:
     """Ridge weights to choose from: numbers > 0."""
     values = np.asarray(alphas)
     if values.ndim != 1 or values.size == 0 or values.dtype.kind not in "iuf":
-        raise ValueError(f"alphas must be a sequence of numbers > 0, got {alphas!r}")
-    return np.array([positive(float(alpha), "each of alphas") for alpha in values])
+        raise ValueError(f"{name} must be a sequence of numbers > 0, got {alphas!r}")
+    return np.array([positive(float(alpha), f"each of {name}") for alpha in values])
 
 
 #: What to do about nan in inputs.

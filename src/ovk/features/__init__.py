@@ -4,7 +4,6 @@ from ovk.features.fourier import FourierMap, FourierTerm, LinearFourierMap, Oper
 from ovk.features.nystrom import Dictionary, NystromMap, OperatorNystromMap, RPCholesky
 from ovk.features.nystrom import as_rpcholesky as as_rpcholesky
 from ovk.features.nystrom import independent as independent
-from ovk.features.paths import PathFingerprints, path_features
 from ovk.features.plans import (
     FeaturePlan,
     FixedFeatures,
@@ -40,7 +39,6 @@ __all__ = [
     "OperatorFourier",
     "OperatorFourierMap",
     "OperatorNystromMap",
-    "PathFingerprints",
     "RPCholesky",
     "Selection",
     "StreamFeatures",
@@ -48,5 +46,4 @@ __all__ = [
     "TaylorMap",
     "Uniform",
     "merge_all",
-    "path_features",
 ]

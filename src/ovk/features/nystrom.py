@@ -135,6 +135,7 @@ def independent(gram: Array) -> tuple[Array, Array]:
 ROWS_EACH = 5
 
 
+@dataclass(eq=False, repr=False)
 class RPCholesky(Parameters):
     """Landmarks where the kernel is not yet explained: each is drawn in proportion to k(x, x) minus what the landmarks
     so far say of it (randomly pivoted Cholesky; Chen, Epperly, Tropp and Webber, 2023).
@@ -161,9 +162,8 @@ class RPCholesky(Parameters):
     (True, True)
     """
 
-    def __init__(self, size: int = 1000, tol: float = 1e-4) -> None:
-        self.size = size
-        self.tol = tol
+    size: int = 1000
+    tol: float = 1e-4
 
     def points(self, kernel: Any, X: Any, rng: np.random.Generator) -> Any:
         """Rows of X, (m, p), for a scalar or operator-valued kernel with everything resolved."""

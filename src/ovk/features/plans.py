@@ -90,6 +90,7 @@ class FeaturePlan(Parameters, ABC):
         return False
 
 
+@dataclass(eq=False, repr=False)
 class Nystrom(FeaturePlan):
     """Nystrom features of points chosen along the stream; a row may join before it is predicted.
 
@@ -115,10 +116,9 @@ class Nystrom(FeaturePlan):
     True
     """
 
-    def __init__(self, selection: Selection | None = None, past: str = "projected", budget: int | None = None) -> None:
-        self.selection = selection
-        self.past = past
-        self.budget = budget
+    selection: Selection | None = None
+    past: str = "projected"
+    budget: int | None = None
 
     def keeps_past(self) -> bool:
         if self.past not in ("projected", "exact"):
@@ -135,6 +135,7 @@ class Nystrom(FeaturePlan):
         return Dictionary.start(scalar, selection, p, 1 if isinstance(kernel, Separable) else d, budget)
 
 
+@dataclass(eq=False, repr=False)
 class Taylor(FeaturePlan):
     """Taylor features of the Gaussian kernel, (p + degree)! / (p! degree!) of them.
 
@@ -154,9 +155,8 @@ class Taylor(FeaturePlan):
     10
     """
 
-    def __init__(self, degree: int = 3, centre: Any = None) -> None:
-        self.degree = degree
-        self.centre = centre
+    degree: int = 3
+    centre: Any = None
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         scalar = _scalar(kernel, "Taylor")
@@ -167,6 +167,7 @@ class Taylor(FeaturePlan):
         return FixedFeatures(features, scalar, 1, features.n_features)
 
 
+@dataclass(eq=False, repr=False)
 class Fourier(FeaturePlan):
     """Random Fourier features of a stationary kernel: n frequencies, 2 n features.
 
@@ -183,8 +184,7 @@ class Fourier(FeaturePlan):
     40
     """
 
-    def __init__(self, n: int = 100) -> None:
-        self.n = n
+    n: int = 100
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         scalar = _scalar(kernel, "Fourier")
@@ -192,6 +192,7 @@ class Fourier(FeaturePlan):
         return FixedFeatures(features, scalar, 1, features.n_features)
 
 
+@dataclass(eq=False, repr=False)
 class OperatorFourier(FeaturePlan):
     """Operator-valued random Fourier features, also for curl-free and divergence-free kernels.
 
@@ -211,8 +212,7 @@ class OperatorFourier(FeaturePlan):
     60
     """
 
-    def __init__(self, n: int = 100) -> None:
-        self.n = n
+    n: int = 100
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         features = OperatorFourierMap.from_kernel(kernel, self.n, p, rng)
@@ -227,6 +227,7 @@ def _scalar(kernel: OperatorKernel, name: str) -> Any:
     )
 
 
+@dataclass(eq=False, repr=False)
 class LinearFourier(FeaturePlan):
     """Linear functions and random Fourier features of a stationary kernel k, which stand in for w (1 + <x, z>) + k.
 
@@ -250,9 +251,8 @@ class LinearFourier(FeaturePlan):
     42
     """
 
-    def __init__(self, n: int = 50, weight: float = 10.0) -> None:
-        self.n = n
-        self.weight = weight
+    n: int = 50
+    weight: float = 10.0
 
     def build(self, kernel: OperatorKernel, p: int, d: int, rng: np.random.Generator) -> StreamFeatures:
         scalar = _scalar(kernel, "LinearFourier")

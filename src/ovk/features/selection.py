@@ -71,6 +71,7 @@ class Selection(Parameters, ABC):
 # Points taken without looking at them.
 
 
+@dataclass(eq=False, repr=False)
 class Uniform(Selection):
     """Each row joins with the same probability, or the first ones do.
 
@@ -89,9 +90,8 @@ class Uniform(Selection):
     Nystrom(selection=Uniform(size=200))
     """
 
-    def __init__(self, rate: float | None = None, size: int | None = None) -> None:
-        self.rate = rate
-        self.size = size
+    rate: float | None = None
+    size: int | None = None
 
     def start(self) -> SelectionState:
         if (self.rate is None) == (self.size is None):
@@ -137,6 +137,7 @@ class _UniformBlock(BlockSelection):
 # Points known beforehand.
 
 
+@dataclass(eq=False, repr=False)
 class Given(Selection):
     """A dictionary that is there from the start and does not grow.
 
@@ -158,8 +159,7 @@ class Given(Selection):
     True
     """
 
-    def __init__(self, points: Any) -> None:
-        self.points = points
+    points: Any
 
     def start(self) -> SelectionState:
         return GivenState()
@@ -249,6 +249,7 @@ class BlockResidual:
         self._c = self._c - row**2
 
 
+@dataclass(eq=False, repr=False)
 class ALD(Selection):
     """A row joins when more than a part `tol` of k(x, x) lies outside the span of the dictionary.
 
@@ -263,8 +264,7 @@ class ALD(Selection):
     Nystrom(selection=ALD(tol=0.05))
     """
 
-    def __init__(self, tol: float = 0.01) -> None:
-        self.tol = tol
+    tol: float = 0.01
 
     def start(self) -> SelectionState:
         if positive(self.tol, "tol") >= 1:
@@ -298,6 +298,7 @@ class _ALDBlock(BlockSelection):
         return independent
 
 
+@dataclass(eq=False, repr=False)
 class KORS(Selection):
     """Each row joins with a probability that grows with what the dictionary does not know of it.
 
@@ -324,10 +325,9 @@ class KORS(Selection):
     Nystrom(selection=KORS(mu=0.01), budget=200)
     """
 
-    def __init__(self, mu: float = 0.1, beta: float = 1.0, eps: float = 0.5) -> None:
-        self.mu = mu
-        self.beta = beta
-        self.eps = eps
+    mu: float = 0.1
+    beta: float = 1.0
+    eps: float = 0.5
 
     def start(self) -> SelectionState:
         eps = positive(self.eps, "eps", zero=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -91,6 +92,7 @@ def best_threshold(there: Any, scores: Array) -> float:
 THRESHOLD_NODES = 4000
 
 
+@dataclass(eq=False, repr=False)
 class LinkPredictor(Parameters):
     """Predicts which pairs of nodes are linked: f(u, u') = <h(u), h(u')> > threshold.
 
@@ -148,30 +150,17 @@ class LinkPredictor(Parameters):
 
     _default_factories = {"kernel": Gaussian}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        graph_kernel: Any = "diffusion",
-        beta: float = 1.0,
-        alpha: Any = 1.0,
-        *,
-        normalised: bool = False,
-        centre: bool = True,
-        cosine: bool = False,
-        observed: Any = False,
-        alpha_graph: float = 0.0,
-        n_neighbors: int = 10,
-    ) -> None:
-        self.kernel = kernel
-        self.graph_kernel = graph_kernel
-        self.beta = beta
-        self.alpha = alpha
-        self.normalised = normalised
-        self.centre = centre
-        self.cosine = cosine
-        self.observed = observed
-        self.alpha_graph = alpha_graph
-        self.n_neighbors = n_neighbors
+    kernel: Any = None
+    graph_kernel: Any = "diffusion"
+    beta: float = 1.0
+    alpha: Any = 1.0
+    _: KW_ONLY
+    normalised: bool = False
+    centre: bool = True
+    cosine: bool = False
+    observed: Any = False
+    alpha_graph: float = 0.0
+    n_neighbors: int = 10
 
     def fit(self, X: Any, graph: Any, *, known: Any = None, input_graph: Any = None) -> Self:
         """Learn from the inputs of nodes and a known graph.

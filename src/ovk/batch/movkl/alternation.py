@@ -29,9 +29,9 @@ from ovk.solvers import (
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    DenseLeaveOneOut,
     GradientState,
-    KroneckerLeaveOneOut,
+    PairwisePath,
+    SeparablePath,
     Solution,
     Solver,
     SolverInfo,
@@ -406,7 +406,7 @@ def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, fo
     u = system.u if system.intercept else None
     if folds is None and len(system.alone.operators) == 1:
         [(G, T)] = system.alone.gram(learned.weights).terms() or []
-        return KroneckerLeaveOneOut(eigenpairs(G), system.Y, u).residuals(T.eigh(), alpha)
+        return SeparablePath(eigenpairs(G), system.Y, u).residuals(T.eigh(), alpha)
     sets = np.arange(len(system.Y)) if folds is None else folds
     rotated = system.alone.rotated(learned.weights, always=True)
     if rotated is None:
@@ -466,7 +466,7 @@ def _with_holes(system: System, weights: Array, alpha: float, folds: Indices | N
             f"{DENSE_LIMIT}: choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
-    left = DenseLeaveOneOut(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
+    left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
     residuals = np.full(observed.shape, np.nan)
     residuals[observed.points, observed.outputs] = left
     return residuals

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -44,11 +45,11 @@ class Coupling(ABC):
         """Derivative of <D, F> in B, (d, d), symmetric."""
 
 
+@dataclass(eq=False, repr=False)
 class Decomposable(Coupling):
     """K = k B on samples with the scalar gram G."""
 
-    def __init__(self, G: Array) -> None:
-        self.G = G
+    G: Array
 
     def gram(self, B: Array) -> Kronecker:
         return Kronecker(self.G, Dense(B))
@@ -64,11 +65,11 @@ class Decomposable(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
+@dataclass(eq=False, repr=False)
 class Entrywise(Coupling):
     """K = B o K0 with the blocks of K0, (m, d, m, d)."""
 
-    def __init__(self, blocks: Array) -> None:
-        self.blocks = blocks
+    blocks: Array
 
     def gram(self, B: Array) -> DenseBlocks:
         m, d = self.blocks.shape[:2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from ovk.objectives import Penalty, r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 
+@dataclass(eq=False, repr=False)
 class OKVAR(NamedOutputs, Parameters):
     r"""Vector autoregression :math:`x_{t+1} = h(x_t) + \epsilon` with h in the space of an operator-valued kernel.
 
@@ -106,42 +108,23 @@ class OKVAR(NamedOutputs, Parameters):
 
     _state_classes = {"series_": TimeSeries}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1.0,
-        penalty: Penalty | None = None,
-        learn_operator: bool = False,
-        *,
-        operator_weight: float = 1.0,
-        lag: int = 1,
-        target: str = "next",
-        decay: bool = True,
-        smoothing: float = 0.0,
-        memory: float = 0.0,
-        periods: Any = None,
-        standardize: bool = True,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 5000,
-        max_rounds: int = 20,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.penalty = penalty
-        self.learn_operator = learn_operator
-        self.operator_weight = operator_weight
-        self.lag = lag
-        self.target = target
-        self.decay = decay
-        self.smoothing = smoothing
-        self.memory = memory
-        self.periods = periods
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_rounds = max_rounds
+    kernel: Any = None
+    alpha: float = 1.0
+    penalty: Penalty | None = None
+    learn_operator: bool = False
+    _: KW_ONLY
+    operator_weight: float = 1.0
+    lag: int = 1
+    target: str = "next"
+    decay: bool = True
+    smoothing: float = 0.0
+    memory: float = 0.0
+    periods: Any = None
+    standardize: bool = True
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 5000
+    max_rounds: int = 20
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -21,7 +21,7 @@ from ovk.base import Array, Mask, track
 from ovk.batch.operator_learning.exact import symmetric_gram
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial, RationalQuadratic, ScalarKernel
 from ovk.operators import Identity
-from ovk.solvers import KroneckerLeaveOneOut, cholesky_factor, eigenpairs
+from ovk.solvers import SeparablePath, cholesky_factor, eigenpairs
 
 #: Decays that are tried where none is given.
 DECAYS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -94,8 +94,9 @@ def left_out(
         # For so few ridges factorisations cost less than eigenvectors.
         parts = [_by_factor(kernel, points, T, alpha) for alpha in alphas]
     else:
-        one = KroneckerLeaveOneOut(eigenpairs(kernel(points)), T, np.ones(len(T)))
-        parts = [(C, H[:, 0]) for C, H in one.rotated(Identity(T.shape[1]).eigh(), np.array(alphas))]
+        one = SeparablePath(eigenpairs(kernel(points)), T, np.ones(len(T)))
+        solutions = one.solutions(Identity(T.shape[1]).eigh(), np.array(alphas))
+        parts = [(found.C, found.P[0][:, 0, 0, 0]) for found in solutions]
     found = []
     for alpha, (C, h) in zip(alphas, parts, strict=True):
         residuals = C / h[:, None]

@@ -2,25 +2,24 @@
 
 A row of squared error l, where those of late have the mean m, has the log-likelihood ratio
 
-    r = ((1 - 1 / c) l / m - ln c) / 2,        c = GROWTH,
+    r = ((1 - 1 / c) l / m - ln c) / 2,        c = VARIANCE_GROWTH,
 
 of Gaussian errors whose variance has grown c-fold. Where the function has become a smaller or an easier one errors need
 not grow; but the mean of the labels, of squared errors k with the mean v, then does better than it used to:
 
     r = (l / m - k / v - ln(v / m)) / 2.
 
-l / m and k / v count as at most `MOST`. S <- max(0, S + r) raises an alarm when it exceeds `LIMIT`: with Gaussian
-errors that stay as they are no sooner than after e^LIMIT rows on average (Page 1954, Lorden 1971).
+l / m and k / v count as at most `MAX_RATIO`. S <- max(0, S + r) raises an alarm when it exceeds `ALARM_LIMIT`. With
+Gaussian errors that do not change, alarms are at least e^ALARM_LIMIT rows apart on average (Page 1954, Lorden 1971).
 
-What has changed has done so after the last row at which S was 0. Among the rows since then it is dated to where two
-variances, v of the n errors before and w of the m after it, fit: to the last row where n ln v + m ln w is within
-`SLACK` of its least value, for rows from before a change harm a learner that starts with them more than rows that it
-lacks. Where errors have not grown they cannot date it, and it is left at that row.
+The change is somewhere after the last row at which S was 0. It is dated to the last row where the fit of two variances,
+v for the n errors before and w for the m after, has n ln v + m ln w within `DATE_SLACK` of its minimum: rows before
+the change harm a new learner more than missing rows. Where errors have not grown, the date is that last row.
 
 Two learners with the discounted sums a and b of squared errors over n rows have likelihoods of a^(-n/2) and b^(-n/2),
 with the variances that are most likely. The second one, which has to prove itself, has the weight
 
-    w = 1 / (1 + ODDS (b / a)^(n/2)).
+    w = 1 / (1 + ODDS_AGAINST_NEW (b / a)^(n/2)).
 
 Each error has the old learner's usual one added to it. An output that is mostly quiet has errors of no account most of
 the time, which do not say who is right when it matters.
@@ -36,22 +35,22 @@ from ovk.base import Array, State
 from ovk.online.shared.rows import RowBuffer
 
 #: Growth of the variance that the alarm waits for, and the number of means that an error counts as at most.
-GROWTH, MOST = 4.0, 9.0
-LIMIT = 10.0
+VARIANCE_GROWTH, MAX_RATIO = 4.0, 9.0
+ALARM_LIMIT = 10.0
 #: Errors count by this factor less with every row, in their mean, in the comparison of two learners, and in usual ones.
-LEVEL_DISCOUNT, DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
+LEVEL_DISCOUNT, CONTEST_DISCOUNT, USUAL_DISCOUNT = 0.99, 0.99, 0.999
 #: Discounted number of rows before errors have a mean.
-ARMED = 30.0
+MIN_LABELS = 30.0
 #: Outputs for which Python's own numbers are quicker than arrays.
-FEW = 8
+MAX_OUTPUTS_IN_LISTS = 8
 #: Rows kept for a learner that starts where the change was.
-REPLAYED = 256
+MAX_REPLAYED_ROWS = 256
 #: Rows before those since the alarm began to rise, which a change is dated with.
-BEFORE = 40
+ROWS_BEFORE = 40
 #: Difference of -2 log-likelihood within which a date is as good as the best.
-SLACK = 4.0
+DATE_SLACK = 4.0
 #: Odds against a new learner.
-ODDS = 10.0
+ODDS_AGAINST_NEW = 10.0
 
 
 class ErrorAlarm(State):
@@ -89,15 +88,17 @@ class ErrorAlarm(State):
         rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0 without an alarm
         """
         both, d = np.hstack([losses, means]), losses.shape[1]
-        if len(both) == 1 and d <= FEW:
+        if len(both) == 1 and d <= MAX_OUTPUTS_IN_LISTS:
             self._look_at_row(both[0].tolist(), 2 * floor.tolist())
-            return 1, int(self.since[self.sums > LIMIT].max(initial=0))
+            return 1, int(self.since[self.sums > ALARM_LIMIT].max(initial=0))
         levels = running_sums(self.level, both, LEVEL_DISCOUNT)
         labels = running_sums(self.labels, np.where(np.isfinite(both), 1.0, np.nan), LEVEL_DISCOUNT)
         with np.errstate(all="ignore"):
-            before = np.maximum(np.where(labels[:-1] < ARMED, np.nan, levels[:-1] / labels[:-1]), np.tile(floor, 2))
-            ratios = np.minimum(both / before, MOST)
-            grown = (1.0 - 1.0 / GROWTH) * ratios[:, :d] - np.log(GROWTH)
+            before = np.maximum(
+                np.where(labels[:-1] < MIN_LABELS, np.nan, levels[:-1] / labels[:-1]), np.tile(floor, 2)
+            )
+            ratios = np.minimum(both / before, MAX_RATIO)
+            grown = (1.0 - 1.0 / VARIANCE_GROWTH) * ratios[:, :d] - np.log(VARIANCE_GROWTH)
             useless = ratios[:, :d] - ratios[:, d:] - np.log(before[:, d:] / before[:, :d])
         steps = np.nan_to_num(0.5 * np.hstack([grown, useless]))
         path = self.sums + np.cumsum(steps, axis=0)
@@ -105,20 +106,20 @@ class ErrorAlarm(State):
         sums = path - lowest
         numbers = np.arange(1, len(sums) + 1)[:, None]
         zeros = np.maximum.accumulate(np.where(sums <= 0.0, numbers, -self.since), axis=0)
-        alarms = (sums > LIMIT).any(axis=1)
+        alarms = (sums > ALARM_LIMIT).any(axis=1)
         stop = int(alarms.argmax()) + 1 if alarms.any() else len(sums)
         if stop:
             self.level, self.labels, self.sums = levels[stop], labels[stop], sums[stop - 1]
             self.since = stop - zeros[stop - 1]
-        return stop, int(self.since[self.sums > LIMIT].max(initial=0))
+        return stop, int(self.since[self.sums > ALARM_LIMIT].max(initial=0))
 
     def _look_at_row(self, both: list[float], floor: list[float]) -> None:
         """The same for one row of few outputs: lists are quicker than small arrays."""
         d, g = len(both) // 2, LEVEL_DISCOUNT
         level, labels, pairs = self.level.tolist(), self.labels.tolist(), range(len(both))
-        before = [max(level[j] / labels[j], floor[j]) if labels[j] >= ARMED else nan for j in pairs]
-        ratios = [min(both[j] / before[j], MOST) for j in pairs]
-        steps = [(1.0 - 1.0 / GROWTH) * ratio - log(GROWTH) for ratio in ratios[:d]]
+        before = [max(level[j] / labels[j], floor[j]) if labels[j] >= MIN_LABELS else nan for j in pairs]
+        ratios = [min(both[j] / before[j], MAX_RATIO) for j in pairs]
+        steps = [(1.0 - 1.0 / VARIANCE_GROWTH) * ratio - log(VARIANCE_GROWTH) for ratio in ratios[:d]]
         steps += [ratios[j] - ratios[d + j] - log(before[d + j] / before[j]) for j in range(d)]
         sums = [
             s if isnan(step) else max(0.0, s + 0.5 * step) for s, step in zip(self.sums.tolist(), steps, strict=True)
@@ -131,17 +132,17 @@ class ErrorAlarm(State):
 
     def date(self, losses: Array, since: int) -> int:
         """Rows after the change, of the last so many, by the squared errors of the rows kept."""
-        grown = self.sums[: losses.shape[1]] > LIMIT
+        grown = self.sums[: losses.shape[1]] > ALARM_LIMIT
         if not grown.any():
             return since
-        losses = losses[-since - BEFORE :, grown]
+        losses = losses[-since - ROWS_BEFORE :, grown]
         before = len(losses) - since
         counts, sums = (np.cumsum(part, axis=0) for part in (np.isfinite(losses), np.nan_to_num(losses)))
         tiny = np.finfo(float).tiny
         fits = [n * np.log(np.maximum(v, tiny) / np.maximum(n, 1)) for n, v in _both(counts, sums)]
         start = max(before - 1, 0)
         found = (fits[0] + fits[1]).sum(axis=1)[start:-1]
-        return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + SLACK)[-1])
+        return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + DATE_SLACK)[-1])
 
     def usual(self) -> Array:
         """(d,) mean squared errors over a long time."""
@@ -154,7 +155,7 @@ class ErrorAlarm(State):
         sums = (running_sums(*both, USUAL_DISCOUNT)[-1] for both in zip(self.usual_sums, pair, strict=True))
         self.usual_sums = np.stack(list(sums))
         self.rows.append(*rows)
-        self.rows.drop(max(0, len(self.rows) - REPLAYED))
+        self.rows.drop(max(0, len(self.rows) - MAX_REPLAYED_ROWS))
 
 
 def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
@@ -207,7 +208,7 @@ class Contest(State):
     def _sums(self, old: Array, new: Array) -> list[Array]:
         firsts = self.old, self.new, self.labels
         values = old + self.usual, new + self.usual, np.where(np.isfinite(old), 1.0, np.nan)
-        return [running_sums(*pair, DISCOUNT) for pair in zip(firsts, values, strict=True)]
+        return [running_sums(*pair, CONTEST_DISCOUNT) for pair in zip(firsts, values, strict=True)]
 
     def ratio(self) -> Array:
         """(d,) errors of the new learner over those of the old one; nan where there are none."""
@@ -218,6 +219,6 @@ class Contest(State):
 
 def _weight(old: Array, new: Array, labels: Array) -> Array:
     tiny = np.finfo(float).tiny
-    odds = np.log(ODDS) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
+    odds = np.log(ODDS_AGAINST_NEW) + 0.5 * labels * (np.log(np.maximum(new, tiny)) - np.log(np.maximum(old, tiny)))
     found: Array = 1.0 / (1.0 + np.exp(np.clip(odds, -50.0, 50.0)))
     return found

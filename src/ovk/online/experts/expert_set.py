@@ -20,17 +20,17 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from ovk.base import Array, State
 from ovk.online.experts.logistic import OnlineLogistic
-from ovk.online.experts.stages import COMPARED, WIDTHS, Choice, choose, gaussian, linear_weight
+from ovk.online.experts.stages import ROWS_COMPARED, WIDTHS, Choice, choose, gaussian, linear_weight
 from ovk.online.second_order.decaying import DecayingRidge, append_row
 from ovk.online.shared.compact_state import CompactState
-from ovk.online.shared.scale import DEVIATIONS, FEW, Scale
+from ovk.online.shared.scale import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, Scale
 
 #: Points of the dictionary at most.
-POINTS = 600
+MAX_POINTS = 600
 #: Points that the kernel expert of the stage before goes on with.
 PREVIOUS_POINTS = 300
 #: Windows of the kernel experts, with the points that each uses; None never forgets.
-KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, POINTS), (4096, 400), (1024, 250), (256, 100))
+KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
 LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
 MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
 #: The mean of late, among the experts.
@@ -38,23 +38,23 @@ RECENT_MEAN = 1
 LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
 #: The kernel expert that stays on in the next stage.
-KERNEL = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
+KERNEL_EXPERT = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
 #: The transitions from the last label: which expert, and its window.
 TRANSITIONS = len(MEAN_WINDOWS)
 TRANSITION_WINDOW = 2048
 #: Residuals larger than this many times the largest of late count as that.
-RESIDUALS = 2.0
+RESIDUAL_FACTOR = 2.0
 #: Outputs learn together if no more than this share of their rows has only one of them; and groups of them at most.
-APART, GROUPS = 0.1, 8
+MAX_SHARE_APART, MAX_GROUPS = 0.1, 8
 #: Labels with which other outputs count half in the choice of a stage; if they count less than this they are left out.
-FEW_LABELS, LEAST_SHARE = 60, 0.25
+HALF_SHARE_LABELS, MIN_SHARE = 60, 0.25
 #: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
 JITTER = 1e-6
 
 
 def number_of_experts(*, classes: bool) -> int:
     """Experts of a stage."""
-    return KERNEL + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
+    return KERNEL_EXPERT + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
 
 
 def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
@@ -81,7 +81,7 @@ def observed_together(Y: Array) -> list[list[int]]:
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
         apart = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
-        if apart and (min(apart) <= APART or len(groups) == GROUPS):
+        if apart and (min(apart) <= MAX_SHARE_APART or len(groups) == MAX_GROUPS):
             groups[int(np.argmin(apart))].append(j)
         else:
             groups.append([j])
@@ -107,7 +107,7 @@ class ExpertSet(CompactState):
     _defaults_for_old_files = {"outputs": None, "count": 0}
     _triangles = ("whitening",)
     #: Rows that candidates are compared on, and candidates for the width.
-    _comparison_rows, _widths = COMPARED, WIDTHS
+    _comparison_rows, _widths = ROWS_COMPARED, WIDTHS
     _state_classes = {
         "inputs": Scale,
         "labels": Scale,
@@ -128,7 +128,7 @@ class ExpertSet(CompactState):
         outputs: list[int] | None = None,
     ) -> None:
         p, d = X.shape[1], Y.shape[1]
-        self.inputs, self.labels, self.classes = Scale.from_rows(X), Scale.from_rows(Y, FEW), classes
+        self.inputs, self.labels, self.classes = Scale.from_rows(X), Scale.from_rows(Y, MAX_OUTLIER_SHARE), classes
         self.outputs = outputs
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         known = ~np.isnan(y).all(axis=1)
@@ -137,8 +137,8 @@ class ExpertSet(CompactState):
         shares = None
         if outputs is not None:
             # As long as there are few labels those of other outputs say what matters as well.
-            shares = np.full(d, FEW_LABELS / (FEW_LABELS + self.count))
-            shares[shares < LEAST_SHARE] = 0.0
+            shares = np.full(d, HALF_SHARE_LABELS / (HALF_SHARE_LABELS + self.count))
+            shares[shares < MIN_SHARE] = 0.0
             shares[outputs] = 1.0
         self.choice = choose(
             *(x, lags, Y if classes else self.labels.outputs(Y), weights),
@@ -150,7 +150,7 @@ class ExpertSet(CompactState):
         )
         if not known.all():
             x, lags, y, weights = x[known], lags[known], y[known], None if weights is None else weights[known]
-        sample = np.random.default_rng(len(x)).permutation(len(x))[:POINTS]
+        sample = np.random.default_rng(len(x)).permutation(len(x))[:MAX_POINTS]
         self.points = self.choice.select(x[sample], lags[sample])
         gram = np.asfortranarray(self.choice.kernel(self.points, self.points))
         gram.flat[:: len(gram) + 1] += JITTER
@@ -195,13 +195,13 @@ class ExpertSet(CompactState):
     def only_kernel(self) -> ExpertSet:
         """The kernel expert that never forgets, alone, with the first points of the dictionary."""
         copy = self._with(_scaled_points=None)
-        start, stop = self.spans[KERNEL]
+        start, stop = self.spans[KERNEL_EXPERT]
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]
         copy.whitening = np.asfortranarray(self.whitening[: len(copy.points), : len(copy.points)])
         copy.spans, copy.ridges, copy.logistic = (
             [[start, stop - cut]],
-            [self.ridges[KERNEL].leading(stop - cut - start)],
+            [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)],
             [],
         )
         return copy
@@ -239,7 +239,7 @@ class ExpertSet(CompactState):
         return self._predictions(np.stack(F, axis=1))
 
     def _add(self, start: int, stop: int, alpha: float, window: int | None, outputs: int) -> None:
-        limit, robust = (np.inf, np.inf) if self.classes else (DEVIATIONS, RESIDUALS)
+        limit, robust = (np.inf, np.inf) if self.classes else (MAX_DEVIATIONS, RESIDUAL_FACTOR)
         ridge = DecayingRidge(stop - start, outputs, alpha, discount=discount_for(window), limit=limit, robust=robust)
         self.spans.append([start, stop])
         self.ridges.append(ridge)
@@ -258,9 +258,9 @@ class ExpertSet(CompactState):
 
     def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
         """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""
-        start, stop = self.spans[KERNEL]
+        start, stop = self.spans[KERNEL_EXPERT]
         R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))[:, start:stop]
-        ridge, y = self.ridges[KERNEL], self._targets(Y)
+        ridge, y = self.ridges[KERNEL_EXPERT], self._targets(Y)
         losses = np.ones((len(y), 1)) if weights is None else weights[:, None]
         found = np.where(np.isnan(y), ridge.predict(R), y - ridge.left_out(R, y, losses))
         return self._predictions(found)
@@ -293,7 +293,7 @@ class ExpertSet(CompactState):
 # rows: their predictions then have errors of their own, which average out.
 
 #: Ridge parameter, in units in which labels have a deviation of 1.
-ALPHA = 0.1
+OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
@@ -316,7 +316,7 @@ class OtherOutputs(State):
     ) -> None:
         self.units, self.groups = units, groups
         features = F.shape[1] + 1
-        self.ridges = [DecayingRidge(features, len(outputs), ALPHA, robust=robust) for outputs in groups]
+        self.ridges = [DecayingRidge(features, len(outputs), OTHER_OUTPUTS_ALPHA, robust=robust) for outputs in groups]
         f, residuals = self._rows(F), (Y - F) / units.scale
         for outputs, ridge in zip(groups, self.ridges, strict=True):
             ridge.replay(f, residuals[:, outputs], weights)

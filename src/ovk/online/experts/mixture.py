@@ -12,9 +12,9 @@ from ovk.base import Array, Mask, State, one_blas_thread, threads_for
 from ovk.online.experts.aggregation import MLPoly
 from ovk.online.experts.changes import Contest, ErrorAlarm
 from ovk.online.experts.expert_set import (
-    KERNEL,
+    KERNEL_EXPERT,
     RECENT_MEAN,
-    RESIDUALS,
+    RESIDUAL_FACTOR,
     TRANSITIONS,
     ExpertSet,
     OtherOutputs,
@@ -23,20 +23,20 @@ from ovk.online.experts.expert_set import (
     observed_together,
 )
 from ovk.online.experts.logistic import LogisticStacking
-from ovk.online.experts.stages import KEPT, STAGES, RecentRows
-from ovk.online.shared.scale import DEVIATIONS, clip_outliers, next_limit
+from ovk.online.experts.stages import MAX_ROWS_KEPT, REFIT_ROWS, RecentRows
+from ovk.online.shared.scale import MAX_DEVIATIONS, clip_outliers, next_limit
 
 #: Rows that are learned at once, and rows with and without labels that are worked on at once.
-CHUNK, AT_ONCE = 128, 4096
+MAX_LEARNED_ROWS, MAX_ROWS = 128, 4096
 #: Losses of the experts count by this factor less with every row.
 DISCOUNT = 0.999
 #: Rows after which a mixture that has started beside another is compared with it.
-VERDICTS = (200, 600, 2_000)
+COMPARISON_ROWS = (200, 600, 2_000)
 #: Ratios of squared errors with which it takes the place of the other, before the last comparison and there, and the
 #: weight below which it is given up before.
-CLEAR, BETTER, HOPELESS = 0.5, 0.9, 0.01
+CLEAR_RATIO, BETTER_RATIO, HOPELESS_WEIGHT = 0.5, 0.9, 0.01
 #: Squared errors below this, in deviations of the outputs, are as good as none.
-FLOOR = 1e-10
+MIN_LOSS = 1e-10
 #: Predictions stay within what was seen, and this share of it to either side.
 MARGIN = 0.1
 
@@ -78,7 +78,7 @@ class ExpertMixture(State):
     }
 
     #: Numbers of rows after which choices are made anew, and after which one mixture is compared with another.
-    _stage_rows, _verdict_rows = STAGES, VERDICTS
+    _stage_rows, _verdict_rows = REFIT_ROWS, COMPARISON_ROWS
 
     def __init__(
         self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True, watched: bool = True
@@ -88,7 +88,7 @@ class ExpertMixture(State):
         self.since = 0
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
-        self.recent = RecentRows(KEPT, inputs, outputs)
+        self.recent = RecentRows(MAX_ROWS_KEPT, inputs, outputs)
         self.stage: ExpertSet | None = None
         self.previous: ExpertSet | None = None
         #: The same of further groups of outputs, where not all are observed in the same rows.
@@ -137,8 +137,8 @@ class ExpertMixture(State):
         learned: Mask = np.asarray(known.any(axis=1))
         while start < len(X):
             counted = self.count - self.since
-            until = min(CHUNK, self._until_stage(counted))
-            stop = min(start + AT_ONCE, len(X), start + _row_of(learned[start:], until))
+            until = min(MAX_LEARNED_ROWS, self._until_stage(counted))
+            stop = min(start + MAX_ROWS, len(X), start + _row_of(learned[start:], until))
             groups = [(experts, experts.count) for experts in self._now() if self.apart]
             for experts, had in groups:
                 own: Mask = np.asarray(known[start:stop, experts.columns].any(axis=1))
@@ -222,8 +222,8 @@ class ExpertMixture(State):
     def _floor(self) -> Array:
         """(d,) squared errors that are as good as none."""
         if self.classes:
-            return np.array([FLOOR])
-        return FLOOR * (np.ones(len(self.last)) if self.stage is None else self.stage.labels.scale**2)
+            return np.array([MIN_LOSS])
+        return MIN_LOSS * (np.ones(len(self.last)) if self.stage is None else self.stage.labels.scale**2)
 
     def _start_beside(self, since: int) -> ExpertMixture:
         """A mixture that has seen the last rows only."""
@@ -249,10 +249,12 @@ class ExpertMixture(State):
             return bool((weight > 0.5).all())
         if age not in self._verdict_rows:
             return False
-        clear = bool((ratio <= CLEAR).all())
-        better = bool(np.log(ratio).mean() <= np.log(BETTER)) if np.isfinite(ratio).all() else False
+        clear = bool((ratio <= CLEAR_RATIO).all())
+        better = bool(np.log(ratio).mean() <= np.log(BETTER_RATIO)) if np.isfinite(ratio).all() else False
         won = clear or (age == self._verdict_rows[-1] and better)
-        if not won and (age == self._verdict_rows[-1] or (age == self._verdict_rows[-2] and (weight < HOPELESS).all())):
+        if not won and (
+            age == self._verdict_rows[-1] or (age == self._verdict_rows[-2] and (weight < HOPELESS_WEIGHT).all())
+        ):
             self.candidate = self.contest = None
         return won
 
@@ -283,7 +285,7 @@ class ExpertMixture(State):
         for slots, experts in self._slots_of_experts():
             F[:, slots, experts.columns] = experts.predict(X, last)
         if self.others is not None:
-            F[:, 0] = self.others.predict(F[:, 2 + KERNEL])
+            F[:, 0] = self.others.predict(F[:, 2 + KERNEL_EXPERT])
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, self.low, self.high)
         mixed = self.regrets.predict(F)
@@ -347,7 +349,7 @@ class ExpertMixture(State):
         """
         new = self._snapshot()
         X, last, Y, weights = self.recent.collect()
-        new.recent = RecentRows(KEPT, X.shape[1] + count, Y.shape[1])
+        new.recent = RecentRows(MAX_ROWS_KEPT, X.shape[1] + count, Y.shape[1])
         new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
         new.alarm, new.candidate, new.contest = self._new_alarm(X.shape[1] + count, Y.shape[1]), None, None
         if self.stage is not None:
@@ -383,7 +385,7 @@ class ExpertMixture(State):
         for slots, experts in self._slots_of_experts():
             F[:, slots, experts.columns] = experts.predict_and_update(X, last, Y, weights)
         if self.others is not None:
-            F[:, 0] = self.others.predict_and_update(F[:, 2 + KERNEL], Y, weights)
+            F[:, 0] = self.others.predict_and_update(F[:, 2 + KERNEL_EXPERT], Y, weights)
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, low[:-1, None], high[:-1, None])
         if self.stage is not None and not self.classes:
@@ -419,7 +421,7 @@ class ExpertMixture(State):
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
             rows.update((factor * moved / scale) * (z - f))
-            self.reach = next_limit(self.reach, residual, RESIDUALS)
+            self.reach = next_limit(self.reach, residual, RESIDUAL_FACTOR)
         rows.end()
         return Z, kept
 
@@ -469,7 +471,7 @@ class ExpertMixture(State):
             for experts in self._now():
                 F[:, experts.columns] = experts.left_out(X, last, Y, weights)
             groups = [experts.outputs or [] for experts in self._now()]
-            self.others = OtherOutputs(F, Y, weights, self.stage.labels, groups, RESIDUALS)
+            self.others = OtherOutputs(F, Y, weights, self.stage.labels, groups, RESIDUAL_FACTOR)
 
     def _now(self) -> list[ExpertSet]:
         """The experts of each group of outputs."""
@@ -480,13 +482,13 @@ class ExpertMixture(State):
         return [] if self.previous is None else [self.previous, *self.previous_apart]
 
     def _tame(self, Y: Array) -> Array:
-        """Labels that widen the range of those seen by no more than its width, or `DEVIATIONS`, a row.
+        """Labels that widen the range of those seen by no more than its width, or `MAX_DEVIATIONS`, a row.
 
         One wild label spoils nothing, and a new level is reached in a few rows.
         """
         if self.stage is None or self.classes:
             return Y
-        low, high, least = self.low, self.high, DEVIATIONS * self.stage.labels.scale
+        low, high, least = self.low, self.high, MAX_DEVIATIONS * self.stage.labels.scale
         below, above = _bounds(low, high, least)
         if not ((below > Y) | (above < Y)).any():
             return Y

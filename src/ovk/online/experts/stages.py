@@ -19,23 +19,23 @@ from ovk.base import Array, State
 from ovk.online.shared.rows import RowBuffer
 
 #: Numbers of rows after which choices are made anew.
-STAGES = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
+REFIT_ROWS = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
 #: Rows kept for the next stage, and those among them that candidates are compared on.
-KEPT, COMPARED = 10_000, 600
+MAX_ROWS_KEPT, ROWS_COMPARED = 10_000, 600
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 #: Residuals count as at most this, in deviations of the outputs.
-LARGEST = 5.0
+MAX_RESIDUAL = 5.0
 #: Rows that a metric is learned on.
 METRIC_ROWS = (300, 600, 1200)
 #: Fits that a metric is learned by, each with the metric of the one before.
 METRIC_STEPS = 5
 #: A metric must lower the score by this share.
-GAIN = 0.02
+MIN_METRIC_GAIN = 0.02
 #: Rows of a band in which kernel values of a triangle are computed.
-BAND = 100
-#: Kernel values are at least exp(-FAR), which is nothing beside 1: exponentials that underflow are slow.
-FAR = 100.0
+BAND_ROWS = 100
+#: Kernel values are at least exp(-MAX_EXPONENT), which is nothing beside 1: exponentials that underflow are slow.
+MAX_EXPONENT = 100.0
 
 
 class RecentRows(State):
@@ -116,7 +116,7 @@ def _exponentials(D: Array, factor: float) -> Array:
     """exp(factor D), for a negative factor, in place of the squared distances D."""
     D *= factor
     np.minimum(D, 0.0, out=D)
-    np.maximum(D, -FAR, out=D)
+    np.maximum(D, -MAX_EXPONENT, out=D)
     values: Array = np.exp(D, out=D)
     return values
 
@@ -129,7 +129,7 @@ def choose(
     *,
     classes: bool,
     previous: Sequence[Choice] = (),
-    rows: int = COMPARED,
+    rows: int = ROWS_COMPARED,
     widths: tuple[float, ...] = WIDTHS,
     shares: Array | None = None,
 ) -> Choice:
@@ -158,7 +158,7 @@ def choose(
     least, best = compared.best(replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0))
     if len(X) >= 200:
         found, other = compared.best_with_metric(best)
-        if found < (1.0 - GAIN) * least:
+        if found < (1.0 - MIN_METRIC_GAIN) * least:
             best = other
     return best
 
@@ -263,8 +263,8 @@ class _Part:
         if choice.width != self._width:
             self._K, rows = np.empty_like(self._distances), len(self._distances)
             # Bands of the upper triangle, which is all that `score` reads.
-            for start in range(0, rows, BAND):
-                band = (slice(start, start + BAND), slice(start, rows))
+            for start in range(0, rows, BAND_ROWS):
+                band = (slice(start, start + BAND_ROWS), slice(start, rows))
                 K = self._K[band]
                 K[:] = self._distances[band]
                 _exponentials(K, -0.5 / choice.width**2)
@@ -294,7 +294,7 @@ def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, cla
     if classes:
         e = Y - np.clip(Y - e, 0.0, 1.0)
     half = slice(len(e) // 2, None)
-    losses = np.mean(np.minimum(e[half] ** 2, LARGEST**2), axis=1)
+    losses = np.mean(np.minimum(e[half] ** 2, MAX_RESIDUAL**2), axis=1)
     return float(np.average(losses, weights=None if weights is None else weights[half]))
 
 

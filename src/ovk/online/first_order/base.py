@@ -15,7 +15,7 @@ from ovk.objectives import DistanceOverGradients, Loss, MarginLoss, SimplexHinge
 from ovk.online.first_order.single_rows import SingleRows
 from ovk.online.first_order.steps import Progress, Steps
 from ovk.online.first_order.truncation import (
-    LAST,
+    AUTO_WINDOW,
     ByAge,
     Errors,
     Tolerance,
@@ -32,7 +32,7 @@ from ovk.online.shared.rows import Rows, SupportPoints, checked_rows
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 #: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
-BLOCK, BLOCK_NUMBERS, SMALLEST = 384, 1 << 22, 64
+MAX_BLOCK, MAX_BLOCK_NUMBERS, MIN_BLOCK = 384, 1 << 22, 64
 
 
 class FirstOrder(SingleRows, saved=False):
@@ -57,9 +57,11 @@ class FirstOrder(SingleRows, saved=False):
         bound = self.kernel_.norm_bound()
         self.kappa2_ = 0.0 if bound is None else bound
         truncation = self._truncation()
-        self.block_size_ = max(SMALLEST, min(BLOCK, int(truncation.s))) if isinstance(truncation, Window) else BLOCK
+        self.block_size_ = (
+            max(MIN_BLOCK, min(MAX_BLOCK, int(truncation.s))) if isinstance(truncation, Window) else MAX_BLOCK
+        )
         if self.kernel_.gram(X[:1]).terms() is None:
-            self.block_size_ = min(self.block_size_, max(16, int(BLOCK_NUMBERS**0.5) // d))
+            self.block_size_ = min(self.block_size_, max(16, int(MAX_BLOCK_NUMBERS**0.5) // d))
         loss = as_loss(self.loss)
         self.progress_ = Progress(threshold=loss.start() if isinstance(loss, ThresholdLoss) else 0.0)
         self.progress_.bias = np.zeros(d) if self.fit_intercept else None
@@ -198,7 +200,7 @@ class FirstOrder(SingleRows, saved=False):
 
     def _truncation(self) -> Truncation | None:
         if isinstance(self.truncation, str) and self.truncation == "auto":
-            return Window(LAST) if self._of_the_data() else None
+            return Window(AUTO_WINDOW) if self._of_the_data() else None
         return as_truncation(self.truncation)
 
     def _certify(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:

@@ -121,8 +121,8 @@ def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) 
     inner = task.gram.weighted(weights)
     base = task.base * (decays.start[:-1, None] / before_row)
     z, a, u = np.empty_like(base), np.zeros(base.shape), np.zeros(base.shape)
-    for first in range(0, b, PASS):
-        rows = slice(first, min(first + PASS, b))
+    for first in range(0, b, PASS_ROWS):
+        rows = slice(first, min(first + PASS_ROWS, b))
         known = base[rows] + inner.part_matmat(rows, slice(0, first), u[:first])
         step = -eta[rows, None]
         bias = None if task.bias is None else task.bias + a[:first].sum(axis=0)
@@ -143,7 +143,7 @@ def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) 
 
 
 #: Rows of which the steps are found together, by passes over them.
-PASS = 32
+PASS_ROWS = 32
 
 
 def _ended(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
@@ -197,7 +197,7 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
     z, u = [], []
     for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
         t = float(decoupled.weights[q, 0]) if single else 1.0
-        if t < NOTHING:
+        if t < MIN_EIGENVALUE:
             u.append((target - inner) / diagonal[:, None])
             z.append(inner)
             continue
@@ -218,7 +218,7 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
 
 
 #: Eigenvalues of an operator below which an output hears nothing from the others.
-NOTHING = 1e-100
+MIN_EIGENVALUE = 1e-100
 
 
 def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:
@@ -238,7 +238,7 @@ def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta
 
 
 #: Products of factors between these exponents can be divided out without leaving the range of numbers.
-STEEPEST = 200.0
+MAX_LOG_FACTOR = 200.0
 
 
 def recursion(start: float, factors: Array, additions: Array) -> Array:
@@ -257,7 +257,7 @@ def recursion(start: float, factors: Array, additions: Array) -> Array:
     logs = np.log(factors).cumsum()
     x: Array = np.empty(len(factors) + 1)
     x[0] = start
-    if len(logs) and np.abs(logs).max() < STEEPEST:
+    if len(logs) and np.abs(logs).max() < MAX_LOG_FACTOR:
         E = np.exp(logs)
         with np.errstate(over="ignore", invalid="ignore"):
             np.cumsum(additions / E, out=x[1:])

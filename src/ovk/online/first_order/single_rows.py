@@ -17,7 +17,7 @@ import numpy as np
 from ovk.base import Array
 from ovk.kernels import Stationary
 from ovk.objectives import DistanceOverGradients, Loss, Schedule, ThresholdLoss, as_loss, as_schedule
-from ovk.online.first_order.steps import FACTOR, Progress
+from ovk.online.first_order.steps import RUNAWAY_FACTOR, Progress
 from ovk.online.first_order.truncation import ByAge, Errors, Truncation, Window, propagate_row
 from ovk.online.shared.learner import StreamRegressor
 from ovk.online.shared.rows import Rows, SupportPoints
@@ -25,7 +25,7 @@ from ovk.operators import OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
 
 #: Step sizes that are read from the schedule at once.
-AHEAD = 64
+RATES_AHEAD = 64
 
 
 class RowPlan:
@@ -52,7 +52,7 @@ class RowPlan:
         first, rates, known = self._rates
         # A schedule may be changed in place by `set_params`.
         if not first <= t < first + len(rates) or known != self.schedule.__dict__:
-            first, rates = t, self.schedule.rate(np.arange(t, t + AHEAD)).tolist()
+            first, rates = t, self.schedule.rate(np.arange(t, t + RATES_AHEAD)).tolist()
             self._rates = first, rates, self.schedule.__dict__.copy()
         return rates[t - first]
 
@@ -147,7 +147,7 @@ class SingleRows(StreamRegressor, saved=False):
         reach, most = progress.reach, np.inf
         if not plan.bounded:
             reach += 2.0 * eta * loss.of_row(y, np.zeros(len(y)))[0]
-            most = FACTOR**2 * reach
+            most = RUNAWAY_FACTOR**2 * reach
         if not norm2 <= most:
             # The block engine says what is wrong.
             return self._after_row_in_block(X, y)

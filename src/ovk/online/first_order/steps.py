@@ -265,7 +265,7 @@ def _adaptive(
 
 
 #: How many times |f| may be as large as steps of a fitting size can make it.
-FACTOR = 1e6
+RUNAWAY_FACTOR = 1e6
 
 
 def refuse_runaway(learner: object, steps: Steps, Y: Array, times: Times, norms: Array, progress: Progress) -> None:
@@ -290,7 +290,7 @@ def refuse_runaway(learner: object, steps: Steps, Y: Array, times: Times, norms:
     wrong = ~(np.isfinite(block.z).all(axis=1) & np.isfinite(block.a).all(axis=1))
     if steps.loss.lipschitz(Y.shape[1]) is None:
         reach = progress.reach + np.cumsum(2.0 * steps.eta * steps.loss.value(steps.targets, np.zeros(Y.shape)))
-        wrong |= np.append(steps.norm2[1:], progress.norm2) > FACTOR**2 * reach
+        wrong |= np.append(steps.norm2[1:], progress.norm2) > RUNAWAY_FACTOR**2 * reach
         progress.reach = float(reach[-1])
     if not wrong.any():
         return

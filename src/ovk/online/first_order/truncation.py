@@ -20,7 +20,7 @@ from ovk.online.first_order.steps import Steps
 #: Share of a tolerance that may be spent on dropping when the loss has kinks.
 KINK_SHARE = 0.01
 #: Points that ``truncation="auto"`` keeps where it keeps a window.
-LAST = 4096
+AUTO_WINDOW = 4096
 
 
 class TruncationWarning(UserWarning):

@@ -34,7 +34,7 @@ from ovk.online.shared.compact_state import CompactState
 from ovk.online.shared.scale import first_limit, limits_along, next_limit
 
 #: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
-LEAST = 0.5
+MIN_WEIGHT_LEFT = 0.5
 
 #: Relative rounding error.
 EPS = float(np.finfo(float).eps)
@@ -42,7 +42,7 @@ EPS = float(np.finfo(float).eps)
 
 def block_length(discount: float, most: int = 128) -> int:
     """Rows of a block: at most `most`, and few enough that the sums decay by no more than half."""
-    return most if discount >= 1.0 else max(1, min(most, int(np.log(LEAST) / np.log(discount))))
+    return most if discount >= 1.0 else max(1, min(most, int(np.log(MIN_WEIGHT_LEFT) / np.log(discount))))
 
 
 class DecayingRidge(CompactState):

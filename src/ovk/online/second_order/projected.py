@@ -32,9 +32,9 @@ from ovk.online.shared.scale import ResidualLimits
 from ovk.ovkernels import Separable, row_slices
 
 #: Rows whose features are made at once, while none of them has a label.
-PIECE = 1024
+MAX_PIECE_ROWS = 1024
 #: Numbers that the features of so many rows may be (16 MB), unless a block has more.
-AT_ONCE = 1 << 21
+MAX_FEATURE_NUMBERS = 1 << 21
 
 
 class ProjectedLearner(SecondOrder, saved=False):
@@ -149,7 +149,7 @@ class ProjectedLearner(SecondOrder, saved=False):
                 self._couple()
             # A block ends where it would have ended had the rows come in other pieces.
             before = steps[start] - learned[start]
-            stop = min(int(np.searchsorted(steps, before + self._left)) + 1, len(X), start + PIECE)
+            stop = min(int(np.searchsorted(steps, before + self._left)) + 1, len(X), start + MAX_PIECE_ROWS)
             if self.vectors_ is not None and len(partly):
                 stop = min(stop, int(partly[0]))
             ready = None
@@ -164,7 +164,7 @@ class ProjectedLearner(SecondOrder, saved=False):
                 # Features that stay as they are are made for many rows at once.
                 per = self.features_.per
                 if stop > made:
-                    several = min(PIECE, AT_ONCE // max(self.features_.m * per, 1))
+                    several = min(MAX_PIECE_ROWS, MAX_FEATURE_NUMBERS // max(self.features_.m * per, 1))
                     first, made = start, min(max(stop, start + several), len(X))
                     Phi = self.features_.transform(X[first:made])
                 ready = Phi[(start - first) * per : (stop - first) * per]

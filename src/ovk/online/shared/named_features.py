@@ -15,7 +15,7 @@ import numpy as np
 from ovk.base import Array, CopyOnWrite
 
 #: Letters of a value that a message shows.
-SHOWN = 60
+MAX_LETTERS_SHOWN = 60
 
 
 class NamedFeatures(CopyOnWrite):
@@ -87,7 +87,7 @@ def as_numbers(values: Any, what: str, cure: Callable[[Any], str]) -> Array:
 def refusal(value: Any, what: str, cure: str) -> ValueError:
     """The error for a value that is no number, which says what it is and what to do about it."""
     shown = repr(value)
-    shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 3]}..."
+    shown = shown if len(shown) <= MAX_LETTERS_SHOWN else f"{shown[: MAX_LETTERS_SHOWN - 3]}..."
     return ValueError(f"{what} must be a number, got {shown}: {cure}")
 
 

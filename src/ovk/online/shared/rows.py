@@ -115,7 +115,7 @@ def _refusal(name: str, fine: Mask, what: str) -> str:
 # Rows that are appended at the end and dropped at the front.
 
 #: Rows for which there is space at first.
-LEAST_SPACE = 256
+MIN_BUFFER_ROWS = 256
 
 
 @dataclass
@@ -136,7 +136,7 @@ class RowBuffer(State):
     _first: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._move(max(LEAST_SPACE, 2 * len(self)))
+        self._move(max(MIN_BUFFER_ROWS, 2 * len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies and pickles of the views would no longer be views.

@@ -10,9 +10,9 @@ import numpy as np
 from ovk.base import Array, Mask, State
 
 #: Inputs further than this many deviations from their mean, and residuals larger than this, count as this many.
-DEVIATIONS = 6.0
+MAX_DEVIATIONS = 6.0
 #: Share of the labels that may be wild.
-FEW = 0.002
+MAX_OUTLIER_SHARE = 0.002
 
 
 @dataclass
@@ -60,9 +60,9 @@ class Scale(State):
         return mask
 
     def inputs(self, X: Array) -> Array:
-        """Standardised rows within `DEVIATIONS`; a missing value is the mean."""
+        """Standardised rows within `MAX_DEVIATIONS`; a missing value is the mean."""
         Z: Array = (X - self.centre) / self.scale
-        np.minimum(np.maximum(Z, -DEVIATIONS, out=Z), DEVIATIONS, out=Z)
+        np.minimum(np.maximum(Z, -MAX_DEVIATIONS, out=Z), MAX_DEVIATIONS, out=Z)
         Z[np.isnan(Z)] = 0.0
         return Z
 
@@ -91,52 +91,50 @@ def _quantiles(X: Array) -> Array:
     return np.stack([np.quantile(x, [0.25, 0.5, 0.75]) if len(x) else np.zeros(3) for x in columns], axis=1)
 
 
-# Limits on residuals that follow their size, so that a wild label teaches no more than an ordinary one.
+# Limits on residuals that follow their size, so that an outlier teaches no more than an inlier.
 #
-# The limit of the next row is a multiple `factor` of the largest residual seen, which fades by `FADE` a row. A residual
-# beyond the limit is cut to it, and then the limit grows:
+# The limit of the next row is `factor` times the largest residual so far, which decays by `LIMIT_DECAY` a row. A larger
+# residual is clipped to the limit, which then grows:
 #
-#     l_(t+1) = max(4 l_t, l_t^(1/2))                        if |r_t| > l_t,
-#     l_(t+1) = max(FADE l_t, factor |r_t|, FLOOR)           otherwise.
+#     l_(t+1) = max(4 l_t, l_t^(1/2))                              if |r_t| > l_t,
+#     l_(t+1) = max(LIMIT_DECAY l_t, factor |r_t|, MIN_LIMIT)      otherwise.
 #
-# One wild label thus raises the limit for a while, and stays small beside the labels, whose deviation is 1. A lasting
-# change of the residuals is followed after a few rows: where an output has been quiet for so long that its limit is at
-# `FLOOR`, the fifth row of a burst may be 3 deviations away. An infinite limit stays infinite; `first_limit` replaces
-# it
-# by one from residuals.
+# One outlier thus raises the limit for a while, and stays small next to labels, whose deviation is 1. A lasting change
+# is followed within a few rows: from `MIN_LIMIT`, the fifth row of a burst may be 3 deviations away. An infinite limit
+# stays infinite until `first_limit` replaces it.
 
 #: Factor by which limits fade in a row.
-FADE = 0.995
+LIMIT_DECAY = 0.995
 #: Limits stay above this, in units in which the labels have a deviation of about 1.
-FLOOR = 1e-3
+MIN_LIMIT = 1e-3
 #: Share of the residuals that the first limit is taken from.
-MOST = 0.98
+INLIER_QUANTILE = 0.98
 #: Rows before the first limit, of whose second half it is taken; and the factor where nobody chooses one.
-FIRST, FACTOR = 50, 3.0
+ROWS_BEFORE_LIMIT, LIMIT_FACTOR = 50, 3.0
 
 
 def first_limit(residuals: Array, factor: float) -> Array:
     """(d,) limits after (n, d) residuals that were not limited; infinite where they are all 0 or nan."""
     size = np.abs(np.nan_to_num(residuals))
     # The few largest may be wild.
-    large = factor * np.quantile(size, MOST, axis=0, method="lower")
-    limit: Array = np.where(large > 0.0, np.maximum(large, FLOOR), np.inf)
+    large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
+    limit: Array = np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
     return limit
 
 
 def next_limit(limit: Array, residual: Array, factor: float) -> Array:
     """(d,) limits after the (d,) residuals of a row; that of a missing label, whose residual is nan, stays."""
     size = np.abs(residual)
-    fading = np.maximum(np.maximum(FADE * limit, factor * size), FLOOR)
+    fading = np.maximum(np.maximum(LIMIT_DECAY * limit, factor * size), MIN_LIMIT)
     grown: Array = np.where(size > limit, np.maximum(4.0 * limit, np.sqrt(limit)), fading)
     return np.where(np.isnan(grown), limit, grown)
 
 
 def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
     """(n + 1, d) limits of rows and after the last one, as long as the (n, d) residuals stay within them."""
-    fades = FADE ** np.arange(len(residuals) + 1.0)[:, None]
+    fades = LIMIT_DECAY ** np.arange(len(residuals) + 1.0)[:, None]
     raised = np.vstack([limit, factor * np.abs(residuals) / fades[1:]])
-    limits: Array = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, FLOOR)
+    limits: Array = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, MIN_LIMIT)
     limits[0] = limit
     return limits
 
@@ -161,31 +159,31 @@ class ResidualLimits(State):
 
     def ordinary(self, residuals: Array) -> int:
         """How many of the next rows, with residuals (n, d), 0 for labels that are missing, come before a wild one."""
-        need = FIRST - len(self.early)
+        need = ROWS_BEFORE_LIMIT - len(self.early)
         limit = self.limit
         if need > 0:
             if len(residuals) <= need:
                 return len(residuals)
             limit = _after_first(np.vstack([self.early, residuals[:need]]))
         need = max(need, 0)
-        limits = limits_along(limit, residuals[need:], FACTOR)
+        limits = limits_along(limit, residuals[need:], LIMIT_FACTOR)
         wild = (np.abs(residuals[need:]) > limits[:-1]).any(axis=1)
         return need + (int(wild.argmax()) if wild.any() else len(residuals) - need)
 
     def moved(self, residuals: Array) -> Array:
         """(n, d) residuals of rows, of which at most the last is wild, within the limits; goes on to the next row."""
         found = residuals.copy()
-        need = min(max(FIRST - len(self.early), 0), len(residuals))
+        need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
         if need:
             self.early = np.vstack([self.early, residuals[:need]])
-            if len(self.early) == FIRST:
+            if len(self.early) == ROWS_BEFORE_LIMIT:
                 self.limit = _after_first(self.early)
         for i in range(need, len(residuals)):
             found[i] = np.clip(residuals[i], -self.limit, self.limit)
-            self.limit = next_limit(self.limit, residuals[i], FACTOR)
+            self.limit = next_limit(self.limit, residuals[i], LIMIT_FACTOR)
         return found
 
 
 def _after_first(residuals: Array) -> Array:
     # The first rows of a learner that knows nothing have large residuals.
-    return first_limit(residuals[len(residuals) // 2 :], FACTOR)
+    return first_limit(residuals[len(residuals) // 2 :], LIMIT_FACTOR)
