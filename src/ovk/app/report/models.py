@@ -42,7 +42,6 @@ from ovk.curves import ProductGrid
 from ovk.evaluation import ClassificationResult, class_conclusion
 from ovk.plotting import (
     CalibrationDisplay,
-    ClassAccuracyDisplay,
     ConfusionDisplay,
     Display,
     FunctionalPredictionDisplay,
@@ -144,7 +143,7 @@ class ClassPicture(Display):
         if ax is not None:
             raise ValueError("a picture of a model has several axes of its own: leave ax out")
         self.figure_, (self.ax_, beside) = pyplot().subplots(1, 2, figsize=(9.8, 4.2), layout="constrained")
-        ClassAccuracyDisplay.from_result(self.result, ax=self.ax_)
+        ProgressiveErrorDisplay.from_result(self.result, axes=self.ax_)
         ConfusionDisplay.from_result(self.result, ax=beside)
         return self
 

@@ -32,12 +32,12 @@ from ovk.evaluation import (
 from ovk.plotting import (
     ROWS,
     CalibrationDisplay,
-    ClassAccuracyDisplay,
     ConfusionDisplay,
     DriftDisplay,
     ObservedDisplay,
     OutputGraphDisplay,
     OutputStructureDisplay,
+    ProgressiveErrorDisplay,
     RecentDisplay,
     ResidualDisplay,
     pyplot,
@@ -191,7 +191,7 @@ def class_sections(
 ) -> list[str]:
     """Scores, curves and classes."""
     curves = [
-        figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
+        figure(ProgressiveErrorDisplay.from_result(result), "Accuracy so far, beside baselines"),
         figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
     ]
     return [

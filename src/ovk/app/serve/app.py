@@ -36,7 +36,7 @@ from ovk.app.serve.protocol import (
 )
 from ovk.app.serve.service import ModelService
 from ovk.app.serve.status import ServiceMetrics, page_and_policy, page_for, view
-from ovk.base import Array, closest
+from ovk.base import Array, closest_names
 
 #: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
 VERSION = "1"
@@ -100,8 +100,8 @@ class RequestSchema(NamedTuple):
 
 def _known(name: str, allowed: Sequence[str]) -> str:
     """The names that are known, and which of them may have been meant."""
-    close = closest(name, allowed)
-    return (", ".join(allowed) or "none") + ("" if close is None else f"; did you mean {close!r}?")
+    close = closest_names([name], allowed)
+    return (", ".join(allowed) or "none") + (f"; did you mean {close[name]!r}?" if close else "")
 
 
 INFER = RequestSchema(("id", "parameters", "inputs", "outputs", "rows"), ("level", "await_label", "binary_data_output"))

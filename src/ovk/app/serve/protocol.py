@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import StringIO
@@ -21,13 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.app.serve.access import RequestRefused
-from ovk.base import Array, closest
+from ovk.base import Array, closest_names, quoted
 
 #: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
 Cells = Array | list[Any]
-
-#: Most names that a message lists.
-MAX_NAMES_LISTED = 20
 
 #: Most levels of nesting in the JSON of a request.
 MAX_DEPTH = 16
@@ -108,9 +105,9 @@ class RequestRows:
         """The column of that name; a message that there is none also says what to do, the `cure`."""
         names = self.names or ()
         if name not in names:
-            found = listed(map(repr, names)) or "columns without names"
-            close = closest(name, names)
-            meant = "" if close is None else f"; did you mean {name!r} by {close!r}?"
+            found = quoted(names) or "columns without names"
+            close = closest_names([name], names)
+            meant = f"; did you mean {name!r} by {close[name]!r}?" if close else ""
             raise RequestRefused(400, f"column {name!r} is missing{cure}; the request has {found}{meant}")
         return self.columns[names.index(name)]
 
@@ -153,12 +150,6 @@ class RequestRows:
             return cls.of_matrix(numbers.reshape(head["shape"]))
         stored = iter(numbers.reshape(-1, head["rows"])) if len(numbers) else iter(())
         return cls.named(head["names"], [next(stored) if cells is None else cells for cells in head["cells"]])
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names with commas between them, the last ones left out where they are many."""
-    found = list(names)
-    return ", ".join(found[:MAX_NAMES_LISTED]) + (" and more" if len(found) > MAX_NAMES_LISTED else "")
 
 
 def as_numbers(cells: Any, what: str) -> Array:

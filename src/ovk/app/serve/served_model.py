@@ -20,10 +20,10 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from ovk.app.serve.access import RequestRefused
-from ovk.app.serve.protocol import RequestRows, TensorSpec, listed, plain_list
+from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import Session, TableModel
 from ovk.app.tables import Batch, Number, Prepared
-from ovk.base import Array, State, Transactional
+from ovk.base import Array, State, Transactional, quoted
 from ovk.evaluation import LEVEL, Baseline, LastValue, OnlineLearner, RollingConformal, RunningMean
 from ovk.online import AutoStream
 
@@ -291,8 +291,8 @@ class ServedEstimator(ServedModel, kind="estimator"):
                 raise RequestRefused(
                     400,
                     f"this model was fitted without column names: send each row as a list of {p} numbers, in the order "
-                    f"in which it was fitted, or name them {listed(known)}; the request has "
-                    f"{listed(map(repr, rows.names))}",
+                    f"in which it was fitted, or name them {quoted(known)}; the request has "
+                    f"{quoted(rows.names)}",
                 )
         X = rows.numbers(known, p, "inputs")
         if np.isnan(X).any():

@@ -1,10 +1,8 @@
-"""Graphs on a circle: outputs that go together, and variables that act on each other."""
+"""How outputs are correlated and variables act on each other, as matrices, as graphs and over time."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Array, in_interval
 from ovk.batch import Network
-from ovk.plotting.display import BLUE, ORANGE, Display, own_names, shortened, write_cells
+from ovk.plotting.display import BLUE, ORANGE, Display, draw_matrix, own_names, shortened
 
-# Which outputs go together.
+#: Most rows of a matrix that has numbers in its cells, and that has signs.
+MAX_WRITTEN, MAX_SIGNS = 12, 20
 
 
-@dataclass(eq=False, repr=False)
 class OutputStructureDisplay(Display):
     """An output operator as a matrix of correlations between outputs.
 
@@ -46,73 +44,64 @@ class OutputStructureDisplay(Display):
     names: Sequence[str] | None = None
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
-    ) -> Self:
-        """The prior correlation of outputs at one point: K(x, x) of the fitted kernel with a unit diagonal."""
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
+        """The prior correlation of outputs at one point: K(x, x) of the fitted kernel with a unit diagonal.
+
+        `options` are `names` and, of `OutputGraphDisplay`, `threshold`.
+        """
         check_is_fitted(estimator)
         blocks = estimator.kernel_.diagonal_blocks(estimator.X_fit_[:100]).mean(axis=0)
-        return cls.from_matrix(blocks, names=own_names(estimator, names), ax=ax, plot=plot)
+        names = own_names(estimator, options.pop("names", None))
+        return cls.from_matrix(blocks, names=names, ax=ax, plot=plot, **options)
 
     @classmethod
-    def from_matrix(
-        cls, matrix: Array, *, names: Sequence[str] | None = None, ax: Any = None, plot: bool = True
-    ) -> Self:
-        """The correlations of a covariance matrix (d, d)."""
+    def from_matrix(cls, matrix: Array, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
+        """The correlations of a covariance matrix (d, d); `options` as in `from_estimator`."""
         scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
-        display = cls(matrix / np.outer(scale, scale), names)
-        return display.plot(ax) if plot else display
+        return cls(matrix / np.outer(scale, scale), **options)._drawn(ax, plot)
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the outputs that fit beside an axis, by default their numbers."""
+        if self.names is None:
+            return [str(q) for q in range(len(self.correlation))]
+        return [shortened(name, 18) for name in self.names]
 
     def plot(self, ax: Any = None) -> Self:
         d = len(self.correlation)
         ax = self._axes(ax, (1.6 + 0.45 * max(d, 4), 1.2 + 0.4 * max(d, 4)))
-        # Blue and red are safe for the colour-blind; in grey both ends look alike, and the numbers tell them apart.
-        image = ax.imshow(self.correlation, vmin=-1, vmax=1, cmap="RdBu")
-        labels = [str(q) for q in range(d)] if self.names is None else [shortened(name, 18) for name in self.names]
-        ax.set_xticks(range(d), labels, rotation=45 if self.names else 0, ha="right" if self.names else "center")
-        ax.set_yticks(range(d), labels)
-        if d <= 12:
-            write_cells(ax, self.correlation, "{:.2f}".format, 1.0)
-        ax.figure.colorbar(image, ax=ax, label="correlation", shrink=0.8)
+        text = "{:.2f}".format if d <= MAX_WRITTEN else None
+        draw_matrix(ax, self.correlation, self.labels, self.labels, (-1.0, 1.0), text, bar="correlation")
         ax.set_title("Which outputs go together")
         return self
 
 
-POSITIVE, NEGATIVE = BLUE, ORANGE
+#: How lines are drawn that stand for the other sign, or for what is not true.
 DASHES = (0, (4, 2))
 
 
-class GraphDisplay(Display):
-    """Nodes on a circle with their names outside of it, and lines between them."""
-
-    @abstractmethod
-    def _order(self) -> Sequence[int]:
-        """The nodes from the top of the circle on, clockwise."""
-
-    def positions(self) -> Array:
-        """Places of the nodes on the unit circle, (d, 2)."""
-        order = self._order()
-        angle = np.empty(len(order))
-        angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / len(order)
-        return np.column_stack([np.cos(angle), np.sin(angle)])
-
-    def _draw_nodes(self, ax: Any, names: Sequence[str], title: str) -> None:
-        """Dots and names on axes without a frame; a line of notes fits below."""
-        places = self.positions()
-        ax.scatter(*places.T, s=90, color="white", edgecolor="black", linewidth=1.2, zorder=2)
-        for (x, y), name in zip(places, (shortened(name, 18) for name in names), strict=True):
-            side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
-            level = "center" if abs(x) >= 0.3 else ("bottom" if y > 0 else "top")
-            ax.text(1.2 * x, 1.2 * y, name, ha=side, va=level, fontsize=9)
-        ax.set_xlim(-1.8, 1.8)
-        ax.set_ylim(-1.5, 1.35)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        ax.set_title(title, fontsize=11)
+def circle(order: Sequence[int]) -> Array:
+    """Places (d, 2) of nodes on the unit circle, in this order from its top on, clockwise."""
+    angle = np.empty(len(order))
+    angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / len(order)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-@dataclass(eq=False, repr=False)
-class OutputGraphDisplay(GraphDisplay):
+def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> None:
+    """Dots on a circle with their names outside of it, on axes without a frame; a line of notes fits below."""
+    ax.scatter(*places.T, s=90, color="white", edgecolor="black", linewidth=1.2, zorder=2)
+    for (x, y), name in zip(places, names, strict=True):
+        side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
+        level = "center" if abs(x) >= 0.3 else ("bottom" if y > 0 else "top")
+        ax.text(1.2 * x, 1.2 * y, name, ha=side, va=level, fontsize=9)
+    ax.set_xlim(-1.8, 1.8)
+    ax.set_ylim(-1.5, 1.35)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.set_title(title, fontsize=11)
+
+
+class OutputGraphDisplay(OutputStructureDisplay):
     """An output operator as a graph of tasks: a line for every two that go together, the wider the more.
 
     Positively correlated tasks are joined by a solid blue line, negatively correlated ones by a dashed orange one.
@@ -134,22 +123,7 @@ class OutputGraphDisplay(GraphDisplay):
     [(0, 1, 0.9)]
     """
 
-    correlation: Array
-    names: Sequence[str] | None = None
     threshold: float = 0.2
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
-        """The prior correlation of outputs of a fitted model; `options` are `names` and `threshold`."""
-        found = OutputStructureDisplay.from_estimator(estimator, plot=False)
-        display = cls(found.correlation, **{"names": found.names, **options})
-        return display.plot(ax) if plot else display
-
-    @classmethod
-    def from_matrix(cls, matrix: Array, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
-        """The correlations of a covariance matrix (d, d)."""
-        display = cls(OutputStructureDisplay.from_matrix(matrix, plot=False).correlation, **options)
-        return display.plot(ax) if plot else display
 
     @property
     def edges(self) -> list[tuple[int, int, float]]:
@@ -158,42 +132,34 @@ class OutputGraphDisplay(GraphDisplay):
         rows, columns = np.nonzero(np.triu(np.abs(self.correlation) >= limit, 1))
         return [(int(i), int(j), round(float(self.correlation[i, j]), 12)) for i, j in zip(rows, columns, strict=True)]
 
-    def _order(self) -> Sequence[int]:
+    def positions(self) -> Array:
+        """Places of the outputs on the unit circle, (d, 2): those that are correlated stand side by side."""
         d = len(self.correlation)
         if d <= 2:
-            return range(d)
-        # Outputs that go together stand side by side.
+            return circle(range(d))
         distance = np.clip(1.0 - np.abs(self.correlation), 0.0, None)
         distance = 0.5 * (distance + distance.T)
         np.fill_diagonal(distance, 0.0)
         tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
-        order: list[int] = leaves_list(tree).tolist()
-        return order
+        return circle(leaves_list(tree))
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (5.5, 4.9))
         places = self.positions()
         # The strongest last, on top.
         for i, j, value in sorted(self.edges, key=lambda edge: abs(edge[2])):
-            ax.plot(
-                *places[[i, j]].T,
-                color=POSITIVE if value > 0 else NEGATIVE,
-                linestyle="-" if value > 0 else DASHES,
-                linewidth=0.5 + 4.5 * abs(value),
-                alpha=0.25 + 0.7 * abs(value),
-                solid_capstyle="round",
-                zorder=1,
-            )
-        names = [str(q) for q in range(len(places))] if self.names is None else list(self.names)
-        self._draw_nodes(ax, names, f"Which outputs go together\n(|correlation| >= {self.threshold:g})")
-        ax.plot([], [], color=POSITIVE, linewidth=3, label="same sign")
-        ax.plot([], [], color=NEGATIVE, linewidth=3, linestyle=DASHES, label="opposite sign")
+            style = {"color": BLUE, "linestyle": "-"} if value > 0 else {"color": ORANGE, "linestyle": DASHES}
+            width, alpha = 0.5 + 4.5 * abs(value), 0.25 + 0.7 * abs(value)
+            ax.plot(*places[[i, j]].T, **style, linewidth=width, alpha=alpha, solid_capstyle="round", zorder=1)
+        title = f"Which outputs go together\n(|correlation| >= {self.threshold:g})"
+        _draw_nodes(ax, places, self.labels, title)
+        ax.plot([], [], color=BLUE, linewidth=3, label="same sign")
+        ax.plot([], [], color=ORANGE, linewidth=3, linestyle=DASHES, label="opposite sign")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.05), ncols=2, frameon=False, handlelength=3)
         return self
 
 
-@dataclass(eq=False, repr=False)
-class NetworkDisplay(GraphDisplay):
+class NetworkDisplay(Display):
     """The chosen edges of a network as arrows on a circle, the stronger the darker and the wider.
 
     An arrow with a head activates, one with a bar represses; both have a head where the sign is not known. With the
@@ -226,8 +192,7 @@ class NetworkDisplay(GraphDisplay):
         """The network of a fitted `OKVAR`; `options` are those of its `network`, two edges a variable by default."""
         if not options.keys() & {"threshold", "top_k", "fdr"}:
             options["top_k"] = 2 * len(estimator.mean_)
-        display = cls(estimator.network(**options), truth)
-        return display.plot(ax) if plot else display
+        return cls(estimator.network(**options), truth)._drawn(ax, plot)
 
     def arrows(self) -> list[tuple[int, int, float]]:
         """(from, to, strength in (0, 1]) of the chosen edges, the weakest first: the strong ones lie on top."""
@@ -237,42 +202,28 @@ class NetworkDisplay(GraphDisplay):
         order = np.argsort(strength, kind="stable")
         return [(int(places[k][0]), int(places[k][1]), float(strength[k])) for k in order]
 
-    def _order(self) -> Sequence[int]:
-        # As they were given: networks of the same variables can be compared.
-        return range(len(self.network.names))
-
     def plot(self, ax: Any = None) -> Self:
         from matplotlib.patches import FancyArrowPatch
 
         ax = self._axes(ax, (5.5, 4.9))
-        places = self.positions()
+        # Variables stand as they were given: networks of the same ones can be compared.
+        places = circle(range(len(self.network.names)))
         for i, j, strength in self.arrows():
             right = self.truth is None or self.truth[i, j] != 0
             represses = self.network.signs[i, j] < 0
-            ax.add_patch(
-                FancyArrowPatch(
-                    places[i],
-                    places[j],
-                    connectionstyle="arc3,rad=0.12",
-                    arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>",
-                    mutation_scale=11,
-                    shrinkA=7,
-                    shrinkB=8,
-                    linewidth=0.7 + 1.8 * strength,
-                    linestyle="-" if right else DASHES,
-                    color=str(round(0.62 * (1 - strength), 3)),
-                )
-            )
-        self._draw_nodes(ax, self.network.names, "Which variables act on which")
+            arrow = FancyArrowPatch(
+                places[i], places[j], connectionstyle="arc3,rad=0.12", mutation_scale=11, shrinkA=7, shrinkB=8,
+                arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>", linestyle="-" if right else DASHES,
+                linewidth=0.7 + 1.8 * strength, color=str(round(0.62 * (1 - strength), 3)),
+            )  # fmt: skip
+            ax.add_patch(arrow)
+        names = [shortened(name, 18) for name in self.network.names]
+        _draw_nodes(ax, places, names, "Which variables act on which")
         if self.truth is not None:
             ax.text(0.0, -1.5, "dashed: not in the truth", ha="center", va="bottom", fontsize=8)
         return self
 
 
-# A fitted autoregression: its Jacobian as a matrix, and its series beside what it makes of them.
-
-
-@dataclass(eq=False, repr=False)
 class JacobianDisplay(Display):
     """The mean derivative of each variable's dynamics in each variable, with numbers when there are few.
 
@@ -302,34 +253,27 @@ class JacobianDisplay(Display):
         if not 1 <= lag <= estimator.lag:
             raise ValueError(f"lag must be a whole number from 1 to {estimator.lag}, that of the model, got {lag}")
         mean = estimator.jacobian(X).mean(axis=0)[:, (lag - 1) * d : lag * d]
-        display = cls(mean, estimator.names_)
-        return display.plot(ax) if plot else display
+        return cls(mean, estimator.names_)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         d = len(self.jacobian)
         ax = self._axes(ax, (1.8 + 0.42 * max(d, 5), 1.3 + 0.38 * max(d, 5)))
         most = max(float(np.abs(self.jacobian).max()), 1e-300)
-        # In grey both ends of this scale look alike: the numbers, or the signs, tell them apart.
-        image = ax.imshow(self.jacobian, vmin=-most, vmax=most, cmap="RdBu")
-        ax.set_xticks(range(d), self.names, rotation=45, ha="right")
-        ax.set_yticks(range(d), self.names)
+        digits = max(0, 1 - int(np.floor(np.log10(most))))
+
+        def text(value: float) -> str:
+            if d <= MAX_WRITTEN:
+                return f"{value:.{digits}f}"
+            return "+" if value > 0.1 * most else "-" if value < -0.1 * most else ""
+
+        write = text if d <= MAX_SIGNS else None
+        draw_matrix(ax, self.jacobian, self.names, self.names, (-most, most), write, bar="mean derivative")
         ax.set_xlabel("acting")
         ax.set_ylabel("acted on")
-        if d <= 20:
-            digits = max(0, 1 - int(np.floor(np.log10(most)))) if d <= 12 else 0
-
-            def text(value: float) -> str:
-                if d <= 12:
-                    return f"{value:.{digits}f}"
-                return "+" if value > 0.1 * most else "-" if value < -0.1 * most else ""
-
-            write_cells(ax, self.jacobian, text, most, size=7)
-        ax.figure.colorbar(image, ax=ax, label="mean derivative", shrink=0.8)
         ax.set_title("Mean Jacobian")
         return self
 
 
-@dataclass(eq=False, repr=False)
 class SeriesDisplay(Display):
     """Each variable over time: observed, and predicted one step ahead.
 
@@ -373,8 +317,7 @@ class SeriesDisplay(Display):
         ahead = np.full(one.values.shape, np.nan)
         ahead[1:] = estimator.dynamics_.predict(one)[:-1]
         names = estimator.names_
-        display = cls(one.times, one.values[:, shown], ahead[:, shown], [names[q] for q in shown])
-        return display.plot(axes) if plot else display
+        return cls(one.times, one.values[:, shown], ahead[:, shown], [names[q] for q in shown])._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each variable on its own axes."""
@@ -385,5 +328,5 @@ class SeriesDisplay(Display):
             panel.set_title(self.names[q], fontsize=9)
             panel.tick_params(labelbottom=True, labelsize=8)
         self.axes_[-1].set_xlabel("time")
-        self.figure_.legend(*self.ax_.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+        self._legend(above=True, ncols=2, fontsize=10)
         return self
