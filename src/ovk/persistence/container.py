@@ -56,35 +56,16 @@ if sys.platform != "win32":
 # Numbers are little-endian. An array in Fortran order is written as its transpose, and read back in Fortran
 # order: no copy is made, and matrix products of the loaded array round exactly as those of the saved one.
 
-NUMBERS = {
-    "|b1": "BOOL", "|i1": "I8", "<i2": "I16", "<i4": "I32", "<i8": "I64",
-    "|u1": "U8", "<u2": "U16", "<u4": "U32", "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64",
-}  # fmt: skip
-WIDTHS = {
-    "BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "F16": 2,
-    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
-}  # fmt: skip
-TEXT = re.compile(r"(<U|\|S)([1-9][0-9]{0,8})")
-TIME = re.compile(r"<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
+#: What numpy writes of the dtypes that a file may hold. `np.dtype` accepts far more (records, nested shapes).
+DTYPE = re.compile(r"\|[biu]1|<[iuf][248]|(<U|\|S)[1-9][0-9]{0,8}|<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
 SAVED_DTYPES = "bool, integers, float16 to float64, str, bytes, datetime64 or timedelta64"
-
-
-def primitive(dtype: str) -> tuple[str, tuple[int, ...]] | None:
-    """Container type and trailing shape of one element of a little-endian dtype; None if there is none."""
-    if dtype in NUMBERS:
-        return NUMBERS[dtype], ()
-    if match := TEXT.fullmatch(dtype):
-        return ("U32" if match[1] == "<U" else "U8"), (int(match[2]),)
-    if TIME.fullmatch(dtype):
-        return "I64", ()
-    return None
+#: The container's letters for numbers, where these are not numpy's.
+LETTERS = {"S": "U", "M": "I", "m": "I"}
 
 
 def parse_dtype(text: Any) -> np.dtype[Any] | None:
-    """The dtype that numpy writes as `text`, or None if it is not one that a file may hold."""
-    # The list above comes before numpy: what `np.dtype` accepts (records, nested shapes) is far more than
-    # is meant.
-    if not isinstance(text, str) or primitive(text.replace(">", "<", 1)) is None:
+    """The little-endian dtype that numpy writes as `text`, or None if it is not one that a file may hold."""
+    if not isinstance(text, str) or DTYPE.fullmatch(text) is None:
         return None
     try:
         dtype = np.dtype(text)
@@ -104,34 +85,35 @@ class Spec:
     @classmethod
     def from_array(cls, array: npt.NDArray[Any]) -> Spec | None:
         """The spec of an array in memory, or None if its dtype cannot be stored."""
-        if array.dtype.kind not in "biufUSMm":  # the others may not even have a byte order
-            return None
-        dtype = parse_dtype(array.dtype.newbyteorder("<").str)
+        # Other kinds may not even have a byte order.
+        known = array.dtype.kind in "biufUSMm"
+        dtype = parse_dtype(array.dtype.newbyteorder("<").str) if known else None
         if dtype is None:
             return None
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         return cls(dtype, array.shape, "F" if fortran else "C")
 
     @property
+    def width(self) -> int:
+        """Bytes of one number: of a code point of a string, 4."""
+        return {"U": 4, "S": 1}.get(self.dtype.kind, self.dtype.itemsize)
+
+    @property
     def kind(self) -> str:
         """The container's word for the numbers: ``F64``, ``I32``, ..."""
-        return self._primitive[0]
+        letter = LETTERS.get(self.dtype.kind, self.dtype.kind.upper())
+        return "BOOL" if letter == "B" else f"{letter}{8 * self.width}"
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
         """The shape that stands in the container's header."""
-        return (self.shape if self.order == "C" else self.shape[::-1]) + self._primitive[1]
+        letters = (self.dtype.itemsize // self.width,) if self.dtype.kind in "US" else ()
+        return (self.shape if self.order == "C" else self.shape[::-1]) + letters
 
     @property
     def nbytes(self) -> int:
         """Bytes in the file. Python integers: a hostile shape cannot overflow."""
-        return math.prod(self.stored_shape) * WIDTHS[self.kind]
-
-    @property
-    def _primitive(self) -> tuple[str, tuple[int, ...]]:
-        found = primitive(self.dtype.str)
-        assert found is not None, "a Spec is made from dtypes that `parse_dtype` let through"
-        return found
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def to_bytes(self, array: npt.NDArray[Any]) -> memoryview:
         """The bytes to write: a view of `array` where it is contiguous and little-endian, else a copy."""
@@ -199,7 +181,7 @@ def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
 
 def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]) -> None:
     """Write a manifest's tree and its arrays to an empty file."""
-    specs = dict(sorted(specs.items(), key=lambda item: -WIDTHS[item[1].kind]))
+    specs = dict(sorted(specs.items(), key=lambda item: -item[1].width))
     digests = dict.fromkeys(specs, NO_DIGEST)
 
     def manifest() -> str:
@@ -367,7 +349,7 @@ class Container:
             raise self.corrupt(f"array {name!r} is described by {short(entry)}") from error
         parsed = parse_dtype(dtype)
         sizes = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
-        if parsed is None or dtype[0] == ">" or not sizes or order not in ("C", "F") or len(entry) != 4:
+        if parsed is None or not sizes or order not in ("C", "F") or len(entry) != 4:
             raise self.corrupt(f"array {name!r} is described by {short(entry)}")
         return Spec(parsed, tuple(shape), order), digest
 

@@ -214,9 +214,7 @@ def _text(payload: Any) -> str:
 
 def _encode_int(value: int, writer: Writer) -> Json:
     if abs(value) >= 10**MAX_DIGITS:
-        writer.refuse(
-            f"is an integer of more than {MAX_DIGITS:,} digits", "keep it as text or an array of digits"
-        )
+        writer.refuse(f"is an integer of more than {MAX_DIGITS:,} digits", "keep it as text or an array of digits")
     return hex(value)
 
 
@@ -361,7 +359,7 @@ def _decode_scalar(payload: Any, reader: Reader) -> Any:
     if name == "bytes_":
         return np.bytes_(bytes.fromhex(text))
     dtype, raw = parse_dtype(name), bytes.fromhex(text)
-    if dtype is None or dtype.kind in "US" or name[0] == ">" or len(raw) != dtype.itemsize:
+    if dtype is None or dtype.kind in "US" or len(raw) != dtype.itemsize:
         raise ValueError(f"a scalar of dtype {name!r} in {len(raw)} bytes")
     if dtype.kind == "b" and raw[0] > 1:
         raise ValueError("a boolean that is neither 0 nor 1")
