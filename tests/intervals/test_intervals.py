@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
-from ovk.base.targets import Targets
+from ovk.base import Targets
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import masses, upper_quantile
 from ovk.kernels import Gaussian

@@ -21,7 +21,7 @@ from ovk.objectives import (
     Squared,
     simplex_code,
 )
-from ovk.online.first_order import base
+from ovk.online.first_order import olok as base
 from ovk.online.second_order import block_ridge, kawv
 from ovk.online.second_order import coupled_ridge as arrow
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect

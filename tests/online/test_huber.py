@@ -8,7 +8,7 @@ import ovk
 from ovk import PKAWV, AutoStream
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.shared.scale import LIMIT_FACTOR, first_limit, next_limit
+from ovk.online.second_order.decaying_ridge import LIMIT_FACTOR, first_limit, next_limit
 from ovk.operators import MixedEffect
 
 

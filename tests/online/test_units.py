@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from ovk.online.shared.scale import MAX_OUTLIER_SHARE, Scale
+from ovk.online.shared.rows import MAX_OUTLIER_SHARE, Scale
 
 
 def quiet(n=5000):

@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose
 import instances
 import reference
 from ovk.kernels import Gaussian
-from ovk.operators import Dense, Integral
+from ovk.operators import Dense, Identity, Integral
 from ovk.ovkernels import CurlFree, Kronecker, Observed
 from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs, observed_eigenpairs
-from ovk.solvers.leave_one_out import PairwisePath, SeparablePath
+from ovk.solvers.leave_one_out import PairwisePath, SeparablePath, factored_leave_one_out
 
 N = 9
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -45,6 +45,17 @@ def test_separable(operator, intercept, weighted, entry):
         K = np.kron(G, reference.operator(operator))
         expected = reference.leave_one_out(K, Y, alpha, v**2, intercept, entry)
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("together", [None, np.arange(N)[::-1], np.arange(N) % 4], ids=["alone", "renumbered", "sets"])
+def test_a_cholesky_factor_gives_what_eigenvectors_give(together, intercept):
+    kernel, u = Gaussian(1.5), np.sqrt(W) if intercept else None
+    path = SeparablePath(eigenpairs(kernel(X)), Y, u, together)
+    (solution,) = path.solutions(Identity(3).eigh(), np.array([0.1]))
+    residuals, diagonal = factored_leave_one_out(lambda: kernel(X), 0.1, Y, u, together)
+    assert_allclose(residuals, path.residuals(Identity(3).eigh(), 0.1), rtol=1e-10)
+    assert_allclose(diagonal, path.blocks.diagonal([P[..., 0] for P in solution.P]), rtol=1e-10)
 
 
 @pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
-from ovk.base.targets import Targets
+from ovk.base import Targets
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import PairwiseLeaveOneOut, ScalarPairsLeaveOneOut, SeparableLeaveOneOut

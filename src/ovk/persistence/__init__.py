@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import register
+from ovk.base import register, short
 from ovk.persistence import container
 from ovk.persistence.container import Container
 from ovk.persistence.container import remove_leftovers as remove_leftovers
@@ -227,14 +227,9 @@ class Contents:
 
     def __str__(self) -> str:
         lines = [f"{self.class_name} (ovk {self.version}, format {self.format})"]
-        lines += [f"  {name} = {_short(value)}" for name, value in {**self.parameters, **self.state}.items()]
+        lines += [f"  {name} = {short(value, 100)}" for name, value in {**self.parameters, **self.state}.items()]
         lines += [f"  {array.name}: {array.dtype} {array.shape}" for array in self.arrays]
         return "\n".join(lines)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 @contextmanager

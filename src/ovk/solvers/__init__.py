@@ -30,6 +30,7 @@ from ovk.solvers.leave_one_out import ScalarPairsLeaveOneOut as ScalarPairsLeave
 from ovk.solvers.leave_one_out import SeparableLeaveOneOut as SeparableLeaveOneOut
 from ovk.solvers.leave_one_out import SeparablePath as SeparablePath
 from ovk.solvers.leave_one_out import decoupled_path as decoupled_path
+from ovk.solvers.leave_one_out import factored_leave_one_out as factored_leave_one_out
 from ovk.solvers.leave_one_out import pairwise_leave_one_out as pairwise_leave_one_out
 from ovk.solvers.leave_one_out import residuals_of_smoother as residuals_of_smoother
 from ovk.solvers.leave_one_out import separable_leave_one_out as separable_leave_one_out

@@ -33,7 +33,7 @@ At the end are the mean squared residuals as a criterion with derivatives, which
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 from ovk.base import Array, Indices, ObservedPairs, members_of_groups
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
+from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
 from ovk.solvers.evidence import Criterion, DenseCriterion, decomposed, solved
 
@@ -289,6 +290,28 @@ def decoupled_path(parts: Rotated, Y: Array, u: Array | None, alphas: Array, *, 
             Cs[a, :, group], Hs[a, :, group] = found.C, found.P[0][:, 0, 0]
     for C, H in zip(Cs, Hs, strict=True):
         yield _of_entries(C, H, parts.vectors) if entry else (C / H) @ parts.vectors.T
+
+
+def factored_leave_one_out(
+    make: Callable[[], Array], alpha: float, Y: Array, u: Array | None = None, together: Indices | None = None
+) -> tuple[Array, Array]:
+    """Residuals (n, d) of a scalar kernel at one alpha, and the diagonal (n,) of P, from a Cholesky factor.
+
+    At one alpha it costs less than eigenvectors. `make` gives the gram, u and `together` are as in `SeparablePath`.
+    """
+    blocks, factor = Blocks(len(Y), together), cholesky_factor(make, alpha)
+    C, z = factor.solve(Y), None if u is None else factor.solve(u[:, None])
+    if blocks.count == len(Y):
+        # (A^-1)_ii is the sum of the squares in column i of L^-1: a third of the work that A^-1 would take.
+        inverse, _ = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
+        P = [np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])[:, None, None]]
+    else:
+        P = blocks.gather(factor.solve(np.eye(len(Y))))
+    if u is not None and z is not None:
+        total = float(u @ z[:, 0])
+        C = C - z * (z[:, 0] @ Y) / total
+        P = [B - _outer(z[rows])[..., 0] / total for rows, B in zip(blocks.sets, P, strict=True)]
+    return blocks.solve(P, C), blocks.diagonal(P)
 
 
 class PairwisePath:

@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ovk
 from ovk import AutoStream, AutoStreamClassifier
-from ovk.online.experts.changes import (
+from ovk.online.experts.expert_set import ExpertSet
+from ovk.online.experts.mixture import (
     ALARM_LIMIT,
     LEVEL_DISCOUNT,
     MAX_RATIO,
@@ -20,10 +21,9 @@ from ovk.online.experts.changes import (
     VARIANCE_GROWTH,
     Contest,
     ErrorAlarm,
+    ExpertMixture,
     running_sums,
 )
-from ovk.online.experts.expert_set import ExpertSet
-from ovk.online.experts.mixture import ExpertMixture
 
 
 @pytest.fixture

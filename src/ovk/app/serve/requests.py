@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from ovk.app.serve.rows import RequestRows
 from ovk.app.serve.served_models import TensorSpec
 from ovk.app.serve.service import ModelService
 from ovk.app.serve.tensors import read_rows, read_tensors
-from ovk.base import Array
+from ovk.base import Array, closest_names
 
 #: Keys of a request to predict, those of the protocol and `rows`; and what its parameters may be.
 INFER = ("id", "parameters", "inputs", "outputs", "rows")
@@ -44,8 +43,8 @@ def check_keys(
 
 def _known_ones(name: str, allowed: Sequence[str]) -> str:
     """The names that are known, and which of them may have been meant."""
-    close = get_close_matches(name, allowed, 1)
-    return (", ".join(allowed) or "none") + (f"; did you mean {close[0]!r}?" if close else "")
+    close = closest_names([name], allowed)
+    return (", ".join(allowed) or "none") + (f"; did you mean {close[name]!r}?" if close else "")
 
 
 def check_count(count: int, most: int) -> None:

@@ -21,11 +21,9 @@ from ovk.ovkernels import DenseBlocks, Gram, Hadamard, Kronecker, OperatorKernel
 
 
 class Coupling(ABC):
-    """The values of h at the inputs as a function of C and B.
+    """The values of h at the inputs as a function of C and B."""
 
-    `has_operator` tells whether the values depend on B.
-    """
-
+    #: Whether the values depend on B.
     has_operator = True
 
     @abstractmethod
@@ -45,7 +43,7 @@ class Coupling(ABC):
         """Derivative of <D, F> in B, (d, d), symmetric."""
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Decomposable(Coupling):
     """K = k B on samples with the scalar gram G."""
 
@@ -65,7 +63,7 @@ class Decomposable(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Entrywise(Coupling):
     """K = B o K0 with the blocks of K0, (m, d, m, d)."""
 
@@ -89,19 +87,18 @@ class Entrywise(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
+@dataclass(frozen=True, eq=False)
 class FixedKernel(Coupling):
     """A kernel whose operator, if it has one, stays as it is."""
 
     has_operator = False
-
-    def __init__(self, gram: Gram) -> None:
-        self._gram = gram
+    K: Gram
 
     def gram(self, B: Array) -> Gram:
-        return self._gram
+        return self.K
 
     def features(self, C: Array) -> Array:
-        return self._gram.matmat(C)
+        return self.K.matmat(C)
 
     def values(self, A: Array, B: Array) -> Array:
         return A

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive
-from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OKVARSolution
+from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
@@ -145,7 +145,17 @@ class OKVAR(NamedOutputs, Parameters):
             Without it the points are taken to be equally spaced.
         """
         with self._fitting(X):
-            self._fit(X, series, times, None)
+            self.series_ = read_series(self, X, series, times)
+            self.__dict__.pop("output_frame_", None)
+            if (library := library_of(X)) is not None:
+                self.output_frame_ = OutputFrame(library, list(self.names_))
+            units = Units.from_series(self.series_, self.names_, self.standardize)
+            self.mean_, self.scale_, self.step_ = units.mean, units.scale, units.step
+            minimiser, solution = self._learn(self._regression(self.series_, units))
+            self.objective_, self.converged_ = solution.objective, solution.converged
+            self.bic_ = minimiser.bic(solution)
+            self.n_iter_ = 1 if solution.info is None else max(solution.info.iterations, 1)
+            minimiser.warn_if_zero(solution)
         return self
 
     def regression(self, X: Any, *, series: Any = None, times: Any = None) -> SeriesRegression:
@@ -153,20 +163,6 @@ class OKVAR(NamedOutputs, Parameters):
         reader: Self = clone(self)
         read = read_series(reader, X, series, times)
         return reader._regression(read, Units.from_series(read, reader.names_, self.standardize))
-
-    def _fit(self, X: Any, series: Any, times: Any, start: OKVARSolution | None) -> OKVARSolution:
-        """Learn, from the solution `start` of another weight of the penalty if there is one."""
-        self.series_ = read_series(self, X, series, times)
-        self.__dict__.pop("output_frame_", None)
-        if (library := library_of(X)) is not None:
-            self.output_frame_ = OutputFrame(library, list(self.names_))
-        units = Units.from_series(self.series_, self.names_, self.standardize)
-        self.mean_, self.scale_, self.step_ = units.mean, units.scale, units.step
-        minimiser, solution = self._learn(self._regression(self.series_, units), start)
-        self.objective_, self.converged_, self.bic_ = solution.objective, solution.converged, minimiser.bic(solution)
-        self.n_iter_ = 1 if solution.info is None else max(solution.info.iterations, 1)
-        minimiser.warn_if_zero(solution)
-        return solution
 
     def _regression(self, series: list[TimeSeries], units: Units) -> SeriesRegression:
         return make_regression(
@@ -181,19 +177,18 @@ class OKVAR(NamedOutputs, Parameters):
             periods=self.periods,
         )
 
-    def _learn(
-        self, regression: SeriesRegression, start: OKVARSolution | None = None
-    ) -> tuple[AlternatingMinimiser, OKVARSolution]:
+    def _learn(self, regression: SeriesRegression) -> tuple[AlternatingMinimiser, OKVARSolution]:
         """Minimise, and keep the function that was learned."""
         weight = positive(self.operator_weight, "operator_weight") if self.learn_operator else 0.0
-        settings = LearningSettings(self.alpha, self.penalty, weight, self.tol, self.max_iter, self.max_rounds)
         d = regression.Y.shape[1]
         given: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         kernel = given.resolve(regression.Z, d)
         B, coupling = coupling_on(kernel, regression.Z, d, self.learn_operator)
-        minimiser = AlternatingMinimiser(coupling, regression, settings)
-        solution = minimiser.minimise(B, start)
-        theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution))
+        minimiser = AlternatingMinimiser(
+            coupling, regression, self.alpha, self.penalty, weight, self.tol, self.max_iter, self.max_rounds
+        )
+        solution = minimiser.minimise(B)
+        theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution.B, solution.C))
         self.__dict__.pop("season_", None)
         if self.periods is not None:
             self.season_ = theta[: 2 * len(np.atleast_1d(self.periods))]
@@ -211,7 +206,7 @@ class OKVAR(NamedOutputs, Parameters):
 
     @property
     def output_names_(self) -> list[str]:
-        """The same as `names_`: what is predicted are the variables themselves."""
+        """The same as `names_`: the variables themselves are predicted."""
         return list(self.names_)
 
     @property

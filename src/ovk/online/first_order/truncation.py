@@ -14,8 +14,7 @@ import numpy as np
 
 from ovk.base import Array, Parameters, Times, check_int, in_interval, positive
 from ovk.objectives import Loss, ThresholdLoss
-from ovk.online.first_order.blocks import recursion
-from ovk.online.first_order.steps import Steps
+from ovk.online.first_order.blocks import Steps, recursion
 
 #: Share of a tolerance that may be spent on dropping when the loss has kinks.
 KINK_SHARE = 0.01

@@ -12,8 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, thread_for_row
 from ovk.kernels import Stationary
-from ovk.online.shared.rows import FastPath, LearnedRows, Rows
-from ovk.online.shared.scale import Scale
+from ovk.online.shared.rows import FastPath, LearnedRows, Rows, Scale
 from ovk.ovkernels import Separable, as_operator_kernel
 
 # The first rows of a stream, from which a learner chooses the units in which it works.

@@ -10,9 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ovk.base import Array, Parameters, Registered, check_int, equal, positive
+from ovk.features.dictionary import Dictionary, Selection, Uniform
 from ovk.features.fourier import FourierMap, LinearFourierMap, OperatorFourierMap, TaylorMap
-from ovk.features.nystrom import Dictionary
-from ovk.features.selection import Selection, Uniform
 from ovk.kernels import Polynomial
 from ovk.ovkernels import OperatorKernel, Separable
 

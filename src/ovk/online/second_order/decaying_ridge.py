@@ -22,16 +22,156 @@ depend on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from math import isqrt, sqrt
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf
 
-from ovk.base import Array, Mask, SingularSystem, Times
-from ovk.online.shared.compact_state import CompactState
-from ovk.online.shared.scale import first_limit, limits_along, next_limit
+from ovk.base import Array, Mask, SingularSystem, State, Times
+
+
+class CompactState(State):
+    """A state of which pickles hold what files do, and of lower triangular matrices both hold the triangle."""
+
+    #: Attributes that are (m, m) matrices of which only the lower triangle is read.
+    _triangles: ClassVar[tuple[str, ...]] = ()
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {name: packed(getattr(self, name)) for name in self._triangles}
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        vars(built).update({name: unpacked(getattr(built, name)) for name in cls._triangles})
+        return built
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.state(),)
+
+
+def packed(A: Array) -> Array:
+    """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row.
+
+    >>> packed(np.array([[1.0, 9.0], [2.0, 3.0]]))
+    array([1., 2., 3.])
+    """
+    triangle: Array = A[np.tri(len(A), dtype=bool)]
+    return triangle
+
+
+def unpacked(triangle: Array) -> Array:
+    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK.
+
+    >>> unpacked(np.array([1.0, 2.0, 3.0]))
+    array([[1., 0.],
+           [2., 3.]])
+    """
+    m = (isqrt(8 * len(triangle) + 1) - 1) // 2
+    A = np.zeros((m, m), order="F")
+    A[np.tri(m, dtype=bool)] = triangle
+    return A
+
+
+# Limits on residuals that follow their size, so that an outlier teaches no more than an inlier.
+#
+# The limit of the next row is `factor` times the largest residual so far, which decays by `LIMIT_DECAY` a row. A larger
+# residual is clipped to the limit, which then grows:
+#
+#     l_(t+1) = max(4 l_t, l_t^(1/2))                              if |r_t| > l_t,
+#     l_(t+1) = max(LIMIT_DECAY l_t, factor |r_t|, MIN_LIMIT)      otherwise.
+#
+# One outlier thus raises the limit for a while, and stays small beside the labels, whose deviation is 1. A lasting
+# change is followed within a few rows: from `MIN_LIMIT`, the fifth row of a burst may be 3 deviations away. An infinite
+# limit stays infinite until `first_limit` replaces it.
+
+#: Factor by which limits fade in a row.
+LIMIT_DECAY = 0.995
+#: Limits stay above this, in units in which the labels have a deviation of about 1.
+MIN_LIMIT = 1e-3
+#: Share of the residuals that the first limit is taken from.
+INLIER_QUANTILE = 0.98
+#: Rows before the first limit, of whose second half it is taken; and the factor where nobody chooses one.
+ROWS_BEFORE_LIMIT, LIMIT_FACTOR = 50, 3.0
+
+
+def first_limit(residuals: Array, factor: float) -> Array:
+    """(d,) limits after (n, d) residuals that were not limited; infinite where they are all 0 or nan."""
+    size = np.abs(np.nan_to_num(residuals))
+    # The few largest may be wild.
+    large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
+    limit: Array = np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
+    return limit
+
+
+def next_limit(limit: Array, residual: Array, factor: float) -> Array:
+    """(d,) limits after the (d,) residuals of a row; that of a missing label, whose residual is nan, stays."""
+    size = np.abs(residual)
+    fading = np.maximum(np.maximum(LIMIT_DECAY * limit, factor * size), MIN_LIMIT)
+    grown: Array = np.where(size > limit, np.maximum(4.0 * limit, np.sqrt(limit)), fading)
+    return np.where(np.isnan(grown), limit, grown)
+
+
+def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
+    """(n + 1, d) limits of rows and after the last one, as long as the (n, d) residuals stay within them."""
+    fades = LIMIT_DECAY ** np.arange(len(residuals) + 1.0)[:, None]
+    raised = np.vstack([limit, factor * np.abs(residuals) / fades[1:]])
+    limits: Array = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, MIN_LIMIT)
+    limits[0] = limit
+    return limits
+
+
+@dataclass
+class ResidualLimits(State):
+    """The limits of a learner that moves a label which is further than its limit from its prediction to that distance.
+
+    Attributes
+    ----------
+    limit : (d,) limits of the next row; infinite in the first rows
+    early : (n, d) residuals of the first rows, until there are enough for a limit
+    """
+
+    limit: Array
+    early: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def start(cls, d: int) -> ResidualLimits:
+        """Before the first row, for d outputs."""
+        return cls(np.full(d, np.inf), np.empty((0, d)))
+
+    def ordinary(self, residuals: Array) -> int:
+        """How many of the next rows, with residuals (n, d), 0 for labels that are missing, come before a wild one."""
+        need = ROWS_BEFORE_LIMIT - len(self.early)
+        limit = self.limit
+        if need > 0:
+            if len(residuals) <= need:
+                return len(residuals)
+            limit = _after_first(np.vstack([self.early, residuals[:need]]))
+        need = max(need, 0)
+        limits = limits_along(limit, residuals[need:], LIMIT_FACTOR)
+        wild = (np.abs(residuals[need:]) > limits[:-1]).any(axis=1)
+        return need + (int(wild.argmax()) if wild.any() else len(residuals) - need)
+
+    def moved(self, residuals: Array) -> Array:
+        """(n, d) residuals of rows, of which at most the last is wild, within the limits; goes on to the next row."""
+        found = residuals.copy()
+        need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
+        if need:
+            self.early = np.vstack([self.early, residuals[:need]])
+            if len(self.early) == ROWS_BEFORE_LIMIT:
+                self.limit = _after_first(self.early)
+        for i in range(need, len(residuals)):
+            found[i] = np.clip(residuals[i], -self.limit, self.limit)
+            self.limit = next_limit(self.limit, residuals[i], LIMIT_FACTOR)
+        return found
+
+
+def _after_first(residuals: Array) -> Array:
+    # The first rows of a learner that knows nothing have large residuals.
+    return first_limit(residuals[len(residuals) // 2 :], LIMIT_FACTOR)
+
 
 #: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
 MIN_WEIGHT_LEFT = 0.5
