@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, EntrywiseMap, Indices, one_blas_thread, tile_threads
+from ovk.base import Array, Indices, one_blas_thread, tile_threads
 
+#: Replaces squared distances by values of a kernel, in place.
+EntrywiseMap = Callable[[Array], None]
 #: Entries in a tile: two MiB of doubles.
 TILE_ENTRIES = 1 << 18
 #: Multiplications that one thread does in less time than it takes to share them.
