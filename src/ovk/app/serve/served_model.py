@@ -29,6 +29,9 @@ from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
 
+#: Rows from whose errors the intervals of an estimator are made.
+INTERVAL_ROWS = 2000
+
 
 class Outcome(NamedTuple):
     """Rows with their outcomes, and what a model had predicted for them.
@@ -54,11 +57,19 @@ class ServedModel(State, ABC):
     ----------
     name : what it is called on the page and in metrics
     model : the estimator, session or fitted table
+    numeric : whether outputs are numbers, not labels
+    outputs : names of the outputs
+    learns : whether it learns at all
+    window : of how many last rows the errors are kept, from which intervals are made; 0 where that sets no limit
     failures : requests that it could not learn
     """
 
     name: str
     model: Any
+    numeric: bool
+    outputs: list[str]
+    learns: bool
+    window: int = 0
     failures: int = 0
 
     #: Whether its intervals begin with the first rows that are learned in service; others bring errors along.
@@ -66,28 +77,8 @@ class ServedModel(State, ABC):
 
     @property
     @abstractmethod
-    def numeric(self) -> bool:
-        """Whether outputs are numbers, not labels."""
-
-    @property
-    @abstractmethod
-    def learns(self) -> bool:
-        """Whether it learns at all."""
-
-    @property
-    @abstractmethod
-    def outputs(self) -> list[str]:
-        """Names of the outputs."""
-
-    @property
-    @abstractmethod
     def classes(self) -> npt.NDArray[Any]:
         """(K,) the labels there are, none for numbers."""
-
-    @property
-    @abstractmethod
-    def window(self) -> int:
-        """Of how many last rows the errors are kept, from which intervals are made; 0 where that sets no limit."""
 
     @abstractmethod
     def inputs(self) -> list[TensorSpec]:
@@ -228,39 +219,15 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
 
 @dataclass
 class ServedEstimator(ServedModel, kind="estimator"):
-    """An estimator, which takes rows of numbers and learns if it is an online learner.
+    """An estimator, which takes rows of numbers and learns if it is an online learner; `intervals` has its errors."""
 
-    Attributes
-    ----------
-    names : names of the outputs
-    intervals : the last errors, for intervals
-    """
-
-    names: list[str] = field(default_factory=list)
-    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=2000))
+    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=INTERVAL_ROWS))
 
     intervals_of_service = True
 
     @property
-    def numeric(self) -> bool:
-        return not is_classifier(self.model)
-
-    @property
-    def learns(self) -> bool:
-        kind: Any = type(self.model)
-        return _learns(kind)
-
-    @property
-    def outputs(self) -> list[str]:
-        return self.names
-
-    @property
     def classes(self) -> npt.NDArray[Any]:
         return np.asarray([] if self.numeric else self.model.classes_)
-
-    @property
-    def window(self) -> int:
-        return self.intervals.window if self.numeric else 0
 
     def inputs(self) -> list[TensorSpec]:
         p = int(self.model.n_features_in_)
@@ -301,7 +268,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
 
     def targets(self, targets: RequestRows) -> Array:
         if self.numeric:
-            return targets.numbers(self.names, len(self.names), "targets")
+            return targets.numbers(self.outputs, len(self.outputs), "targets")
         known = {str(label): k for k, label in enumerate(self.classes.tolist())}
         codes = []
         for cell in targets.labels():
@@ -313,7 +280,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
         return np.array(codes, dtype=np.float64)[:, None]
 
     def half_widths(self, level: float) -> Array:
-        return self.intervals.half_widths(level, len(self.names))
+        return self.intervals.half_widths(level, len(self.outputs))
 
     def _predict(self, rows: RequestRows, wanted: frozenset[str]) -> Outputs:
         X = self._X(rows)
@@ -322,7 +289,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
             if "probability" in wanted:
                 found["probability"] = np.asarray(self.model.predict_proba(X), dtype=np.float64)
             return found
-        shape = (len(X), len(self.names))
+        shape = (len(X), len(self.outputs))
         if "std" in wanted:
             mean, std = self.model.predict(X, return_std=True)
             return {"mean": _as_shape(mean, shape), "std": _as_shape(std, shape)}
@@ -352,12 +319,6 @@ class ServedEstimator(ServedModel, kind="estimator"):
 
 
 @cache
-def _learns(estimator: Any) -> bool:
-    """Whether an estimator of that class learns from a stream, each call wholly or not at all."""
-    return issubclass(estimator, Transactional) and issubclass(estimator, OnlineLearner)
-
-
-@cache
 def _takes_std(estimator: Any) -> bool:
     """Whether an estimator of that class tells standard deviations."""
     # AutoStream knows the word only to say what to use instead.
@@ -373,24 +334,8 @@ class ServedTable(ServedModel, kind="table"):
     """A session or a fitted table: columns with names, lags and scaling of its own."""
 
     @property
-    def numeric(self) -> bool:
-        return not self.model.settings.classify
-
-    @property
-    def learns(self) -> bool:
-        return isinstance(self.model, Session)
-
-    @property
-    def outputs(self) -> list[str]:
-        return list(self.model.settings.targets)
-
-    @property
     def classes(self) -> npt.NDArray[Any]:
         return np.array([] if self.numeric else self.model.preparation.classes(), dtype=object)
-
-    @property
-    def window(self) -> int:
-        return int(self.model.recent.size) if self.learns and self.numeric else 0
 
     def _sources(self) -> list[str]:
         """Names of the columns that it reads."""
@@ -480,20 +425,26 @@ class ServedTable(ServedModel, kind="table"):
 def as_served(model: Any, name: str) -> ServedModel:
     """A model that was loaded, ready to serve under that name."""
     if isinstance(model, (Session, TableModel)):
-        return ServedTable(name, model)
+        table: Any = model
+        numeric, learns = not table.settings.classify, isinstance(model, Session)
+        window = int(table.recent.size) if numeric and learns else 0
+        return ServedTable(name, model, numeric, list(table.settings.targets), learns, window)
     kind = type(model).__name__
     if not callable(getattr(model, "predict", None)):
         raise ValueError(f"{name} holds a {kind}, which does not predict: give an estimator or a session")
-    p = getattr(model, "n_features_in_", None)
-    if p is None or (is_classifier(model) and not hasattr(model, "classes_")):
+    p, numeric = getattr(model, "n_features_in_", None), not is_classifier(model)
+    if p is None or not (numeric or hasattr(model, "classes_")):
         raise ValueError(f"{name} holds a {kind} that was not fitted to rows of numbers: fit it first")
-    if is_classifier(model):
-        return ServedEstimator(name, model, names=["label"])
+    # One that learns in service does so wholly or not at all.
+    learns = isinstance(model, Transactional) and isinstance(model, OnlineLearner)
+    if not numeric:
+        return ServedEstimator(name, model, numeric, ["label"], learns)
     # How many outputs there are nobody knows better than a prediction.
     F = np.asarray(model.predict(np.zeros((1, p))))
     if F.dtype.kind not in "fiub":
         raise ValueError(f"{name} holds a {kind}, whose predictions are no numbers: it cannot be served")
-    return ServedEstimator(name, model, names=["y"] if F.size == 1 else [f"y{q}" for q in range(F.size)])
+    outputs = ["y"] if F.size == 1 else [f"y{q}" for q in range(F.size)]
+    return ServedEstimator(name, model, numeric, outputs, learns, INTERVAL_ROWS)
 
 
 # Errors of the last rows beside the baselines, coverage, and a curve of them.
