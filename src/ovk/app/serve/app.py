@@ -507,7 +507,7 @@ def _read_entry(request: ParsedRequest) -> Entry:
         columns = [targets.column(name) if name in named else missing for name in active.outputs]
         targets = RequestRows.named(active.outputs, columns)
     active.check(rows, targets)
-    if active.numeric:
+    if active.task.numeric:
         _check_sizes(active.targets(targets), active.outputs)
     return entry
 
