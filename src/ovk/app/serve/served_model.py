@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from inspect import signature
-from math import ceil, floor
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import Session, TableModel
 from ovk.app.tables import Batch, Number, Prepared
 from ovk.base import Array, State, Transactional, quoted
-from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task
+from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
 from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -185,15 +185,6 @@ class ServedModel(State, ABC):
     def size(self) -> int:
         """Bytes of the arrays that the model leads to."""
         return _array_bytes(self.model, set())
-
-
-def rows_needed(level: float) -> int:
-    """Rows with known outcomes before intervals of that level have ends.
-
-    >>> rows_needed(0.9), rows_needed(0.9999)
-    (9, 9999)
-    """
-    return ceil(round(level / (1 - level), 3))
 
 
 def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
