@@ -19,7 +19,7 @@ HOME = Path(ovk.__file__).parent
 
 
 def files_of(call):
-    """The files of ovk whose functions run during ``call()``, in all threads, in the order in which they are entered."""
+    """The files of ovk whose functions run during ``call()``, in all threads, in the order they are entered."""
     found = {}
 
     def watch(frame, event, argument):

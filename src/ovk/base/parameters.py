@@ -50,8 +50,11 @@ class Registered:
             register(cls)
 
 
-class Parameters(Registered, BaseEstimator, saved=False):
-    """Base of everything that is described by its constructor's arguments, and by what fitting added to them."""
+class Parameters(BaseEstimator):
+    """Base of everything that is described by its constructor's arguments, and by what fitting added to them.
+
+    Subclasses can be saved and loaded by name like those of `Registered`.
+    """
 
     #: Private attributes that are saved like fitted ones, whose names end in ``_``; those of base classes are added.
     _saved_state: ClassVar[tuple[str, ...]] = ()
@@ -60,6 +63,11 @@ class Parameters(Registered, BaseEstimator, saved=False):
 
     #: What stands behind a parameter that is None, made when one of its own parameters is set (``kernel__...``).
     _default_factories: ClassVar[Mapping[str, Callable[[], Any] | None]] = {}
+
+    def __init_subclass__(cls, *, saved: bool = True, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if saved:
+            register(cls)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__length_scale=2.0`` sets one of a parameter, of its default if that is None."""

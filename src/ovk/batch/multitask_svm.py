@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import ClassifierMixin, MultiOutputMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_array, check_consistent_length
@@ -26,7 +26,10 @@ from ovk.base import (
     Indices,
     Labels,
     Mask,
+    NamedOutputs,
+    Parameters,
     Targets,
+    check_inputs,
     check_int,
     check_targets,
     check_tasks,
@@ -37,9 +40,9 @@ from ovk.base import (
     refuse_missing_labels,
     share_of_right_labels,
 )
-from ovk.batch.ridge.kernel_estimator import KernelEstimator
-from ovk.batch.ridge.prediction import ObservedScore, same_inputs
-from ovk.batch.ridge.ridge_system import PairSystem, takes_gram
+from ovk.batch.ridge.ridge import default_kernel, informative_rows, kernel_tags, score_observed
+from ovk.batch.ridge.ridge_system import PairSystem, same_inputs, takes_gram
+from ovk.kernels import Gaussian
 from ovk.objectives import Calibration, two_sided
 from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
@@ -52,8 +55,10 @@ AT_BOUND = 1e-6
 
 
 @dataclass(eq=False, repr=False)
-class SupportVectorMachine(KernelEstimator, saved=False):
+class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
     """Box-constrained dual on the observed pairs of a point and a task; parameters are described in `MultiTaskSVC`."""
+
+    _default_factories = {"kernel": Gaussian}
 
     kernel: Any = None
     C: float = 1.0
@@ -61,6 +66,12 @@ class SupportVectorMachine(KernelEstimator, saved=False):
     bias: str = "none"
     tol: float = 1e-6
     max_iter: int = 20_000
+
+    def __sklearn_tags__(self) -> Any:
+        return kernel_tags(super().__sklearn_tags__(), self.kernel)
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> Any:
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
 
     def _learn(self, X: Any, targets: Targets, epsilon: float | None) -> tuple[BoxDual, Array, Array]:
         """Solve the dual, for the hinge loss when `epsilon` is None, else for the epsilon-insensitive one, and keep f.
@@ -70,7 +81,7 @@ class SupportVectorMachine(KernelEstimator, saved=False):
         C, tol = positive(self.C, "C"), positive(self.tol, "tol")
         if self.bias not in BIASES:
             raise ValueError(f"bias must be one of {', '.join(map(repr, BIASES))}, got {self.bias!r}")
-        kernel = self._resolved(X, targets.d)
+        kernel = clone(default_kernel(self.kernel)).resolve(X, targets.d)
         observed = targets.pairs()
         task, y, box = observed.outputs, observed.values, C * observed.weights
         lower, upper = (np.minimum(0.0, box * y), np.maximum(0.0, box * y)) if epsilon is None else (-box, box)
@@ -255,8 +266,9 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         """
         with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)
-            targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, self._output_dim())
-            X, targets = self._informative(X, targets)
+            outputs = default_kernel(self.kernel).output_dim
+            targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, outputs)
+            X, targets = informative_rows(self.kernel, X, targets)
             dual, b, values = self._learn(X, targets, None)
             self.classes_, self.one_against_the_rest_ = classes, rest
             self.classes_in_tasks_ = not rest and len(classes) > 2
@@ -320,7 +332,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
 
 @dataclass(eq=False, repr=False)
-class MultiTaskSVR(ObservedScore, SupportVectorMachine):
+class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
     """Support vector regression of several tasks at once, coupled by the operator of the kernel.
 
     Minimises  1/2 |f|^2 + C sum over the observed outputs of max(0, |y_it - f_t(x_i) - bias| - epsilon).
@@ -355,14 +367,20 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
         """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
         with self._fitting(X, y):
             epsilon = positive(self.epsilon, "epsilon", zero=True)
-            X, targets = self._check(X, y, sample_weight, task)
-            self._learn(X, targets, epsilon)
+            X = self._check_inputs(X, reset=True)
+            targets = check_targets(y, X.shape[0], sample_weight, task, X, default_kernel(self.kernel).output_dim)
+            self._learn_names(y, targets.d)
+            self._learn(*informative_rows(self.kernel, X, targets), epsilon)
         return self
 
     def predict(self, X: Any, task: Any = None) -> Array:
         """Outputs: (n, tasks); (n,) if y was, or for the task of each row when `task` (n,) is given."""
         values = self._values(X, task)
         return values[:, 0] if values.ndim == 2 and self.single_output_ else self._named(values, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """R^2 over the observed outputs, averaged over outputs; in long form that of all observations together."""
+        return score_observed(self, X, y, sample_weight, task)
 
 
 def check_labels(
