@@ -11,7 +11,7 @@ import numpy as np
 from ovk.base import Array, as_dates, check_int, unnamed
 from ovk.evaluation import LEVEL, IntervalResult, ProgressiveResult, RecentErrors, stretch
 from ovk.intervals import Regions
-from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, own_names, shortened, time_axis
+from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, output_number, own_names, shortened, time_axis
 
 #: Rows that are drawn.
 ROWS = 150
@@ -79,9 +79,7 @@ class RecentDisplay(Display):
             raise ValueError("the result holds no intervals: run progressive with intervals=0.9 and keep='all'")
         if Y is None and result.targets is None:
             raise ValueError("the result did not keep the outputs: run progressive with keep='all', or pass them as Y")
-        q = result.outputs.index(output) if isinstance(output, str) and output in result.outputs else output
-        if not isinstance(q, int) or not -len(result.outputs) <= q < len(result.outputs):
-            raise ValueError(f"output must be a name or a number of {', '.join(result.outputs)}, got {output!r}")
+        q = output_number(result.outputs, output)
         outcomes = np.asarray(result.targets if Y is None else unnamed(Y), dtype=np.float64)
         outcomes = outcomes.reshape(found.regions.predictions.shape)
         where = stretch(rows, len(outcomes), result.times)
@@ -465,14 +463,17 @@ def _moving(regions: Regions, window: int | None) -> tuple[Array, Array, Array]:
 
 def _moving_mean(values: Array, size: int) -> Array:
     """(n - size + 1, k) means over `size` rows, nan left out."""
+
+    def sums(A: Array) -> Array:
+        total = np.cumsum(np.vstack([np.zeros((1, A.shape[1])), A]), axis=0)
+        return np.asarray(total[size:] - total[:-size])
+
     seen = np.isfinite(values)
-    sums, counts = (np.cumsum(A, axis=0, dtype=np.float64) for A in (np.where(seen, values, 0.0), seen))
+    return _ratio(sums(np.where(seen, values, 0.0)), sums(seen))
 
-    def windows(A: Array) -> Array:
-        return np.concatenate([A[size - 1 : size], A[size:] - A[:-size]])
 
-    total, count = windows(sums), windows(counts)
-    result: Array = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+def _ratio(sums: Array, counts: Array) -> Array:
+    result: Array = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return result
 
 
@@ -485,9 +486,7 @@ def _between_checkpoints(found: IntervalResult) -> tuple[Array, Array, Array]:
             last = int(row)
 
     def share(sums: Array, counts: Array) -> Array:
-        more, of = (np.diff(A[chosen], axis=0, prepend=0.0) for A in (sums, counts))
-        result: Array = np.divide(more, of, out=np.full(more.shape, np.nan), where=of > 0)
-        return result
+        return _ratio(*(np.diff(A[chosen], axis=0, prepend=0.0) for A in (sums, counts)))
 
     rows = found.rows[chosen].astype(np.float64)
     return rows, share(found.covered, found.tested), share(found.widths, found.bounded)
