@@ -287,11 +287,7 @@ CHOICE_VALUES, FEWEST_POINTS = 1200, 12
 
 
 def default_operators(grid: Grid) -> list[Integral]:
-    """The candidates, the rough one first.
-
-    >>> [operator.kernel for operator in default_operators(Grid.regular(60, 0.0, 20.0))]
-    [Laplacian(20.0), Gaussian(1.0), Gaussian(2.0), Gaussian(4.0)]
-    """
+    """The candidates, the rough one first."""
     sides = grid.sides() if isinstance(grid, ProductGrid) else [grid]
     kernels = [[_time_kernel(side, length) for side in sides] for length in (None, *LENGTHS)]
     return [Integral(each if isinstance(grid, ProductGrid) else each[0], grid) for each in kernels]
@@ -359,11 +355,7 @@ FACTORS = (1.0, 3.0, 9.0)
 
 
 def without_gaps(X: Any, grid: Grid) -> Array:
-    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan.
-
-    >>> without_gaps(np.array([[1.0, np.nan, 3.0, 7.0]]), Grid.regular(3))
-    array([[1., 2., 3., 7.]])
-    """
+    """Inputs (n, p) that start with a curve on the grid, its gaps filled (`Grid.filled`); no other may be nan."""
     inputs: Array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
     d = len(grid)
     if X.shape[1] < d:
@@ -380,11 +372,7 @@ def without_gaps(X: Any, grid: Grid) -> Array:
 
 
 def input_kernels(X: Array, grid: Grid) -> list[ScalarKernel]:
-    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers.
-
-    >>> len(input_kernels(np.random.default_rng(0).standard_normal((20, 5)), Grid.regular(3)))
-    12
-    """
+    """The candidates for inputs (n, p) that start with a curve on the grid, the other columns being numbers."""
     d = len(grid)
     length = median_distance(X[:, :d] * grid.roots())
     curves = [OnCurves(Gaussian(factor * length), grid) for factor in FACTORS]
