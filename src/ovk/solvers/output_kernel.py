@@ -145,16 +145,12 @@ LIFT = 1e-2
 class Learned(NamedTuple):
     """A learned operator.
 
-    Attributes
-    ----------
-    T : (d, d)
-    objective : H after each round, never rising
-    converged : the gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of proximal steps
-        no longer lowered the objective
+    It has `converged` where the gradient mapping (with a rank: the gradient) fell below the tolerance, or a round of
+    proximal steps no longer lowered the objective.
     """
 
-    T: Array
-    objective: list[float]
+    T: Array  # (d, d)
+    objective: list[float]  # H after each round, never rising
     converged: bool
 
 

@@ -440,20 +440,12 @@ POLISH_CALLS, POLISH_SHARE = 3, 0.02
 
 @dataclass(frozen=True)
 class DualInfo:
-    """How a dual was solved.
+    """How a dual was solved."""
 
-    Attributes
-    ----------
-    gap : duality gap, primal value minus dual value
-    primal : primal value 1/2 |f|^2 + sum of losses
-    iterations : block steps
-    converged : the gap came below the tolerance times the primal value
-    """
-
-    gap: float
-    primal: float
-    iterations: int
-    converged: bool
+    gap: float  # primal value minus dual value
+    primal: float  # 1/2 |f|^2 + sum of losses
+    iterations: int  # block steps
+    converged: bool  # the gap came below the tolerance times the primal value
 
 
 class Products(Protocol):

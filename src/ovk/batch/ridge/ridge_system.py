@@ -42,18 +42,11 @@ from ovk.solvers import (
 
 
 class RidgeSystem(ABC):
-    """A scaled system, and the way back from its solution.
+    """A scaled system, and the way back from its solution."""
 
-    Attributes
-    ----------
-    gram : K~, square
-    Y : Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
-    ridge : number added to the diagonal
-    """
-
-    gram: Gram
-    Y: Array
-    ridge: float
+    gram: Gram  # K~, square
+    Y: Array  # Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
+    ridge: float  # added to the diagonal
 
     @abstractmethod
     def columns(self) -> Array:
@@ -391,14 +384,7 @@ def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -
 class SinglePrecisionSystem:
     """A = t R G R + ridge I: products in double precision, and a factor in single precision.
 
-    Parameters
-    ----------
-    kernel, X : of the gram G
-    roots : (n,) the diagonal of R
-
-    Attributes
-    ----------
-    jitter : what was added to the factor's diagonal
+    G is the gram of `kernel` at X, `roots` (n,) the diagonal of R; `jitter` was added to the factor's diagonal.
     """
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
@@ -456,9 +442,8 @@ class SinglePrecisionSystem:
 #     sum_i w_i rho(|r_i / s|) + penalty,    rho(z) = z^2 / 2 up to c, then c z - c^2 / 2.
 #
 # Its solution is that of the squared loss with the row's weight multiplied by min(1, c / |r_i / s|), which depends on
-# the
-# solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a normal
-# number exceeds 1.345, whatever the number of outputs.
+# the solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a
+# normal number exceeds 1.345, whatever the number of outputs.
 
 #: How often a normal number is beyond 1.345, where Huber's loss costs 5% of efficiency on normal data.
 BEYOND = 2.0 * float(norm.sf(1.345))

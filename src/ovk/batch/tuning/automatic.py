@@ -420,27 +420,15 @@ def _affordable(Y: Array, most: int) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """How one kernel did.
+    """How one kernel did; with a learned metric two, one for each half of the rows that it was learned from."""
 
-    Attributes
-    ----------
-    name : family and width in units of the median distance
-    kernels : with the width filled in; with a learned metric two, one for each half of the rows that it was learned
-        from
-    terms : weights by the names of what is added up, of itself alone if it is no sum
-    errors : (alphas, d) robust left-out errors
-    alphas : (d,) the best for each output
-    error : at these, mean over the outputs
-    threshold : (d,) of the robust sums
-    """
-
-    name: str
+    name: str  # family and width in units of the median distance
     kernels: tuple[ScalarKernel, ...]
-    terms: dict[str, float]
-    errors: Array
-    alphas: Array
-    error: float
-    threshold: Array
+    terms: dict[str, float]  # weights by the names of what is added up, of itself alone if it is no sum
+    errors: Array  # (alphas, d) robust errors
+    alphas: Array  # (d,) the best for each output
+    error: float  # at these, mean over the outputs
+    threshold: Array  # (d,) of the robust sums
 
 
 @dataclass(frozen=True)
