@@ -34,7 +34,7 @@ from ovk.base import Array, Mask, SingularSystem, State, Times
 
 
 class CompactState(State):
-    """A state of which pickles hold what files do, and of lower triangular matrices both hold the triangle."""
+    """A state of which pickles hold what files do; of lower triangular matrices both hold the triangle alone."""
 
     #: Attributes that are (m, m) matrices of which only the lower triangle is read.
     _triangles: ClassVar[tuple[str, ...]] = ()
@@ -53,22 +53,13 @@ class CompactState(State):
 
 
 def packed(A: Array) -> Array:
-    """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row.
-
-    >>> packed(np.array([[1.0, 9.0], [2.0, 3.0]]))
-    array([1., 2., 3.])
-    """
+    """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row."""
     triangle: Array = A[np.tri(len(A), dtype=bool)]
     return triangle
 
 
 def unpacked(triangle: Array) -> Array:
-    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK.
-
-    >>> unpacked(np.array([1.0, 2.0, 3.0]))
-    array([[1., 0.],
-           [2., 3.]])
-    """
+    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK."""
     m = (isqrt(8 * len(triangle) + 1) - 1) // 2
     A = np.zeros((m, m), order="F")
     A[np.tri(m, dtype=bool)] = triangle
@@ -125,12 +116,8 @@ def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
 
 @dataclass
 class ResidualLimits(State):
-    """The limits of a learner that moves a label which is further than its limit from its prediction to that distance.
-
-    Attributes
-    ----------
-    limit : (d,) limits of the next row; infinite in the first rows
-    early : (n, d) residuals of the first rows, until there are enough for a limit
+    """Limits (d,) of the next row, for a learner that clips residuals; `early` are the (n, d) residuals of the first
+    rows.
     """
 
     limit: Array
@@ -138,7 +125,6 @@ class ResidualLimits(State):
 
     @classmethod
     def start(cls, d: int) -> ResidualLimits:
-        """Before the first row, for d outputs."""
         return cls(np.full(d, np.inf), np.empty((0, d)))
 
     def ordinary(self, residuals: Array) -> int:
@@ -325,7 +311,8 @@ class DecayingRidge(CompactState):
         self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
         self._start_block()
         if self.robust < np.inf:
-            self._limit_by(Phi, Y, weights)
+            # The limit of the next rows is that of residuals of rows that are left out in turn.
+            self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def end_block(self) -> None:
         """Add the rows of the block to the sums and begin the next one."""
@@ -372,10 +359,6 @@ class DecayingRidge(CompactState):
         leverages = weights[:, 0] * np.einsum("ij,ij->i", *2 * (self._whiten(Phi),))
         found: Array = residuals / np.maximum(1.0 - leverages, 1e-6)[:, None]
         return found
-
-    def _limit_by(self, Phi: Array, Y: Array, weights: Array) -> None:
-        """Take the limit of the next rows from the residuals of replayed rows, each left out in turn."""
-        self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
 
     def _start_block(self) -> None:
         m, d = self.B.shape
@@ -524,13 +507,8 @@ class _NextRow(NamedTuple):
 
 
 def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float = 1.0) -> Array:
-    """(k, d) predictions of one row by ridges that have the same limits, which then learn it.
-
-    Parameters
-    ----------
-    rows : (m,) features of the row for each ridge
-    y : (d,) labels without gaps
-    root : root of the row's weight
+    """(k, d) predictions of one row (m,) by ridges that have the same limits, which then learn its (d,) labels without
+    gaps.
     """
     Z = _append_row(ridges, rows, y, root)
     for ridge in ridges:
