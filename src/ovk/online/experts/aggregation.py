@@ -13,7 +13,7 @@ and b grows to the regret that was found, but no more than twofold:
 
     m_t = max_k |r_k,t|,    r_k,t <- r_k,t min(1, b_(t-1) / m_t),    b_t = max(b_(t-1), min(m_t, 2 b_(t-1))),
 
-with b_1 the first m_t that is not 0. So a single wild label moves the sums no more than an ordinary row does and at
+with b_1 the first m_t that is not 0. So a single outlier moves the sums no more than an inlier does and at
 most doubles b, whereas b reaches a new level of the losses after a few rows. What the scaling cuts off is
 
     C = sum_t (m_t - b_(t-1))+ <= B (1 + log2(B / b_1))        if no regret exceeds B,

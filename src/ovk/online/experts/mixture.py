@@ -358,7 +358,7 @@ class ExpertMixture(State):
         """Predictions together with those of the mixture that has started beside this one.
 
         Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
-        they have gone through all rows already. `kept` are the labels as they were learned: wild ones are moved.
+        they have gone through all rows already. `kept` are the labels as they were learned: outliers are clipped.
         `means` are predictions of the mean.
         """
         assert self.alarm is not None
@@ -539,7 +539,7 @@ class ExpertMixture(State):
         self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
     ) -> tuple[Array, Array, Array, Array]:
         """Rows up to the next refit at most: predictions, labels as they are learned, last labels, and recent means."""
-        Y = self._tame(Y)
+        Y = self._clip_labels(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
         counted = known if weights is None else weights[:, None] * known
@@ -592,11 +592,11 @@ class ExpertMixture(State):
             if missing[i]:
                 continue
             residual = (y - z) / scale
-            moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
-            kept[i] = z + scale * moved
+            clipped = np.minimum(np.maximum(residual, -self.reach), self.reach)
+            kept[i] = z + scale * clipped
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
-            rows.update((factor * moved / scale) * (z - f))
+            rows.update((factor * clipped / scale) * (z - f))
             self.reach = next_limit(self.reach, residual, RESIDUAL_FACTOR)
         rows.end()
         return Z, kept
@@ -648,10 +648,10 @@ class ExpertMixture(State):
             groups = [experts.outputs or [] for experts in self.experts]
             self.others = OtherOutputs(F, Y, weights, self.experts[0].labels, groups, RESIDUAL_FACTOR)
 
-    def _tame(self, Y: Array) -> Array:
+    def _clip_labels(self, Y: Array) -> Array:
         """Labels that widen the range of those seen by no more than its width, or `MAX_DEVIATIONS`, a row.
 
-        One wild label spoils nothing, and a new level is reached in a few rows.
+        One outlier spoils nothing, and a new level is reached in a few rows.
         """
         if not self.experts or self.classes:
             return Y
@@ -659,11 +659,11 @@ class ExpertMixture(State):
         below, above = _bounds(low, high, least)
         if not ((below > Y) | (above < Y)).any():
             return Y
-        tame = Y.copy()
+        clipped = Y.copy()
         for i, y in enumerate(Y):
-            tame[i] = np.clip(y, *_bounds(low, high, least))
-            low, high = np.fmin(low, tame[i]), np.fmax(high, tame[i])
-        return tame
+            clipped[i] = np.clip(y, *_bounds(low, high, least))
+            low, high = np.fmin(low, clipped[i]), np.fmax(high, clipped[i])
+        return clipped
 
     def _slots(self, means: Array, last: Array) -> Array:
         """(n, k, d) predictions of the mean and of the last label; nan for the others."""

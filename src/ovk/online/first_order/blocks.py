@@ -1,4 +1,4 @@
-"""The exact block engine of first-order learners.
+"""Blocks of gradient steps, computed exactly by matrix products.
 
 A gradient step is f <- rho_j f + K(x_j, .) a_j with a_j = -eta_j grad l(y_j, z_j), z_j = f(x_j) before the step. With
 support S and coefficients A at the start of a block of b rows,
@@ -409,10 +409,10 @@ def _move_bias(block: Block, progress: Progress) -> None:
         progress.bias = progress.bias + block.a.sum(axis=0)
 
 
-def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
+def _norms(block: Block, rho: Array, quadratic_forms: Array, progress: Progress) -> Array:
     """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
     values = block.z if block.bias is None else block.z - block.bias
-    changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, values) + energy
+    changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, values) + quadratic_forms
     norm2: Array = _square(recursion(progress.norm2, rho**2, changes))
     progress.norm2 = float(norm2[-1])
     return norm2[:-1]

@@ -132,7 +132,7 @@ class Tolerance(Truncation):
     """Drop old points as long as the distance to the learner that keeps all stays below `tol`.
 
     The distance is measured in the kernel's norm, and what an earlier drop does to later steps counts: the bound
-    `truncation_error_` of the learner is a certificate. A prediction differs by at most kappa times it, kappa^2 the
+    `truncation_error_` of the learner holds for certain. A prediction differs by at most kappa times it, kappa^2 the
     largest eigenvalue of K(x, x).
 
     Where two learners can be driven apart, the bound can rise above `tol` whatever is kept: at a kink of the loss
