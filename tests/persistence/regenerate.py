@@ -23,7 +23,7 @@ import ovk
 from ovk import curves, evaluation, features, kernels, operators, ovkernels, structured
 from ovk.app.serve import Checkpoint
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.app.sessions import GroupErrors, Settings, fit_classes, fit_table, learn
 from ovk.app.tables import Batch, open_records
 from ovk.base.state import registered

@@ -23,7 +23,7 @@ from ovk.app.cli.output import (
 )
 from ovk.app.sessions import ClassSession, FittedClasses, Session, doubts, hints, kernel_in_words, rows_tested
 from ovk.base import Array
-from ovk.evaluation import ALIKE, ClassScores, LastValue, class_conclusion
+from ovk.evaluation import ALIKE, CLASSIFICATION, ClassScores, LastValue
 
 #: What is told of each learner: name, and attribute of `ClassScores`.
 SCORES = {
@@ -53,9 +53,9 @@ def class_session_summary(session: ClassSession) -> dict[str, Any]:
         "inputs": len(session.preparation.feature_names_),
         "outputs": list(session.settings.targets),
         **_scores(learners, result.classes.tolist()),
-        "alarms": list(result.drift.alarms),
+        "alarms": [] if result.drift is None else list(result.drift.alarms),
         "columns": session.preparation.describe(),
-        "conclusion": class_conclusion(learners, result.classes.tolist()),
+        "conclusion": CLASSIFICATION.conclusion(learners, result.classes.tolist()),
     }
 
 
@@ -71,7 +71,7 @@ def class_table_summary(fitted: FittedClasses) -> dict[str, Any]:
         "unreadable_rows": fitted.n_bad,
         "faults": faults_json(fitted.faults),
         "columns": fitted.preparation.describe(),
-        "conclusion": class_conclusion(fitted.scores, labels),
+        "conclusion": CLASSIFICATION.conclusion(fitted.scores, labels),
     }
 
 
@@ -94,7 +94,7 @@ def print_class_session(session: ClassSession, warn_bad: float) -> None:
     print_columns(session.preparation.describe(), session.settings.targets)
     print_remarks(session.preparation)
     _print_scores("every row predicted before its label was seen", (result.model, *result.baselines), result.classes)
-    if alarms := result.drift.alarms:
+    if alarms := () if result.drift is None else result.drift.alarms:
         last = ", ".join(f"{row:,}" for row in alarms[-5:])
         out.print(f"alarms of drift (errors that rose): {len(alarms):,}, the last at row {last}")
 
@@ -119,7 +119,7 @@ def _print_scores(title: str, learners: Sequence[ClassScores], classes: Any) -> 
     order = sorted(range(len(labels)), key=lambda k: -counts[k])[:SHOWN]
     rows = [[labels[k], f"{int(counts[k]):,}", number(recall[k])] for k in order]
     table("classes: rows tested, and share of them that was found", ["", "rows", "recall"], rows)
-    out.print(class_conclusion(learners, labels), markup=False)
+    out.print(CLASSIFICATION.conclusion(learners, labels), markup=False)
 
 
 # What a learned stream comes to: its errors beside those of the baselines, and a sentence of conclusion.

@@ -39,7 +39,7 @@ from ovk.app.sessions import (
 )
 from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, MovKL, OVKRidgeCV
 from ovk.curves import ProductGrid
-from ovk.evaluation import ClassificationResult, class_conclusion
+from ovk.evaluation import CLASSIFICATION, ProgressiveResult
 from ovk.plotting import (
     CalibrationDisplay,
     ConfusionDisplay,
@@ -122,20 +122,20 @@ class ClassPicture(Display):
 
     Parameters
     ----------
-    result : what `ClassSession.result` tells, or `progressive_classes`
+    result : what `ClassSession.result` tells, or `progressive` of a classifier
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive
     >>> from ovk.app.report.models import ClassPicture
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
-    >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)
+    >>> result = progressive(AutoStreamClassifier(), X, X[:, 0] > 0)
     >>> len(ClassPicture(result).plot().figure_.axes)
     2
     """
 
-    def __init__(self, result: ClassificationResult) -> None:
+    def __init__(self, result: ProgressiveResult) -> None:
         self.result = result
 
     def plot(self, ax: Any = None) -> ClassPicture:
@@ -264,7 +264,7 @@ def _class_table_sections(model: FittedClasses) -> list[str]:
         *_rows_read(model),
     ]
     picture = figure(ConfusionDisplay.from_counts(model.scores[0].confusion, labels), "Confusion of classes")
-    text = paragraphs(class_conclusion(model.scores, labels), facts)
+    text = paragraphs(CLASSIFICATION.conclusion(model.scores, labels), facts)
     settings = {**model.settings.get_params(deep=False), "learner": type(model.estimator).__name__}
     return [
         section("summary", "In short", pair(text, score_table(model.scores))),

@@ -22,12 +22,10 @@ from ovk.app.report.page import (
 )
 from ovk.base import Array
 from ovk.evaluation import (
-    ClassificationResult,
     ClassScores,
     DriftResult,
     ProgressiveResult,
     RecentErrors,
-    class_conclusion,
 )
 from ovk.plotting import (
     ROWS,
@@ -187,7 +185,7 @@ SCORES = (
 
 
 def class_sections(
-    result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None = None
+    result: ProgressiveResult, notes: Sequence[str], seconds: float | None, conclusion: str | None = None
 ) -> list[str]:
     """Scores, curves and classes."""
     curves = [
@@ -201,7 +199,7 @@ def class_sections(
     ]
 
 
-def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
+def _short(result: ProgressiveResult, notes: Sequence[str], seconds: float | None, conclusion: str | None) -> str:
     learners = (result.model, *result.baselines)
     facts = [
         f"{result.n_rows - result.untested:,} rows were predicted before they were learned, after a warm-up of "
@@ -210,7 +208,7 @@ def _short(result: ClassificationResult, notes: Sequence[str], seconds: float | 
         *notes,
         *([] if seconds is None else [f"Learning took {seconds:,.1f} seconds."]),
     ]
-    said = conclusion or class_conclusion(learners, [str(label) for label in result.classes])
+    said = conclusion or result.conclusion()
     return pair(paragraphs(said, facts), score_table(learners))
 
 
@@ -255,7 +253,7 @@ EXPERTS = (
 )
 
 
-def drift_section(result: ProgressiveResult | ClassificationResult) -> str:
+def drift_section(result: ProgressiveResult) -> str:
     """The section of a report about drift; empty where the stream was too short."""
     if result.drift is None or len(result.drift.rows) < 2:
         return ""

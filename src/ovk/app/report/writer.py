@@ -28,7 +28,7 @@ from ovk.app.report.page import (
 from ovk.app.report.sections import FIGURES, class_sections, drift_section, recent_sections
 from ovk.app.sessions import TableModel
 from ovk.base import Array, as_instants
-from ovk.evaluation import LEVEL, ClassificationResult, ProgressiveResult, RecentErrors
+from ovk.evaluation import LEVEL, ProgressiveResult, RecentErrors
 from ovk.plotting import ProgressiveErrorDisplay, SupportDisplay, pyplot
 
 #: Most learners whose errors fit beside the text.
@@ -39,7 +39,7 @@ INPUTS = 40
 
 
 def report(
-    result: ProgressiveResult | ClassificationResult | TableModel,
+    result: ProgressiveResult | TableModel,
     path: str | Path,
     *,
     title: str = "What was learned",
@@ -55,7 +55,7 @@ def report(
 
     Parameters
     ----------
-    result : what `progressive` or `progressive_classes` returned, or what was learned from a file: a `Session`, or
+    result : what `progressive` returned, or what was learned from a file: a `Session`, or
         what `fit_table`, `fit_files` and `fit_classes` of `ovk.app.sessions` return, which need only `path` and
         `title`
     path : the file to write
@@ -87,7 +87,7 @@ def report(
     >>> page.startswith("<!doctype html>"), "://" in page
     (True, False)
     """
-    if not isinstance(result, (ProgressiveResult, ClassificationResult)):
+    if not isinstance(result, ProgressiveResult):
         # It imports this module.
         from ovk.app.report.models import model_page
 
@@ -95,7 +95,7 @@ def report(
     if len(result.rows) == 0:
         raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to report")
     pyplot()
-    if isinstance(result, ClassificationResult):
+    if not result.task.numeric:
         parts = class_sections(result, notes, seconds, conclusion)
         parts += [relevance_section(relevance) if relevance else "", drift_section(result)]
     else:

@@ -20,7 +20,7 @@ from ovk.app.sessions.settings import Settings, kernel_of_table
 from ovk.app.tables import WORDS_OF_TABLE, Preparation, Prepared, Records, concatenate, filled
 from ovk.base import Array, Indices, Mask, Registered, State
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.evaluation import Chunk, ClassScores, RecentErrors, RunningMoments, Standardised
+from ovk.evaluation import CLASSIFICATION, Chunk, ClassScores, RecentErrors, RunningMoments, Standardised
 
 #: Most rows for exact leave-one-out; of more, a part chooses and landmarks learn from all.
 EXACT = 3000
@@ -422,8 +422,8 @@ def fit_classes(records: Records, settings: Settings, say: Callable[[str], None]
 
 
 def _scores(name: str, truth: Indices, P: Array) -> ClassScores:
-    scores = ClassScores.start(name, P.shape[1])
-    scores.add(truth, P.argmax(axis=1), P)
+    scores = CLASSIFICATION.scores(name, P.shape[1])
+    scores.add(P, np.eye(P.shape[1])[truth], np.full(P.shape, True))
     return scores
 
 

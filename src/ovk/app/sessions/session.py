@@ -25,11 +25,9 @@ from ovk.app.sessions.predictions import (
 from ovk.app.sessions.remarks import REMEMBERED, ColumnRow, bad_rows_note, column_summary
 from ovk.app.sessions.settings import Settings, make_model
 from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate
-from ovk.base import Array, Indices, Registered, State
+from ovk.base import Array, Registered, State
 from ovk.evaluation import (
     Chunk,
-    ClassEvaluator,
-    ClassificationResult,
     Evaluator,
     LastValue,
     ProgressiveResult,
@@ -362,7 +360,6 @@ class ClassSession(Session):
 
     Attributes
     ----------
-    evaluator : `ClassEvaluator`, the classifier beside its baselines
     recent : nothing; classes have probabilities instead of intervals
 
     Examples
@@ -382,13 +379,11 @@ class ClassSession(Session):
     (['big', 'small'], True)
     """
 
-    evaluator: ClassEvaluator  # type: ignore[assignment]
-
     @classmethod
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         p = rows.chunk.X.shape[1]
         model = make_model(settings.model, settings.stream_kernel, settings.coupling, p, classify=True)
-        evaluator = ClassEvaluator.start(model, Standardised(running=False, robust=True))
+        evaluator = Evaluator.start(model, None, Standardised(running=False, robust=True), rows.chunk)
         session = cls(settings, preparation, evaluator, RecentErrors.empty(1), RunningMoments(p + 1))
         session._learn_classes(rows, tested=False)
         return session
@@ -405,13 +400,12 @@ class ClassSession(Session):
                 "warm_up"
             )
         self.preparation = preparation
-        guesses, P = self._learn_classes(rows, tested=True)
-        return ClassPredictions(rows.rows, guesses, P, list(labels), label_codes(rows.chunk.Y), rows.instants)
+        P = self._learn_classes(rows, tested=True)
+        return ClassPredictions(rows.rows, P.argmax(axis=1), P, list(labels), label_codes(rows.chunk.Y), rows.instants)
 
-    def _learn_classes(self, rows: Prepared, *, tested: bool) -> tuple[Indices, Array]:
+    def _learn_classes(self, rows: Prepared, *, tested: bool) -> Array:
         self._count(rows)
-        codes = label_codes(rows.chunk.Y)
-        return self.evaluator.predict_then_learn(rows.chunk.X, codes, self.preparation.classes(), tested=tested)
+        return self.evaluator.predict_then_learn(rows.chunk, tested=tested, classes=self.preparation.classes())
 
     def predictor(self) -> ClassRowPredictor:
         if not isinstance(self.evaluator.scaling, Standardised):
@@ -426,10 +420,6 @@ class ClassSession(Session):
         assert isinstance(label, Label)
         timed = self.preparation.clock() is not None
         return ClassColumns(label.name, label.levels[: label.first], timed=timed, outcomes=outcomes)
-
-    def result(self) -> ClassificationResult:  # type: ignore[override]
-        """Scores so far."""
-        return self.evaluator.result(self.preparation.classes())
 
     def columns(self) -> list[ColumnRow]:
         return column_summary(self.preparation, (), self.moments, self.evaluator.n_rows)
