@@ -41,12 +41,12 @@ WITHOUT_EXAMPLE = {
     "Baseline", "Basis", "Batch", "BrokerRecords", "ByOutput", "Candidates", "ChangedClass", "Chunk", "Chunks",
     "Conformal",
     "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
-    "Display", "ErrorBound", "FeaturePlan", "FeatureRegressor", "Fitted", "FittedClasses", "FixedFeatures", "Gram",
+    "Display", "ErrorBound", "FeaturePlan", "FeatureRegressor", "FixedFeatures", "Gram",
     "LearnerErrors", "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",
     "Solver", "SolverInfo", "Spectral", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
-    "StreamFeatures", "Truncation", "TruncationWarning", "UnknownClass",
+    "StreamFeatures", "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
 }  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
 def test_the_column_is_no_input_and_the_model_says_for_whom_its_errors_are(grouped, tmp_path):
     assert grouped.preparation.feature_names_ == ["x", "a", "b", "c"]
     assert grouped.tested == "the 40 groups of 'patient', a fifth of them at a time"
-    assert "errors and intervals are those of new groups of 'patient'" in grouped.summary()
+    assert "errors and intervals are those of new groups of 'patient'" in str(grouped.summary())
     path = tmp_path / "m.ovk"
     ovk.save(grouped, path)
     again = ovk.load(path)
@@ -136,7 +136,7 @@ def test_a_stream_leaves_columns_out_and_keeps_to_it(known, tmp_path):
 
 def test_a_stream_hints_at_columns_that_number_things(known):
     written = CliRunner().invoke(app, ["stream", str(known), "--targets", "score", "--warm-up", "200"])
-    assert re.search(r"hint: Column 'patient' takes \d+ values", written.stderr)
+    assert re.search(r"warning: Column 'patient' takes \d+ values", written.stderr)
     assert "--groups" not in written.stderr
     # Who names a column knows it.
     asked = ["stream", str(known), "--targets", "score", "--features", "patient,x", "--warm-up", "200"]

@@ -20,7 +20,7 @@ from sklearn.base import is_classifier
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.rows import RequestRows, listed, rows_differ
 from ovk.app.serve.scores import Outcome
-from ovk.app.sessions import ClassSession, Fitted, FittedClasses, Session
+from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Number, Preparation, Prepared
 from ovk.base import Array, State, Transactional
 from ovk.evaluation import LEVEL, OnlineLearner, RollingConformal
@@ -320,7 +320,7 @@ def _as_shape(values: Any, shape: tuple[int, ...]) -> Array:
 class TableContender(ServedModel, kind="table"):
     """A session or a fitted table: columns with names, lags and scaling of its own."""
 
-    model: Any  # Session | Fitted
+    model: Any  # Session | TableModel
 
     @property
     def outputs(self) -> list[str]:
@@ -480,13 +480,6 @@ def as_contender(model: Any, name: str) -> ServedModel:
     return RegressorContender(name, model, names=["y"] if d == 1 else [f"y{q}" for q in range(d)])
 
 
-@as_contender.register(Session)
-@as_contender.register(Fitted)
-def _(model: Any, name: str) -> ServedModel:
-    return TableContender(name, model)
-
-
-@as_contender.register(ClassSession)
-@as_contender.register(FittedClasses)
-def _(model: Any, name: str) -> ServedModel:
-    return ClassTableContender(name, model)
+@as_contender.register(LearnedTable)
+def _(model: LearnedTable, name: str) -> ServedModel:
+    return (ClassTableContender if model.settings.classify else TableContender)(name, model)
