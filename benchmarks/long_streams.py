@@ -30,7 +30,7 @@ from scipy.linalg import solve
 from sklearn.base import clone
 
 from ovk import OLOK, PKAWV, AutoStream
-from ovk.base.threads import one_blas_thread
+from ovk.base.execution import one_blas_thread
 from ovk.features import Fourier
 from ovk.kernels import Gaussian
 from ovk.objectives import Constant

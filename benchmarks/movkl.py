@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import MovKL
 from ovk.batch import kernel_grid
-from ovk.datasets import make_bci
+from reproduce.data import make_bci
 
 ALPHA = 0.1
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.harness import Benchmark, Case, Check, Contender, Seconds, Settings
 from ovk import OKVAR
-from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings
+from ovk.batch.okvar.alternate import AlternatingMinimiser
 from ovk.batch.okvar.coupling import Entrywise
 from ovk.kernels import Gaussian
 from ovk.objectives import L1
@@ -42,10 +42,10 @@ def dense(series: list[np.ndarray], rounds: int) -> None:
     Z, d = regression.Z, regression.Y.shape[1]
     G = Gaussian(float(np.sqrt(2 * d)))(Z)
     blocks = np.broadcast_to(G[:, None, :, None], (len(Z), d, len(Z), d)).copy()
-    settings = LearningSettings(ALPHA, L1(WEIGHT), OPERATOR, TOL, 5000, rounds)
+    settings = (ALPHA, L1(WEIGHT), OPERATOR, TOL, 5000, rounds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        AlternatingMinimiser(Entrywise(blocks), regression, settings).minimise(np.eye(d))
+        AlternatingMinimiser(Entrywise(blocks), regression, *settings).minimise(np.eye(d))
 
 
 def cases(settings: Settings) -> Iterator[Case]:

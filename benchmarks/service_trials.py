@@ -24,7 +24,7 @@ from ovk import PKAWV
 from ovk.app.serve import Checkpoint, learn_log
 from ovk.app.serve.log import Entry
 from ovk.app.serve.rows import RequestRows
-from ovk.base.threads import one_blas_thread
+from ovk.base.execution import one_blas_thread
 from ovk.kernels import Gaussian
 
 #: Most seconds of a whole trial.

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from ovk.batch import FunctionalRidge, FunctionalRidgeCV, MovKL, MovKLCV, kernel_grid
-from ovk.datasets import make_bci
 from ovk.kernels import Gaussian, median_distance
 from ovk.objectives import lcr, rsse
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import Separable
-from reproduce.data import load_bci
+from reproduce.data import load_bci, make_bci
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, data_folder, ticker
 

@@ -18,13 +18,12 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold
 
 from ovk.batch import OVKRidge
-from ovk.datasets import make_multitask
 from ovk.kernels import Gaussian
 from ovk.objectives import InverseSqrt
 from ovk.online import OLOK, PaperWindow
 from ovk.operators import Dense
 from ovk.ovkernels import Separable
-from reproduce.data import load_parkinsons, load_wine
+from reproduce.data import load_parkinsons, load_wine, make_multitask
 from reproduce.registry import Result, Row, reproduction
 from reproduce.support import Array, track
 

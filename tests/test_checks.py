@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovk.base.parameters import check_int, in_interval, positive
+from ovk.base import check_int, in_interval, positive
 
 
 @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), 1e300])

@@ -41,7 +41,7 @@ WITHOUT_EXAMPLE = {
     "Baseline", "Basis", "Batch", "BrokerRecords", "ByOutput", "Candidates", "ChangedClass", "Chunk", "Chunks",
     "Conformal",
     "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
-    "Display", "ErrorBound", "FeaturePlan", "FeatureRegressor", "FixedFeatures", "Gram",
+    "Display", "ErrorBound", "FeaturePlan", "FixedFeatures", "Gram",
     "LearnerErrors", "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",

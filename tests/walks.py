@@ -1,23 +1,25 @@
-"""Which files of the library a call passes through: the walks of `docs/architecture.md`.
+"""Which files of ovk a call passes through: the walks of `docs/architecture.md`.
 
 Run as ``python tests/walks.py`` it writes the four walks into that page.
 """
 
+import contextlib
+import io
 import sys
 import tempfile
+import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 import ovk
-from ovk.kernels import Gaussian
-from ovk.operators import MixedEffect
 
 HOME = Path(ovk.__file__).parent
 
 
 def files_of(call):
-    """The files of the library whose functions run during ``call()``, in the order in which they are first entered."""
+    """The files of ovk whose functions run during ``call()``, in all threads, in the order in which they are entered."""
     found = {}
 
     def watch(frame, event, argument):
@@ -27,11 +29,13 @@ def files_of(call):
             if code.co_name != "<module>" and code.co_flags & 0x2 and code.co_filename.startswith(str(HOME)):
                 found.setdefault(Path(code.co_filename).relative_to(HOME).as_posix())
 
+    threading.setprofile(watch)
     sys.setprofile(watch)
     try:
         call()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return list(found)
 
 
@@ -43,62 +47,90 @@ def _data(n=60, d=3, missing=0.2):
     return X, Y
 
 
-def ridge_with_missing_outputs():
+def ridge_with_missing_outputs(folder):
     X, Y = _data()
-    model = ovk.OVKRidge(Gaussian(1.0) * MixedEffect(0.5), alpha=0.1)
-    return lambda: model.fit(X, Y)
+    return lambda: ovk.OVKRidgeCV().fit(X, Y)
 
 
-def chunk_of_olok():
-    X, Y = _data(missing=0.0)
-    model = ovk.OLOK(Gaussian(1.0) * MixedEffect(0.5)).partial_fit(X, Y)
-    return lambda: model.partial_fit(X, Y)
+def chunk_of_autostream(folder):
+    X, Y = _data(400)
+    return lambda: ovk.AutoStream().partial_fit(X, Y)
 
 
-def block_of_a_file():
-    """A block in the middle of ``ovk stream FILE``: read, prepared, predicted, learned and counted."""
-    from ovk.app.sessions import Session, Settings
-    from ovk.app.tables import open_records
+def stream_of_a_file(folder):
+    from ovk.app.cli import main
 
     X, Y = _data(1400, d=2, missing=0.1)
-    path = Path(tempfile.mkdtemp()) / "rows.csv"
     lines = ["x,z,a,b"]
     for x, y in zip(X, Y, strict=True):
         lines.append(",".join("" if np.isnan(v) else repr(float(v)) for v in (*x, *y)))
-    path.write_text("\n".join(lines) + "\n")
-    records = open_records(path)
-    _, blocks = Session.start(records, Settings(["a", "b"], warm_up=400, block=200))
-    blocks = iter(blocks)
-    next(blocks)
+    table = folder / "rows.csv"
+    table.write_text("\n".join(lines) + "\n")
+    runs = iter("12")
 
-    def block():
-        with records:
-            next(blocks)
+    def run():
+        own = folder / next(runs)
+        own.mkdir()
+        sys.argv = ["ovk", "stream", str(table), "--targets", "a,b"]
+        sys.argv += ["--save", str(own / "model.ovk"), "--predictions", str(own / "predictions")]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            try:
+                code = main()
+            except SystemExit as end:
+                code = end.code
+        assert not code
 
-    return block
+    return run
 
 
-def okvar():
-    series = np.cumsum(np.random.default_rng(0).standard_normal((30, 3)), axis=0)
-    model = ovk.OKVAR()
-    return lambda: model.fit(series)
+def learn_request(folder):
+    """A service that starts, learns one request and stops."""
+    from ovk.app.serve import create_app
+
+    with warnings.catch_warnings():
+        # It would rather have a successor of httpx.
+        warnings.simplefilter("ignore")
+        from starlette.testclient import TestClient
+
+    X, Y = _data(100, missing=0.0)
+    ovk.save(ovk.AutoStream().partial_fit(X, Y), folder / "model.ovk")
+    runs = iter("12")
+
+    def run():
+        app = create_app([folder / "model.ovk"], data=folder / next(runs))
+        with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 50000)) as client:
+            reply = client.post("/v2/models/model/learn", json={"rows": X[:2].tolist(), "targets": Y[:2].tolist()})
+            assert reply.status_code == 202, reply.text
+
+    return run
 
 
+#: Call and the most files that it may pass through.
 WALKS = {
-    "`OVKRidge.fit` with missing outputs": ridge_with_missing_outputs,
-    "a chunk of `OLOK`": chunk_of_olok,
-    "a block of `ovk stream`": block_of_a_file,
-    "`OKVAR.fit`": okvar,
+    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 25),
+    "`AutoStream().partial_fit(X, Y)`": (chunk_of_autostream, 12),
+    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 45),
+    "a service: start, one `/learn`, stop": (learn_request, 35),
 }
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 START, END = "<!-- walks: python tests/walks.py -->\n", "<!-- end of walks -->\n"
 
 
 def walks():
+    """Files of each walk. A call runs once before it is watched: what is imported on the way is loaded then."""
+    found = {}
+    for name, (prepare, _) in WALKS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            call = prepare(Path(folder))
+            call()
+            found[name] = files_of(call)
+    return found
+
+
+def as_table(found):
     """The walks as a table in Markdown."""
     lines = ["| call | files in which a function runs, in order |", "|---|---|"]
-    for name, prepare in WALKS.items():
-        files = files_of(prepare())
+    for name, files in found.items():
         lines.append(f"| {name} | **{len(files)}**: {', '.join(f'`{file}`' for file in files)} |")
     return "\n".join(lines) + "\n"
 
@@ -106,5 +138,6 @@ def walks():
 if __name__ == "__main__":
     before, rest = PAGE.read_text(encoding="utf-8").split(START)
     _, after = rest.split(END)
-    PAGE.write_text(before + START + walks() + END + after, encoding="utf-8")
-    print(walks())
+    table = as_table(walks())
+    PAGE.write_text(before + START + table + END + after, encoding="utf-8")
+    print(table)

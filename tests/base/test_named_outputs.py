@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ovk
-from ovk.base.frames import OutputFrame
+from ovk.base import OutputFrame
 from ovk.evaluation import WithIntervals
 from ovk.kernels import Gaussian
 from ovk.operators import Integral, MixedEffect

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from ovk.base import progress as _progress
-from ovk.base.progress import ProgressBar, progress_shown, track
+from ovk.base import execution as _progress
+from ovk.base.execution import ProgressBar, progress_shown, track
 
 
 class Stream(io.StringIO):

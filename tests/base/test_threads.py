@@ -25,11 +25,11 @@ from ovk import (
 )
 from ovk.app.sessions import Settings, learn
 from ovk.app.tables import open_records
-from ovk.base import threads as _threads
-from ovk.base.threads import one_blas_thread, tile_threads
+from ovk.base import execution as _threads
+from ovk.base.execution import one_blas_thread, tile_threads
 from ovk.kernels import Gaussian, tiles
 from ovk.online.experts import expert_set as stage_experts
-from ovk.online.new_features import add_features
+from ovk.online.feature_growth import add_features
 from ovk.operators import Identity
 
 

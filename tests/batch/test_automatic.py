@@ -22,7 +22,7 @@ from ovk.batch.tuning.gradient_metric import halves, metric_kernels
 from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, mean_loss
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import SeparableLeftOut
+from ovk.solvers.leave_one_out import SeparableLeaveOneOut
 
 PATH = np.array([0.05, 1.0])
 
@@ -34,7 +34,7 @@ def wave(n, rng, d=2, noise=0.1):
 
 
 def fitted(X, Y, new, kernel, alphas):
-    model = SeparableLeftOut(eigenpairs(kernel(X)), Y, np.eye(Y.shape[1]), alphas)
+    model = SeparableLeaveOneOut(eigenpairs(kernel(X)), Y, np.eye(Y.shape[1]), alphas)
     return model.predict(kernel(new, X))
 
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 import ovk
 import reference
 from ovk import FunctionalRidge, FunctionalRidgeCV
+from ovk.base import Targets
 from ovk.base.parameters import equal
-from ovk.base.targets import Targets
 from ovk.batch.curves.curve_outputs import CHOICE_VALUES, coarser_curves, default_operators
 from ovk.curves import Components, Grid, ProductGrid
 from ovk.kernels import Gaussian, Intercept, Laplacian, Linear, Periodic

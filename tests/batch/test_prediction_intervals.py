@@ -13,7 +13,7 @@ from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree
 from ovk.plotting import IntervalDisplay
-from ovk.solvers.leave_one_out import SeparablePairsLeftOut
+from ovk.solvers.leave_one_out import ScalarPairsLeaveOneOut
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(-2, 2, (24, 2)), RNG.uniform(-2, 2, (5, 2))
@@ -45,9 +45,9 @@ def test_both_routes_with_gaps_have_the_same_intervals(share):
     terms = Gaussian(1.0) * Dense(0.5 * COUPLED.dense() + [[0.2, 0.0], [0.0, 0.0]])
     terms += Gaussian(1.0 + 1e-12) * Dense(0.5 * COUPLED.dense() - [[0.2, 0.0], [0.0, 0.0]])
     other = OVKRidge(terms, alpha=[0.1, 0.7]).fit(X, gaps)
-    short = isinstance(model._rows_left_out(None, None).left_out, SeparablePairsLeftOut)
+    short = isinstance(model._rows_left_out(None, None).left_out, ScalarPairsLeaveOneOut)
     assert short == (share == 0.2)
-    assert not isinstance(other._rows_left_out(None, None).left_out, SeparablePairsLeftOut)
+    assert not isinstance(other._rows_left_out(None, None).left_out, ScalarPairsLeaveOneOut)
     for method in ("jackknife", "jackknife+", "cv+"):
         one, two = (each.predict_interval(NEW, 0.8, method=method) for each in (model, other))
         assert_allclose(one.lower, two.lower, rtol=1e-8)

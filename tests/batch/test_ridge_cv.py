@@ -61,7 +61,7 @@ def test_errors_equal_refitting(name, form, intercept, entry, small):
 
 @pytest.mark.parametrize("name", ["commuting sum", "diagonal"])
 def test_kernels_that_fall_apart_are_never_one_problem_of_all_pairs(name, data, monkeypatch):
-    monkeypatch.setattr(left_out, "DenseLeaveOneOut", None)
+    monkeypatch.setattr(left_out, "PairwisePath", None)
     OVKRidgeCV(KERNELS[name], ALPHAS).fit(data.X, data.Y)
     with pytest.raises(TypeError):
         OVKRidgeCV(KERNELS["sum"], ALPHAS).fit(data.X, data.Y)

@@ -43,6 +43,7 @@ def test_numbers_and_dates_in_disguise_are_refused(words, what):
     [
         ["chalk", "clay"] * (N // 2),
         [str(i % 5) for i in range(N)],  # codes
+        [str(i % 5) if i else "B" for i in range(N)],
         [f"Line {i % 7}" for i in range(N)],
         [f"A-{i % 9}/3" for i in range(N)],
         ["chalk", None] * (N // 2),
@@ -59,3 +60,12 @@ def test_categories_are_encoded_without_a_word(words):
 def test_names_are_warned_about():
     with pytest.warns(UserWarning, match=r"'text' of X holds 40 different words in 40 rows.*leave the column out"):
         _fit([f"sample {i}" for i in range(N)])
+
+
+def test_missing_cells_are_those_of_files():
+    model = _fit(["chalk", " clay", "?", "NA"] * (N // 4))
+    assert model.columns_.categories[1] == ["", "chalk", "clay"]
+    with_dash = _fit(["chalk", "clay", "-", "clay "] * (N // 4))
+    assert with_dash.columns_.categories[1] == ["-", "chalk", "clay"]
+    numbers = pd.DataFrame({"x": np.array([1.0, "?", 3.0, None] * (N // 4), dtype=object)})
+    assert OVKRidgeCV().fit(numbers, np.arange(N)).columns_.categories == [None]

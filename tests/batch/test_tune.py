@@ -12,7 +12,7 @@ import instances
 import reference
 from batch.reference import leave_out_errors, long_form, with_holes
 from ovk import OVKRidge, OVKRidgeCV, load, save, tune
-from ovk.base.targets import check_targets
+from ovk.base import check_targets
 from ovk.batch.tuning.criterion import TuningCriterion, bounds, parameters, read, write
 from ovk.batch.tuning.tune import Search, with_low_rank
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern

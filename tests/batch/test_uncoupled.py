@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from memory import peak_memory
 from ovk import OVKRidgeCV
-from ovk.base.targets import check_targets
+from ovk.base import check_targets
 from ovk.batch.ridge.left_out import PairErrors, uncoupled_errors
 from ovk.batch.ridge.prediction import same_inputs
 from ovk.batch.ridge.ridge_system import PairSystem

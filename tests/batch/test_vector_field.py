@@ -11,7 +11,7 @@ import ovk
 import reference
 from batch.reference import long_form
 from ovk import OVKRidge, VectorField
-from ovk.base.targets import check_targets
+from ovk.base import check_targets
 from ovk.batch.fields.comparison import estimate_outliers, field_search
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search

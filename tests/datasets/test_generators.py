@@ -1,4 +1,4 @@
-"""Laws of the generators: shapes, reproducibility, rank, and vanishing curl and divergence."""
+"""Laws of the generators: shapes, reproducibility, and vanishing curl and divergence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from ovk.datasets import BumpField, make_multitask, make_vector_field
+from ovk.datasets import BumpField, make_stream, make_vector_field
 from ovk.datasets._shared import as_generator
 
 
@@ -17,27 +17,7 @@ def jacobian(field, X, step=1e-5):
     return np.stack([(field(X + s) - field(X - s)) / (2 * step) for s in shifts], axis=-1)
 
 
-@pytest.mark.parametrize("rank", [1, 3, 5, 8])
-def test_multitask_has_the_rank(rank):
-    tasks = make_multitask(200, 12, 20, rank=rank, noise=0, random_state=0)
-    assert tasks.data.shape == (200, 12)
-    assert tasks.target.shape == (200, 20)
-    assert np.linalg.matrix_rank(tasks.coef) == rank
-    assert not tasks.coef[rank:].any()
-    np.testing.assert_allclose(tasks.target, tasks.data @ tasks.coef)
-    assert len(tasks.feature_names) == 12
-    assert len(tasks.target_names) == 20
-
-
-def test_multitask_follows_the_publication():
-    tasks = make_multitask(200, 6, 20000, random_state=0)
-    np.testing.assert_allclose(np.cov(tasks.coef[:5]), np.diag([1, 0.64, 0.49, 0.36, 0.25]), atol=0.03)
-    assert tasks.data.min() > 0
-    assert tasks.data.max() < 1
-    assert np.std(tasks.target - tasks.data @ tasks.coef) == pytest.approx(0.1, rel=1e-2)
-
-
-@pytest.mark.parametrize("make", [make_multitask, make_vector_field])
+@pytest.mark.parametrize("make", [make_stream, make_vector_field])
 def test_reproducible_by_every_kind_of_random_state(make):
     for state in (
         lambda: 3,
@@ -123,9 +103,8 @@ def test_field_checks_its_points():
 @pytest.mark.parametrize(
     ("make", "wrong", "message"),
     [
-        (make_multitask, {"rank": 51}, "rank must be at most n_features"),
-        (make_multitask, {"n_samples": 0}, "n_samples must be a whole number"),
-        (make_multitask, {"noise": -1}, "noise must be"),
+        (make_stream, {"n_samples": 0}, "n_samples must be a whole number"),
+        (make_stream, {"noise": -1}, "noise must be"),
         (make_vector_field, {"kind": "rotating"}, "kind must be one of 'curl_free', 'div_free', 'mixed'"),
         (make_vector_field, {"n_dims": 4}, "n_dims must be 2 or 3"),
         (make_vector_field, {"mixture": 2}, r"mixture must be a number in \[0, 1\]"),

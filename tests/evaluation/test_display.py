@@ -41,7 +41,7 @@ def test_many_outputs_show_their_mean_and_some_can_be_chosen():
     found = result(d=8)
     display = ProgressiveErrorDisplay.from_result(found, error="mae", plot=False)
     assert display.titles == ("mean of all outputs",)
-    np.testing.assert_allclose(display.errors["OLOK"][-9:, 0], found.model.mae_curve.mean(axis=1)[-9:])
+    np.testing.assert_allclose(display.curves["OLOK"][-9:, 0], found.model.mae_curve.mean(axis=1)[-9:])
     chosen = ProgressiveErrorDisplay.from_result(found, outputs=["y5", -1, 0, 1])
     assert chosen.titles == ("y5", "y7", "y0", "y1")
     assert len(chosen.axes_) == 4
@@ -60,7 +60,7 @@ def test_errors_of_zero_and_small_ranges_are_drawn_on_linear_axes():
     X = np.zeros((30, 1))
     display = ProgressiveErrorDisplay.from_result(progressive(OLOK(), X, X, baselines=[LastValue(), LastValue()]))
     assert display.ax_.get_yscale() == "linear"
-    assert list(display.errors) == ["OLOK", "last value", "last value (2)"]
+    assert list(display.curves) == ["OLOK", "last value", "last value (2)"]
 
 
 def test_what_makes_no_sense():

@@ -98,7 +98,7 @@ def test_parts_by_date():
 def test_dates_are_drawn():
     result, *_ = evaluated(time=DAYS)
     recent = RecentDisplay.from_result(result, rows=slice("2024-01-03", "2024-01-04"))
-    assert_array_equal(recent.instants, DAYS[48:73].astype("datetime64[s]").astype(float))
+    assert_array_equal(recent.times, DAYS[48:73])
     assert recent.ax_.get_xlabel() == ""
     display = IntervalDisplay.from_result(result)
     assert len(display.axes_) == 3
@@ -108,7 +108,7 @@ def test_dates_are_drawn():
     assert display.axes_[0].get_ylabel() == "coverage of\ny0"
     numbers, *_ = evaluated(time=np.arange(400) * 0.5, delay=1.0)
     recent = RecentDisplay.from_result(numbers, rows=10)
-    assert_array_equal(recent.positions, np.arange(390, 400) * 0.5)
+    assert_array_equal(recent.times, np.arange(390, 400) * 0.5)
     assert recent.ax_.get_xlabel() == "time"
     import matplotlib.pyplot as plt
 
@@ -198,6 +198,6 @@ def test_a_report_shows_the_level_that_was_asked_for(tmp_path):
 @pytest.mark.long
 def test_a_report_shows_dates(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("ovk.plotting.recent.date_axis", drawn.append)
+    monkeypatch.setattr("ovk.plotting.display.date_axis", drawn.append)
     report(evaluated(time=DAYS)[0], tmp_path / "r.html")
     assert len(drawn) == 2

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 
 import instances
 import reference
-from ovk.base.targets import Targets
+from ovk.base import Targets
 from ovk.intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import masses, upper_quantile
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
-from ovk.solvers.leave_one_out import PairsLeftOut, SeparableLeftOut
+from ovk.solvers.leave_one_out import PairwiseLeaveOneOut, SeparableLeaveOneOut
 
 KERNEL = Gaussian(1.0)
 REGIONS = ("each", "box", "ellipsoid")
@@ -28,7 +28,7 @@ def curves(n, rng, noise=0.2, d=3):
 
 
 def fitted(X, Y, alpha=0.1, T=None, **more):
-    return SeparableLeftOut(eigenpairs(KERNEL(X)), Y, np.eye(Y.shape[1]) if T is None else T, alpha, **more)
+    return SeparableLeaveOneOut(eigenpairs(KERNEL(X)), Y, np.eye(Y.shape[1]) if T is None else T, alpha, **more)
 
 
 def at(X, new):
@@ -38,7 +38,7 @@ def at(X, new):
 def pairs_of(X, Y, T, alpha):
     data = Targets(Y, Y.shape[1], False, None, None).pairs()
     K = KERNEL(X)[np.ix_(data.points, data.points)] * T[np.ix_(data.outputs, data.outputs)]
-    return PairsLeftOut(K, data, alpha)
+    return PairwiseLeaveOneOut(K, data, alpha)
 
 
 def pairs_at(X, Y, T, new):
@@ -139,7 +139,7 @@ def test_a_region_around_many_outputs_holds_what_it_should_with_few_rows(region)
         rng = np.random.default_rng(seed)
         X, new = rng.uniform(-1, 1, (15, 1)), rng.uniform(-1, 1, (50, 1))
         Y, truth = rng.standard_normal((15, 8)), rng.standard_normal((50, 8))
-        model = SeparableLeftOut(eigenpairs(Gaussian(1.0)(X)), Y, np.eye(8), 10.0)
+        model = SeparableLeaveOneOut(eigenpairs(Gaussian(1.0)(X)), Y, np.eye(8), 10.0)
         inside.append(jackknife(model, *at(X, new), region=region).contains(truth).mean())
     assert 0.86 < np.mean(inside) < 0.95
 

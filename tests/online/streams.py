@@ -21,7 +21,7 @@ from ovk.objectives import (
     Squared,
     simplex_code,
 )
-from ovk.online.first_order import base
+from ovk.online.first_order import olok as base
 from ovk.online.second_order import block_ridge, kawv
 from ovk.online.second_order import coupled_ridge as arrow
 from ovk.operators import Dense, GraphLaplacian, Identity, MixedEffect
@@ -88,10 +88,10 @@ def blocks_of(size):
     """Every online learner computes blocks of that many rows; None for the sizes that they choose themselves."""
     with pytest.MonkeyPatch.context() as patch:
         if size is not None:
-            for name in ("BLOCK", "SMALLEST"):
+            for name in ("MAX_BLOCK", "MIN_BLOCK"):
                 patch.setattr(base, name, size)
             for name in ("SMALLEST_BLOCK", "LARGEST_BLOCK"):
                 patch.setattr(block_ridge, name, size)
-            patch.setattr(arrow, "POINTS", size)
+            patch.setattr(arrow, "MAX_POINTS", size)
             patch.setattr(kawv, "PANEL", size)
         yield

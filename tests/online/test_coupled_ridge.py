@@ -5,9 +5,9 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from ovk.online.second_order.base import RidgeForecast
 from ovk.online.second_order.block_ridge import AllRowsSums, DecayingSums, SumsOfEachOutput
 from ovk.online.second_order.coupled_ridge import FIRST_BLOCKS, CoupledRidge
+from ovk.online.second_order.forecaster import RidgeForecast
 from ovk.operators import Dense, LowRank, MixedEffect
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovk.online.second_order.decaying import DecayingRidge, block_length
+from ovk.online.second_order.decaying_ridge import DecayingRidge, block_length
 
 
 def slow(Phi, Y, alpha, g, b, weights):

@@ -8,7 +8,7 @@ import ovk
 from ovk import PKAWV, AutoStream
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.shared.scale import FACTOR, first_limit, next_limit
+from ovk.online.second_order.decaying_ridge import LIMIT_FACTOR, first_limit, next_limit
 from ovk.operators import MixedEffect
 
 
@@ -46,10 +46,10 @@ def test_the_labels_are_moved_as_stated(params, gaps, tmp_path):
             if len(early) < 50:
                 early.append(residual)
                 if len(early) == 50:
-                    limit = first_limit(np.array(early[25:]), FACTOR)
+                    limit = first_limit(np.array(early[25:]), LIMIT_FACTOR)
             else:
                 moved[t] = np.where(np.isnan(y), np.nan, z + np.clip(residual, -limit, limit))
-                limit = next_limit(limit, residual, FACTOR)
+                limit = next_limit(limit, residual, LIMIT_FACTOR)
         plain.partial_fit(x[None], moved[t][None])
     assert abs(moved[90, 0]) < 5 or np.isnan(Y[90, 0])
     whole, parts = (learner(X[:8], forecaster="ridge", **params) for _ in range(2))

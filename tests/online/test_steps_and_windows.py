@@ -10,7 +10,7 @@ from ovk import OLOK, OVKRidge
 from ovk.kernels import Gaussian
 from ovk.objectives import EpsilonInsensitive, InverseSqrt
 from ovk.online import PaperWindow, Tolerance, TruncationWarning, Window, error_bound
-from ovk.online.first_order.truncation import LAST
+from ovk.online.first_order.truncation import AUTO_WINDOW
 
 RNG = np.random.default_rng(0)
 
@@ -142,10 +142,10 @@ def test_a_held_window_goes_on_after_saving(tmp_path):
 
 def test_a_learner_left_to_the_data_is_bounded_and_that_of_the_paper_is_not():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-2.0, 2.0, (LAST + 500, 1))
+    X = rng.uniform(-2.0, 2.0, (AUTO_WINDOW + 500, 1))
     y = np.sin(2.0 * X[:, 0])
-    assert len(OLOK().fit(X, y).support_) == LAST
+    assert len(OLOK().fit(X, y).support_) == AUTO_WINDOW
     for model in (OLOK(Gaussian(1.0)), OLOK(truncation=None), OLOK(init=OLOK(Gaussian(1.0)).fit(X[:5], y[:5]))):
         assert len(model.fit(X, y).support_) >= len(X)
-    windowed = OLOK(truncation=Window(LAST)).fit(X, y)
+    windowed = OLOK(truncation=Window(AUTO_WINDOW)).fit(X, y)
     np.testing.assert_array_equal(OLOK().fit(X, y).predict(X[:50]), windowed.predict(X[:50]))

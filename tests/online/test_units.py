@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from ovk.online.shared.scale import FEW, Scale
+from ovk.online.shared.rows import MAX_OUTLIER_SHARE, Scale
 
 
 def quiet(n=5000):
@@ -13,12 +13,12 @@ def quiet(n=5000):
 def test_wild_values_do_not_count():
     y = quiet()
     y[[7, 900]] = [[1e9], [-1e300]]
-    for few in (FEW, 1.0):
+    for few in (MAX_OUTLIER_SHARE, 1.0):
         assert_allclose(Scale.from_rows(y, few).scale, 0.01, rtol=0.05)
 
 
 def test_bursts_are_not_wild():
     y = quiet()
     y[2000:2100] += 30.0
-    assert_allclose(Scale.from_rows(y, FEW).scale, y.std(), rtol=1e-9)
+    assert_allclose(Scale.from_rows(y, MAX_OUTLIER_SHARE).scale, y.std(), rtol=1e-9)
     assert_allclose(Scale.from_rows(y).scale, 0.01, rtol=0.05)

@@ -53,7 +53,6 @@ CURVES = np.sin(_I[:, None] * np.array([0.1, 0.2, 0.4, 0.7, 1.1])).round(3)
 POINTS = np.array([0.0, 0.1, 0.4, 0.7, 1.0])
 WORDS = ["ab" * (1 + i % 3) + "c" * (i % 4) for i in range(12)]
 PATH = np.eye(12, k=1) + np.eye(12, k=-1)
-MOLECULES = [(["C", "C", "O"], [(0, 1), (1, 2)]), (["C", "N"], [(0, 1, "=")])]
 TABLE = "day,word,x,y\n" + "".join(
     f"2024-01-{1 + i % 28:02d},{'red' if 7 * i % 11 > 4 else 'blue'},{7 * i % 11},{3 * i % 7}\n" for i in range(40)
 )
@@ -300,10 +299,6 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Any]]]] = {
     ),
     "MultiTaskSVC": (lambda: ovk.MultiTaskSVC(K).fit(X, np.where(Y > 0, 1, 0)), chances),
     "MultiTaskSVR": (lambda: ovk.MultiTaskSVR(K).fit(X, Y), predict),
-    "PathFingerprints": (
-        lambda: features.PathFingerprints(2).fit(MOLECULES),
-        lambda model: [model.transform(MOLECULES).toarray()],
-    ),
     "IOKR": (lambda: ovk.IOKR(Gaussian(0.5), structured.KSpectrum(2), 0.1).fit(X[:12], WORDS), scores),
     "LinkPredictor": (
         lambda: ovk.LinkPredictor(Gaussian(0.5), alpha=0.1).fit(X[:12], PATH),

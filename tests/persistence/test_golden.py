@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ovk.base.state import APPLICATION, State, lookup, public_name, registered
-from ovk.online.shared.compact_state import CompactState
+from ovk.online.second_order.decaying_ridge import CompactState
 from ovk.persistence import ChangedClass, CorruptFile, UnknownClass, load, save
 from persistence.regenerate import CASES, FOLDER, golden_file, is_estimator
 from persistence.toys import edited_manifests, parts_of, same, write

@@ -8,7 +8,7 @@ from ovk.app.report import report
 from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
 from ovk.online import PKAWVClassifier
-from ovk.plotting import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay
+from ovk.plotting import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_windows_and_weights_follow_a_drift(stream_of_numbers):
 def test_alarms_are_marked(classes):
     assert len(classes.drift.alarms) == 1
     assert 900 < classes.drift.alarms[0] < 1000
-    assert len(ClassAccuracyDisplay.from_result(classes).ax_.lines) == 4
+    assert len(ProgressiveErrorDisplay.from_result(classes).ax_.lines) == 4
     assert len(DriftDisplay.from_result(classes).axes_) == 1
     assert ConfusionDisplay.from_result(classes).confusion.sum() == 1499  # all rows but the first
 

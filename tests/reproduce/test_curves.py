@@ -5,10 +5,9 @@ import pytest
 
 import reproduce
 from ovk.curves import Grid
-from ovk.datasets import make_bci
 from ovk.objectives import rsse
 from reproduce import functional_rivals, movkl, weather
-from reproduce.data import load_canadian_weather
+from reproduce.data import load_canadian_weather, make_bci
 
 pytestmark = pytest.mark.long
 

@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose
 import instances
 import reference
 from ovk.kernels import Gaussian
-from ovk.operators import Dense, Integral
+from ovk.operators import Dense, Identity, Integral
 from ovk.ovkernels import CurlFree, Kronecker, Observed
 from ovk.solvers import leave_one_out
 from ovk.solvers.eigen import eigenpairs, observed_eigenpairs
-from ovk.solvers.leave_one_out import DenseLeaveOneOut, KroneckerLeaveOneOut
+from ovk.solvers.leave_one_out import PairwisePath, SeparablePath, factored_leave_one_out
 
 N = 9
 X = np.random.default_rng(0).standard_normal((N, 3))
@@ -31,7 +31,7 @@ def kronecker(G, operator, alpha, intercept, weighted, entry, tol=0.0):
     v = np.sqrt(np.resize(W, n)) if weighted else np.ones(n)
     pairs = eigenpairs(G * v[:, None] * v, tol)
     outputs = np.resize(Y, (n, 3))
-    closed = KroneckerLeaveOneOut(pairs, outputs * v[:, None], v if intercept else None)
+    closed = SeparablePath(pairs, outputs * v[:, None], v if intercept else None)
     return pairs, outputs, v, closed.residuals(operator.eigh(), alpha, entry=entry) / v[:, None]
 
 
@@ -45,6 +45,17 @@ def test_separable(operator, intercept, weighted, entry):
         K = np.kron(G, reference.operator(operator))
         expected = reference.leave_one_out(K, Y, alpha, v**2, intercept, entry)
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("together", [None, np.arange(N)[::-1], np.arange(N) % 4], ids=["alone", "renumbered", "sets"])
+def test_a_cholesky_factor_gives_what_eigenvectors_give(together, intercept):
+    kernel, u = Gaussian(1.5), np.sqrt(W) if intercept else None
+    path = SeparablePath(eigenpairs(kernel(X)), Y, u, together)
+    (solution,) = path.solutions(Identity(3).eigh(), np.array([0.1]))
+    residuals, diagonal = factored_leave_one_out(lambda: kernel(X), 0.1, Y, u, together)
+    assert_allclose(residuals, path.residuals(Identity(3).eigh(), 0.1), rtol=1e-10)
+    assert_allclose(diagonal, path.blocks.diagonal([P[..., 0] for P in solution.P]), rtol=1e-10)
 
 
 @pytest.mark.parametrize(("intercept", "weighted", "entry"), FLAGS, ids=IDS)
@@ -63,7 +74,7 @@ def test_separable_with_low_rank_eigenpairs(intercept, weighted, entry):
 def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
     G = Gaussian(8.0)(np.random.default_rng(3).standard_normal((20, 1)))
     alphas, spectrum = np.array([1e-2, 0.1, 1.0, 3.0, 10.0]), Dense(instances.B).eigh()
-    closed = KroneckerLeaveOneOut(eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None)
+    closed = SeparablePath(eigenpairs(G, tol), np.resize(Y, (20, 3)), np.ones(20) if intercept else None)
     one_by_one = [closed.residuals(spectrum, alpha, entry=entry) for alpha in alphas]
     for batch in (1, 2 * 60, 1 << 22):  # one alpha, two alphas, all of them at once
         monkeypatch.setattr(leave_one_out, "BATCH", batch)
@@ -75,7 +86,7 @@ def test_a_path_of_alphas_in_batches(entry, tol, intercept, monkeypatch):
 def test_subtracting_the_mean_beforehand_is_not_the_same():
     G, operator = Gaussian(1.5)(X), Dense(instances.B)
     _, _, _, exact = kronecker(G, operator, 0.1, True, False, False)
-    centred = KroneckerLeaveOneOut(eigenpairs(G), Y - Y.mean(axis=0)).residuals(operator.eigh(), 0.1)
+    centred = SeparablePath(eigenpairs(G), Y - Y.mean(axis=0)).residuals(operator.eigh(), 0.1)
     assert np.abs(exact - centred).max() > 1e-2
 
 
@@ -93,7 +104,7 @@ def test_dense(entry, intercept, holes, alpha):
     kept = points * 3 + outputs
     E = np.eye(3)[outputs] if intercept else None
     together = np.arange(len(points)) if entry else points
-    closed = DenseLeaveOneOut(K[np.ix_(kept, kept)], Y[seen], together, E)
+    closed = PairwisePath(K[np.ix_(kept, kept)], Y[seen], together, E)
     expected = reference.leave_one_out(K, np.where(seen, Y, np.nan), alpha, None, intercept, entry)
     assert_allclose(closed.residuals(alpha), expected[seen], rtol=1e-9, atol=1e-9)
 
@@ -101,7 +112,7 @@ def test_dense(entry, intercept, holes, alpha):
 def test_any_groups_of_pairs():
     """Whatever shares a number is left out together: here two points at a time."""
     K = CurlFree(Gaussian(1.5)).gram(X).dense()
-    found = DenseLeaveOneOut(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3)).residuals(0.1).reshape(N, 3)
+    found = PairwisePath(K, Y.ravel(), np.repeat(np.arange(N) // 2, 3)).residuals(0.1).reshape(N, 3)
     for group in range(5):
         left = np.arange(N) // 2 == group
         C, _ = reference.ridge(K, np.where(left[:, None], np.nan, Y), 0.1)
@@ -112,7 +123,7 @@ def test_any_groups_of_pairs():
 @pytest.mark.parametrize("large", [30, 1], ids=["small sets", "large sets"])
 def test_a_path_of_alphas(monkeypatch, full, large):
     """In one batch or in several, of sets of one to three pairs, a path has what each alpha has alone."""
-    monkeypatch.setattr(leave_one_out, "LARGE", large)
+    monkeypatch.setattr(leave_one_out, "MAX_PRODUCT_ROWS", large)
     G = Gaussian(1.5)(X) if full else X @ X.T
     seen = np.random.default_rng(5).random((N, 3)) < 0.7
     points, outputs = np.nonzero(seen)
@@ -124,7 +135,7 @@ def test_a_path_of_alphas(monkeypatch, full, large):
     assert pairs.full == full
     for batch in (1 << 22, 200, 1):
         monkeypatch.setattr(leave_one_out, "BATCH", batch)
-        found = DenseLeaveOneOut(pairs, Y[seen], points, np.eye(3)[outputs]).path(alphas)
+        found = PairwisePath(pairs, Y[seen], points, np.eye(3)[outputs]).path(alphas)
         assert_allclose(list(found), expected, rtol=1e-8, atol=1e-8)
 
 
@@ -133,15 +144,15 @@ def test_dense_in_any_order():
     K = CurlFree(Gaussian(1.5)).gram(X).dense()
     points = np.repeat(np.arange(N), 3)
     order = np.random.default_rng(0).permutation(3 * N)
-    straight = DenseLeaveOneOut(K, Y.ravel(), points).residuals(0.1)
-    shuffled = DenseLeaveOneOut(K[np.ix_(order, order)], Y.ravel()[order], points[order]).residuals(0.1)
+    straight = PairwisePath(K, Y.ravel(), points).residuals(0.1)
+    shuffled = PairwisePath(K[np.ix_(order, order)], Y.ravel()[order], points[order]).residuals(0.1)
     assert_allclose(shuffled, straight[order], rtol=1e-9)
 
 
 def test_dense_and_separable_agree():
     G = Gaussian(1.5)(X)
     for entry, together in ((False, np.repeat(np.arange(N), 3)), (True, np.arange(3 * N))):
-        closed = DenseLeaveOneOut(np.kron(G, instances.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
+        closed = PairwisePath(np.kron(G, instances.B), Y.ravel(), together, np.tile(np.eye(3), (N, 1)))
         _, _, _, found = kronecker(G, Dense(instances.B), 0.3, True, False, entry)
         assert_allclose(closed.residuals(0.3).reshape(N, 3), found, rtol=1e-9)
 
@@ -163,7 +174,7 @@ def test_curves_with_gaps_in_few_coordinates(entry, intercept):
     assert not pairs.full
     assert pairs.Q.shape[1] < 0.8 * len(points)
     together = np.arange(len(points)) if entry else points
-    closed = DenseLeaveOneOut(pairs, curves[seen], together, np.eye(d)[outputs] if intercept else None)
+    closed = PairwisePath(pairs, curves[seen], together, np.eye(d)[outputs] if intercept else None)
     for alpha in (1e-2, 1.0):
         K = np.kron(Gaussian(1.5)(X), operator.dense())
         expected = reference.leave_one_out(K, np.where(seen, curves, np.nan), alpha, None, intercept, entry)

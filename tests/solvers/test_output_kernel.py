@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 import reference
-from ovk.base.targets import Targets
+from ovk.base import Targets
 from ovk.kernels import Gaussian, Polynomial
 from ovk.objectives import L1, Frobenius, PSDCone, Trace
 from ovk.solvers import PenaltySum

@@ -1,18 +1,156 @@
-"""The instants that follow those of a series, at its own step."""
+"""Instants out of dates and times of day, in seconds since 1970 by the clock on the wall; their place in the calendar;
+the instants that follow those of a series.
+
+Time zones are left out on purpose: what repeats by day and by week does so by the local clock. A number is a Unix time.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ovk.base.types import Array
 
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAY = 86400.0
+_DATE = re.compile(r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})")
+_UNIX = re.compile(r"-?\d{9,19}(?:\.\d+)?")
+_TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::(\d{2}(?:[.,]\d+)?))?\s*([AaPp][Mm])?(?:\s*(?:Z|UTC|[+-]\d{2}:?\d{2}))?")
+
+#: Cycles, in seconds, with how many harmonics each is described by. A day has a sharper shape than a year.
+CYCLES: dict[str, tuple[float, int]] = {"day": (_DAY, 3), "week": (7 * _DAY, 2), "year": (365.2425 * _DAY, 2)}
+
+#: Names of the inputs that `calendar` makes.
+CALENDAR_NAMES = tuple(
+    f"{part} {k} of {cycle}"
+    for cycle, (_, most) in CYCLES.items()
+    for k in range(1, most + 1)
+    for part in ("sin", "cos")
+)
+
+#: Texts remembered with their meaning: dates and times of day repeat.
+MAX_TEXTS = 100_000
+
+
+def day_comes_first(cells: Iterable[Any]) -> tuple[bool, bool]:
+    """Whether 1/2/2006 is in February, and whether that is only assumed.
+
+    It is, unless a second number is above 12 and no first one; it is assumed where no number is above 12.
+
+    >>> day_comes_first(["1/2/2006", "3/14/2006"]), day_comes_first(["1/2/2006", "16/12/2006"])
+    ((False, False), (True, False))
+    >>> day_comes_first(["1/2/2006"]), day_comes_first(["2006-02-01"])
+    ((True, True), (True, False))
+    """
+    pairs = [(int(m[1]), int(m[3])) for m in map(_DATE.match, map(str, cells)) if m and len(m[1]) <= 2]
+    day, month = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
+    return day or not month, bool(pairs) and not (day or month)
+
+
+@lru_cache(maxsize=10_000)
+def _date(text: str, day_first: bool) -> float:
+    match = _DATE.fullmatch(text)
+    if match:
+        a, b, c = int(match[1]), int(match[3]), int(match[4])
+        if len(match[1]) > 2:
+            year, month, day = a, b, c
+        else:
+            day, month, year = (a, b, c) if day_first else (b, a, c)
+            year += (2000 if year < 70 else 1900) if len(match[4]) <= 2 else 0
+    elif text.isdecimal() and len(text) == 8:
+        year, month, day = int(text[:4]), int(text[4:6]), int(text[6:])
+    else:
+        raise ValueError(f"{text!r} is not a date")
+    return (date(year, month, day).toordinal() - _EPOCH) * _DAY
+
+
+@lru_cache(maxsize=MAX_TEXTS)
+def _time_of_day(text: str) -> float:
+    match = _TIME.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a time of day")
+    hour, minute = int(match[1]), int(match[2] or 0)
+    second = float(match[3].replace(",", ".")) if match[3] else 0.0
+    if match[4]:
+        hour = hour % 12 + (12 if match[4].lower() == "pm" else 0)
+    if hour > 24 or minute > 59 or second >= 61:
+        raise ValueError(f"{text!r} is not a time of day")
+    return 3600.0 * hour + 60.0 * minute + second
+
+
+def unix_seconds(number: float) -> float:
+    """A Unix time in seconds; it may be given in thousandths, millionths or billionths of them, as its size tells.
+
+    Seconds reach 1e11 in the year 5138, and milliseconds passed it in March 1973: what is larger is in the next unit.
+
+    >>> [unix_seconds(1.7e9 * unit) for unit in (1, 1e3, 1e6, 1e9)]
+    [1700000000.0, 1700000000.0, 1700000000.0, 1700000000.0]
+    """
+    for unit in (1.0, 1e3, 1e6):
+        if abs(number) <= 1e11 * unit:
+            return number / unit
+    return number / 1e9
+
+
+def instant_seconds(cell: Any, day_first: bool) -> float:
+    """Seconds of a date, of a time of day, or of both in one cell; an error if it is none of them."""
+    if isinstance(cell, datetime):
+        return instant_seconds(cell.date(), day_first) + instant_seconds(cell.time(), day_first)
+    if isinstance(cell, date):
+        return (cell.toordinal() - _EPOCH) * _DAY
+    if isinstance(cell, time):
+        return 3600.0 * cell.hour + 60.0 * cell.minute + cell.second + 1e-6 * cell.microsecond
+    if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+        if math.isinf(cell):
+            raise ValueError("infinity is not an instant")
+        return unix_seconds(float(cell))
+    text = str(cell).strip()
+    if _UNIX.fullmatch(text):
+        return unix_seconds(float(text))
+    head, separator, tail = text.partition("T" if "T" in text[:11] else " ")
+    if ":" in head:
+        return _time_of_day(text)
+    seconds = _date(head, day_first)
+    return seconds + _time_of_day(tail.strip()) if separator else seconds
+
+
+def calendar(seconds: Array) -> Array:
+    """Sines and cosines of the time of day, week and year, (n, 14); 0 where the instant is not known.
+
+    Parameters
+    ----------
+    seconds : (n,) since 1970
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.base import calendar
+    >>> calendar(np.array([0.0, 3 * 3600.0]))[:, :2].round(3)
+    array([[0.   , 1.   ],
+           [0.707, 0.707]])
+    """
+    columns = []
+    for period, most in CYCLES.values():
+        angle = 2 * np.pi * np.mod(seconds, period) / period
+        for k in range(1, most + 1):
+            columns += [np.sin(k * angle), np.cos(k * angle)]
+    values: Array = np.nan_to_num(np.column_stack(columns))
+    return values
+
+
+# The instants that follow those of a series, at its own step.
+
 #: Last instants that tell the step.
-REMEMBERED = 64
+INSTANTS_FOR_STEP = 64
 
 #: A step above so many seconds may be one of months: 27 days.
-MONTHLY = 27 * 86400
+SHORTEST_MONTH = 27 * 86400
 
 
 def following(instants: Array, steps: int) -> Array:
@@ -29,13 +167,13 @@ def following(instants: Array, steps: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk.base.dates import as_dates, following
+    >>> from ovk.base import as_dates, following
     >>> ends = np.array(["2023-11-30", "2023-12-31", "2024-01-31"], dtype="datetime64[s]").astype(float)
     >>> as_dates(following(ends, 2))
     array(['2024-02-29T00:00:00', '2024-03-31T00:00:00'],
           dtype='datetime64[s]')
     """
-    known = instants[np.isfinite(instants)][-REMEMBERED:]
+    known = instants[np.isfinite(instants)][-INSTANTS_FOR_STEP:]
     if len(known) < 2:
         raise ValueError(
             "the time of fewer than two of the last rows could be read, so the step of the series is not known: give "
@@ -47,7 +185,7 @@ def following(instants: Array, steps: int) -> Array:
             "the times of the last rows do not increase, so the step of the series is not known: sort the rows by time"
         )
     ahead = np.arange(1, steps + 1)
-    if step >= MONTHLY:
+    if step >= SHORTEST_MONTH:
         months, days, seconds = _calendar_parts(known)
         apart = int(np.median(np.diff(months)))
         at_end = bool((days + 1 == _days_in(months)).all())

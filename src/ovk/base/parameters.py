@@ -21,10 +21,19 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 
-from ovk.base.errors import check_finite_model, named
-from ovk.base.state import State, StateMismatch, is_fitted_name, listed_names, merged, plain_state, register, restored
-from ovk.base.threads import threads_for
-from ovk.base.types import Array
+from ovk.base.execution import threads_for
+from ovk.base.state import (
+    State,
+    StateMismatch,
+    is_fitted_name,
+    listed_names,
+    merged,
+    named,
+    plain_state,
+    register,
+    restored,
+)
+from ovk.base.validation import check_finite_model
 
 R = TypeVar("R")
 
@@ -283,45 +292,6 @@ def _matrix_rows(X: Any, y: Any) -> int:
     rows = shape[0]
     gaps = isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind == "f" and np.isnan(y).any()
     return int(rows * y.shape[1] if gaps else rows)
-
-
-def positive(value: Any, name: str, *, zero: bool = False) -> float:
-    """`value` as a float, if it is a finite number above (or at) zero."""
-    allowed = "a finite number >= 0" if zero else "a finite number > 0"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    number = float(value)
-    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return number
-
-
-def in_interval(value: Any, name: str, low: float, high: float) -> float:
-    """`value` as a float, if it lies in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
-        raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
-    return float(value)
-
-
-def check_level(value: Any) -> float:
-    """The coverage of an interval as a float, if it lies in (0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
-        raise ValueError(f"level must be a number in (0, 1), such as 0.9, got {value!r}")
-    return float(value)
-
-
-def dense_inputs(X: Any, what: str) -> Array:
-    """`X` as a float array; a scipy sparse matrix is refused in the name of `what`."""
-    if sparse.issparse(X):
-        raise ValueError(f"{what} does not take sparse inputs: pass X.toarray(), or use a Gaussian or Linear kernel")
-    return np.asarray(X, dtype=np.float64)
-
-
-def check_int(value: Any, name: str, *, least: int = 1) -> int:
-    """`value` as an int, if it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-    return int(value)
 
 
 # The algebra of kernels as a table: which two things may be added or multiplied, and what comes out.

@@ -19,13 +19,19 @@ So private classes can be renamed, joined and moved without a change of the file
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
+from functools import wraps
 from inspect import isabstract
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
 S = TypeVar("S", bound="State")
+T = TypeVar("T", bound="Transactional")
 
 
 class StateMismatch(ValueError):
@@ -175,6 +181,70 @@ def _heirs(cls: type[S]) -> Iterator[type[S]]:
     yield cls
     for heir in reversed(cls.__subclasses__()):
         yield from _heirs(heir)
+
+
+# Learning calls that happen wholly or not at all, and reading beside them.
+#
+# A learning call works on a copy of the learner, and at its end puts the copy's attributes into place by one
+# assignment, which Python does in one step. So an error, Ctrl-C or a lack of memory in the middle leaves the learner as
+# it was, and other threads see it as it is between two calls. Two rules make this work:
+#
+# * What the attributes of a learner refer to is never changed in place. Private objects are copied first
+#   (`State._snapshot`); arrays are replaced, or written to behind the end that older copies see.
+# * A method that reads takes all attributes at once, from a copy of their dictionary (`reads_snapshot`).
+
+
+class SingularSystem(ValueError):
+    """A system that cannot be solved as it stands."""
+
+
+def named(error: np.linalg.LinAlgError, learner: object) -> SingularSystem:
+    """What to raise in the place of a failure inside LAPACK while something learns."""
+    return SingularSystem(
+        f"{type(learner).__name__} met a linear system that cannot be solved ({error}): raise alpha, remove rows or "
+        "columns that repeat others, scale inputs and outputs, or check that the kernel's values are finite and "
+        "positive semi-definite. Nothing was learned"
+    )
+
+
+class Transactional(CopyOnWrite):
+    """Mixin of learners whose calls happen wholly or not at all."""
+
+    def _snapshot(self) -> Self:
+        """The learner as it is now. It can go on by itself, for learning replaces what its attributes lead to."""
+        other: Self = object.__new__(type(self))
+        other.__dict__ = self.__dict__.copy()
+        return other
+
+    def _changes(self, name: str) -> bool:
+        """Whether learning may change what this attribute holds: parameters stay the objects that were given."""
+        return name.endswith("_") or name.startswith("_")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Self]:
+        """A copy to work on, which this learner becomes if nothing goes wrong."""
+        work = self._snapshot()
+        # It was opened for the learner as it was before.
+        work.__dict__.pop("_gate", None)
+        for name, value in work.__dict__.items():
+            if isinstance(value, (CopyOnWrite, list, dict)) and self._changes(name):
+                work.__dict__[name] = snapshot_of(value)
+        try:
+            yield work
+        except np.linalg.LinAlgError as error:
+            raise named(error, self) from error
+        # Read now, not before: a learning call within this one has put another dictionary into place.
+        self.__dict__ = work.__dict__
+
+
+def reads_snapshot(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
+    """Let a method see the learner as it is between two learning calls, whatever other threads do meanwhile."""
+
+    @wraps(method)
+    def wrapper(self: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(self._snapshot(), *args, **kwargs)
+
+    return wrapper
 
 
 # Names of classes that a file may ask `ovk.load` to build, and nothing else.

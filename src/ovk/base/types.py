@@ -39,8 +39,6 @@ Gradient = Callable[[int, Array], Array]
 #: Step size and shrinkage at a row of a block, from the prediction and the gradient there.
 Step = Callable[[int, Array, Array], tuple[float, float]]
 
-#: The labels of the nodes and edges along a path of a graph.
-GraphPath = tuple[str, ...]
 PathLike = str | os.PathLike[str]
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
 #: What a loader returns: a Bunch or the pair (data, target). scikit-learn has no types: any attribute passes.

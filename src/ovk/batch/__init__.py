@@ -13,8 +13,6 @@ from ovk.batch.okvar import (
     Network,
     best_okvar,
     consensus,
-    leave_one_series_out,
-    penalty_path,
     rank_average,
     stability_selection,
 )
@@ -65,8 +63,6 @@ __all__ = [
     "best_okvar",
     "consensus",
     "kernel_grid",
-    "leave_one_series_out",
-    "penalty_path",
     "rank_average",
     "stability_selection",
     "tune",

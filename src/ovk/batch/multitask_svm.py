@@ -8,7 +8,7 @@ observation of the task that `task` names.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -53,19 +53,16 @@ SPANS = 3000
 AT_BOUND = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class SupportVectorMachine(KernelEstimator, saved=False):
     """Box-constrained dual on the observed pairs of a point and a task; parameters are described in `MultiTaskSVC`."""
 
-    kernel_: OperatorKernel
-
-    def __init__(
-        self, kernel: Any = None, C: float = 1.0, *, bias: str = "none", tol: float = 1e-6, max_iter: int = 20_000
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.bias = bias
-        self.tol = tol
-        self.max_iter = max_iter
+    kernel: Any = None
+    C: float = 1.0
+    _: KW_ONLY
+    bias: str = "none"
+    tol: float = 1e-6
+    max_iter: int = 20_000
 
     def _learn(self, X: Any, targets: Targets, epsilon: float | None) -> tuple[BoxDual, Array, Array]:
         """Solve the dual, for the hinge loss when `epsilon` is None, else for the epsilon-insensitive one, and keep f.
@@ -104,7 +101,7 @@ class SupportVectorMachine(KernelEstimator, saved=False):
             # Columns of a kernel matrix keep their places; a function that is zero still needs a point to stand on.
             support = np.arange(X.shape[0]) if takes_gram(kernel) else np.zeros(1, dtype=np.intp)
         full = sparse.csr_array((b, (observed.points, observed.outputs)), shape=observed.shape)[support]
-        self.kernel_ = kernel
+        self.kernel_: OperatorKernel = kernel
         self.support_ = support
         self.support_vectors_ = X[support]
         self.dual_coef_ = full if targets.task is not None else full.toarray()
@@ -242,9 +239,6 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
     True
     """
 
-    classes_: Labels
-    calibration_: Array
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
@@ -327,6 +321,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         return share_of_right_labels(self.predict(X, task), y, sample_weight)
 
 
+@dataclass(eq=False, repr=False)
 class MultiTaskSVR(ObservedScore, SupportVectorMachine):
     """Support vector regression of several tasks at once, coupled by the operator of the kernel.
 
@@ -356,18 +351,7 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        bias: str = "none",
-        tol: float = 1e-6,
-        max_iter: int = 20_000,
-    ) -> None:
-        super().__init__(kernel, C, bias=bias, tol=tol, max_iter=max_iter)
-        self.epsilon = epsilon
+    epsilon: float = 0.1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""

@@ -1,4 +1,4 @@
-"""What loaders and generators share: the Bunch that they return, one kind of random generator, noise."""
+"""What loaders and generators share: the Bunch that they return, and one kind of random generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
 
-from ovk.base import Array, Loaded, RandomState
+from ovk.base import Loaded, RandomState, check_int
 
 
 def bundle(
@@ -35,25 +35,9 @@ def bundle(
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """A Generator: the one given, or one seeded by the integer, by draws of the RandomState or by nothing.
-
-    >>> int(as_generator(0).integers(10)) == int(as_generator(0).integers(10))
-    True
-    """
-    if isinstance(random_state, np.random.Generator):
-        return random_state
+    """A Generator: the one given, or one seeded by the integer, by draws of the RandomState or by nothing."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
-    if random_state is None or (whole and random_state >= 0):
+    if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
-    raise ValueError(
-        f"random_state must be an integer >= 0, a numpy Generator, a numpy RandomState or None, got {random_state!r}"
-    )
-
-
-def with_noise(target: Array, level: float, rng: np.random.Generator) -> Array:
-    """Outputs with noise of `level` times their root mean square on every value."""
-    if level == 0.0:
-        return target
-    return np.asarray(target + level * np.sqrt(np.mean(target**2)) * rng.standard_normal(target.shape))
+    return np.random.default_rng(check_int(random_state, "random_state", least=0))

@@ -1,4 +1,4 @@
-"""Flows on the torus: from a forcing to the vorticity that it has stirred up some time later."""
+"""Pairs of functions that an equation relates: flows on the torus, and Burgers' waves on the circle."""
 
 from __future__ import annotations
 
@@ -10,82 +10,10 @@ from scipy.fft import irfft, irfft2, rfft, rfft2
 
 from ovk.base import Array, Loaded, RandomState, check_int, positive, track
 from ovk.curves import Grid, ProductGrid
-from ovk.datasets._shared import as_generator, bundle, with_noise
+from ovk.datasets._shared import as_generator, bundle
 
-# What generators of operators share: checks of parameters, random waves, steps in time, and the pairs of functions.
-
-
-def checked_draw(n_samples: int, noise: float, random_state: RandomState) -> tuple[int, float, np.random.Generator]:
-    """How many pairs, the level of their noise, and what draws them."""
-    return check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True), as_generator(random_state)
-
-
-def checked_motion(size: int, least: int, viscosity: float, time: float, steps: int) -> tuple[int, float, float, int]:
-    """Points along an axis, an even number of them, viscosity, time and steps."""
-    points = check_int(size, "size", least=least)
-    if points % 2:
-        raise ValueError(f"size must be even, got {points}")
-    return points, positive(viscosity, "viscosity"), positive(time, "time"), check_int(steps, "steps")
-
-
-def waves_on_circle(points: Array, count: int, shift: float) -> Array:
-    r"""Waves of the length 1 with the standard deviations of N(0, (-Laplace + shift)^-2), one a row: (2 count, d).
-
-    .. math:: \frac{\sqrt 2 \cos(2 \pi l x)}{(2 \pi l)^2 + \mathrm{shift}},
-              \quad \frac{\sqrt 2 \sin(2 \pi l x)}{(2 \pi l)^2 + \mathrm{shift}}, \quad l = 1, \dots, \mathrm{count}
-    """
-    k = 2.0 * np.pi * np.arange(1, count + 1)[:, None]
-    deviation = np.sqrt(2.0) / (k**2 + shift)
-    return np.vstack([deviation * np.cos(k * points), deviation * np.sin(k * points)])
-
-
-def in_steps(w: Any, moved: Callable[[Any], Any], damping: Array, steps: int) -> Any:
-    """w after `steps` steps of w' = -L w + N(w), by the Runge-Kutta method of fourth order, L integrated exactly.
-
-    With `moved` = h N and `damping` q = exp(-h L / 2) a step is
-
-        a = h N(w),  b = h N(q (w + a / 2)),  c = h N(q w + b / 2),  e = h N(q^2 w + q c),
-        w <- q^2 w + (q^2 a + 2 q (b + c) + e) / 6.
-    """
-    q = damping
-    # Steps that are too long end in numbers that are not finite, which is said once, below.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(steps):
-            a = moved(w)
-            b = moved(q * (w + 0.5 * a))
-            c = moved(q * w + 0.5 * b)
-            e = moved(q * (q * w + c))
-            w = q * q * w + (q * q * a + 2.0 * q * (b + c) + e) / 6.0
-    if not np.isfinite(w).all():
-        raise ValueError(f"the solution grew beyond all numbers with steps={steps}: take more steps, or a shorter time")
-    return w
-
-
-def function_pairs(
-    description: str,
-    data: Array,
-    target: Array,
-    names: tuple[str, str],
-    grid: Grid,
-    noise: float,
-    rng: np.random.Generator,
-    return_X_y: bool,
-    **fields: Any,
-) -> Loaded:
-    """The Bunch of input and output functions (n, d) on one grid, with noise on the outputs.
-
-    Columns are named after what the functions are and by their points, those of fields by numbers along each axis.
-    """
-    if len(grid.shape) == 1:
-        places = [f"at {x:g}" for x in grid.checked()]
-    else:
-        places = [",".join(str(i) for i in place) for place in np.ndindex(*grid.shape)]
-    features, targets = ([f"{name} {place}" for place in places] for name in names)
-    return bundle(description, data, with_noise(target, noise, rng), features, targets, return_X_y, grid=grid, **fields)
-
-
-#: Flows that are carried on together: few enough for their transforms to stay in the processor's cache.
-_FLOWS_TOGETHER = 4
+#: Fields that are solved for together: few enough for their transforms to stay in the processor's cache.
+_FLOWS_TOGETHER, _CURVES_TOGETHER = 4, 64
 #: Pairs of waves, cosine and sine, in a forcing.
 _PAIRS = 50
 
@@ -146,22 +74,23 @@ def make_navier_stokes(
     >>> flow.data.shape, flow.target.shape, flow.grid.shape
     ((2, 576), (2, 576), (24, 24))
     """
-    n, level, rng = checked_draw(n_samples, noise, random_state)
-    N, nu, T, count = checked_motion(size, 24, viscosity, time, steps)
+    rng = as_generator(random_state)
+    N, nu, T, count = _checked(size, 24, viscosity, time, steps)
     waves = forcing_waves(N)
-    start = rng.standard_normal(2 * _PAIRS) @ waves if initial is None else _checked_field(initial, N)
-    data = rng.standard_normal((n, 2 * _PAIRS)) @ waves
-    target = np.empty_like(data)
-    for first in track(range(0, n, _FLOWS_TOGETHER), "solving flows"):
-        some = slice(first, first + _FLOWS_TOGETHER)
-        forcing = data[some].reshape(-1, N, N)
-        begin = np.broadcast_to(start.reshape(N, N), forcing.shape)
-        target[some] = vorticity(begin, forcing, nu, T, count).reshape(len(forcing), -1)
+    drawn = initial is None
+    start = (rng.standard_normal(2 * _PAIRS) @ waves).reshape(N, N) if drawn else np.asarray(initial, dtype=np.float64)
+    if start.shape != (N, N) or not np.isfinite(start).all():
+        raise ValueError(f"initial must be ({N}, {N}) finite numbers, got shape {start.shape}")
+
+    def solve(forcing: Array) -> Array:
+        begin = np.broadcast_to(start, (len(forcing), N, N))
+        return vorticity(begin, forcing.reshape(begin.shape), nu, T, count).reshape(forcing.shape)
+
     side = Grid(2.0 * np.pi * np.arange(N) / N, period=2.0 * np.pi)
-    return function_pairs(
-        f"{n} forcings of a flow on the torus and its vorticity at time {T:g}, after de Hoop et al. (2022)",
-        data, target, ("forcing", "vorticity"), ProductGrid([side, side]), level, rng, return_X_y,
-        initial=start.reshape(N, N),
+    return _function_pairs(
+        f"{n_samples} forcings of a flow on the torus and its vorticity at time {T:g}, after de Hoop et al. (2022)",
+        n_samples, waves, solve, _FLOWS_TOGETHER, ("forcing", "vorticity"), ProductGrid([side, side]), noise, rng,
+        return_X_y, initial=start,
     )  # fmt: skip
 
 
@@ -180,7 +109,7 @@ def forcing_waves(size: int) -> Array:
 def vorticity(initial: Array, forcing: Array, viscosity: float, time: float, steps: int) -> Array:
     """The vorticity at `time` of flows (b, N, N) on the torus.
 
-    With w the transform of the vorticity, w' = -nu |k|^2 w - u . grad w + f (see `in_steps`). u = (d_y, -d_x) psi with
+    With w the transform of the vorticity, w' = -nu |k|^2 w - u . grad w + f (see `_in_steps`). u = (d_y, -d_x) psi with
     -Laplace psi = w, and as u has no divergence u . grad w = d_x d_y (v^2 - u^2) + (d_x^2 - d_y^2) (u v).
     """
     N = initial.shape[-1]
@@ -197,21 +126,8 @@ def vorticity(initial: Array, forcing: Array, viscosity: float, time: float, ste
         u, v = irfft2(to_u * w, s=(N, N)), irfft2(to_v * w, s=(N, N))
         return of_squares * rfft2(v * v - u * u) + of_product * rfft2(u * v) + f
 
-    w = in_steps(rfft2(initial) * kept, moved, np.exp(-0.5 * h * viscosity * squared), steps)
+    w = _in_steps(rfft2(initial) * kept, moved, np.exp(-0.5 * h * viscosity * squared), steps)
     return np.asarray(irfft2(w, s=(N, N)))
-
-
-def _checked_field(initial: Any, size: int) -> Array:
-    field = np.asarray(initial, dtype=np.float64)
-    if field.shape != (size, size) or not np.isfinite(field).all():
-        raise ValueError(f"initial must be ({size}, {size}) finite numbers, got shape {field.shape}")
-    return field.ravel()
-
-
-# Burgers' equation on the circle: waves that steepen until viscosity stops them.
-
-#: Curves that are carried on together.
-_WAVES_TOGETHER = 64
 
 
 def make_burgers(
@@ -261,21 +177,22 @@ def make_burgers(
     >>> bool(np.allclose(waves.data.mean(axis=1), waves.target.mean(axis=1)))  # nothing is lost on a circle
     True
     """
-    n, level, rng = checked_draw(n_samples, noise, random_state)
-    d, nu, T, count = checked_motion(size, 16, viscosity, time, steps)
+    rng = as_generator(random_state)
+    d, nu, T, count = _checked(size, 16, viscosity, time, steps)
     grid = Grid(np.arange(d) / d, period=1.0)
-    # Waves that the equation is solved for, and a constant of variance 1.
-    waves = np.vstack([np.ones((1, d)), 25.0 * waves_on_circle(grid.checked(), d // 3, 25.0)])
-    data = rng.standard_normal((n, len(waves))) @ waves
-    parts = [burgers(data[i : i + _WAVES_TOGETHER], nu, T, count) for i in range(0, n, _WAVES_TOGETHER)]
-    return function_pairs(
-        f"{n} solutions of Burgers' equation with viscosity {nu:g} at time {T:g}",
-        data, np.concatenate(parts), ("u0", "u"), grid, level, rng, return_X_y,
+    # Waves that the equation is solved for, with their standard deviations, and a constant of variance 1.
+    k = 2.0 * np.pi * np.arange(1, d // 3 + 1)[:, None]
+    angle, deviation = k * grid.checked(), np.sqrt(2.0) / (k**2 + 25.0)
+    waves = np.vstack([np.ones((1, d)), 25.0 * (deviation * np.cos(angle)), 25.0 * (deviation * np.sin(angle))])
+    return _function_pairs(
+        f"{n_samples} solutions of Burgers' equation with viscosity {nu:g} at time {T:g}",
+        n_samples, waves, lambda data: burgers(data, nu, T, count), _CURVES_TOGETHER, ("u0", "u"), grid, noise, rng,
+        return_X_y,
     )  # fmt: skip
 
 
 def burgers(initial: Array, viscosity: float, time: float, steps: int) -> Array:
-    """The curves (n, d) at `time`: with w the transform of u, w' = -nu k^2 w - i k F(u^2) / 2 (see `in_steps`)."""
+    """The curves (n, d) at `time`: with w the transform of u, w' = -nu k^2 w - i k F(u^2) / 2 (see `_in_steps`)."""
     d = initial.shape[-1]
     k = 2.0 * np.pi * np.arange(d // 2 + 1)
     h = time / steps
@@ -284,4 +201,61 @@ def burgers(initial: Array, viscosity: float, time: float, steps: int) -> Array:
     def moved(w: Any) -> Any:
         return multiplier * rfft(irfft(w, n=d) ** 2)
 
-    return np.asarray(irfft(in_steps(rfft(initial), moved, np.exp(-0.5 * h * viscosity * k**2), steps), n=d))
+    return np.asarray(irfft(_in_steps(rfft(initial), moved, np.exp(-0.5 * h * viscosity * k**2), steps), n=d))
+
+
+def _checked(size: int, least: int, viscosity: float, time: float, steps: int) -> tuple[int, float, float, int]:
+    points = check_int(size, "size", least=least)
+    if points % 2:
+        raise ValueError(f"size must be even, got {points}")
+    return points, positive(viscosity, "viscosity"), positive(time, "time"), check_int(steps, "steps")
+
+
+def _in_steps(w: Any, moved: Callable[[Any], Any], damping: Array, steps: int) -> Any:
+    """w after `steps` steps of w' = -L w + N(w), by the Runge-Kutta method of fourth order, L integrated exactly.
+
+    With `moved` = h N and `damping` q = exp(-h L / 2) a step is
+
+        a = h N(w),  b = h N(q (w + a / 2)),  c = h N(q w + b / 2),  e = h N(q^2 w + q c),
+        w <- q^2 w + (q^2 a + 2 q (b + c) + e) / 6.
+    """
+    q = damping
+    # Steps that are too long lead to numbers that are not finite; the error is raised once, below.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(steps):
+            a = moved(w)
+            b = moved(q * (w + 0.5 * a))
+            c = moved(q * w + 0.5 * b)
+            e = moved(q * (q * w + c))
+            w = q * q * w + (q * q * a + 2.0 * q * (b + c) + e) / 6.0
+    if not np.isfinite(w).all():
+        raise ValueError(f"the solution diverged with steps={steps}: take more steps, or a shorter time")
+    return w
+
+
+def _function_pairs(
+    description: str,
+    n_samples: int,
+    waves: Array,
+    solve: Callable[[Array], Array],
+    together: int,
+    names: tuple[str, str],
+    grid: Grid,
+    noise: float,
+    rng: np.random.Generator,
+    return_X_y: bool,
+    **fields: Any,
+) -> Loaded:
+    """Random sums of waves (k, d) and what `solve` makes of them, `together` at a time, with noise on the outputs."""
+    n, level = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
+    data = rng.standard_normal((n, len(waves))) @ waves
+    groups = track(range(0, n, together), f"solving for {names[1]}")
+    target = np.concatenate([solve(data[i : i + together]) for i in groups])
+    if level > 0:
+        target = target + level * np.sqrt(np.mean(target**2)) * rng.standard_normal(target.shape)
+    if len(grid.shape) == 1:
+        places = [f"at {x:g}" for x in grid.checked()]
+    else:
+        places = [",".join(str(i) for i in place) for place in np.ndindex(*grid.shape)]
+    features, targets = ([f"{name} {place}" for place in places] for name in names)
+    return bundle(description, data, target, features, targets, return_X_y, grid=grid, **fields)

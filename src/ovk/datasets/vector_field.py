@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +136,10 @@ def make_vector_field(
     ((50, 2), (50, 2), True)
     """
     n, sigma = check_int(n_samples, "n_samples"), positive(noise, "noise", zero=True)
-    share = _share(kind, mixture)
+    shares = {"curl_free": 1.0, "div_free": 0.0, "mixed": in_interval(mixture, "mixture", 0, 1)}
+    if kind not in shares:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, shares))}, got {kind!r}")
+    share = shares[kind]
     if n_dims not in (2, 3):
         raise ValueError(f"n_dims must be 2 or 3, got {n_dims!r}")
     low, high = box
@@ -147,7 +149,15 @@ def make_vector_field(
     if width < (high - low) / (2 * _GRID):
         raise ValueError(f"length_scale must be at least 1/{2 * _GRID} of the width of the box, got {length_scale!r}")
     rng = as_generator(random_state)
-    field = _draw(rng, n_dims, check_int(n_bumps, "n_bumps"), width, low, high, share)
+    bumps = check_int(n_bumps, "n_bumps")
+    centres = rng.uniform(low, high, size=(bumps, n_dims))
+    potential = rng.standard_normal(bumps)
+    stream = rng.standard_normal((bumps, 1 if n_dims == 2 else 3))
+    raw = BumpField(centres, potential, stream, width)
+    # Each part is scaled on a regular grid, so that the scale depends on no sample.
+    grid = np.stack(np.meshgrid(*[np.linspace(low, high, _GRID)] * n_dims), axis=-1).reshape(-1, n_dims)
+    speed, turning = (np.sqrt(np.mean(np.sum(part(grid) ** 2, axis=1))) for part in (raw.curl_free, raw.div_free))
+    field = BumpField(centres, potential * share / speed, stream * (1 - share) / turning, width)
     data = rng.uniform(low, high, size=(n, n_dims))
     target = field(data) + sigma * rng.standard_normal((n, n_dims))
     wrong = in_interval(outliers, "outliers", 0, 1)
@@ -169,37 +179,3 @@ def make_vector_field(
         inlier=inlier,
         field=field,
     )
-
-
-def _share(kind: Any, mixture: Any) -> float:
-    shares = {"curl_free": 1.0, "div_free": 0.0, "mixed": in_interval(mixture, "mixture", 0, 1)}
-    if kind not in shares:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, shares))}, got {kind!r}")
-    return shares[kind]
-
-
-def _draw(
-    rng: np.random.Generator,
-    dims: int,
-    bumps: int,
-    length_scale: float,
-    low: float,
-    high: float,
-    share: float,
-) -> BumpField:
-    """A random field, each part scaled on a regular grid so that the scale depends on no sample."""
-    centres = rng.uniform(low, high, size=(bumps, dims))
-    potential = rng.standard_normal(bumps)
-    stream = rng.standard_normal((bumps, 1 if dims == 2 else 3))
-    raw = BumpField(centres, potential, stream, length_scale)
-    grid = np.stack(np.meshgrid(*[np.linspace(low, high, _GRID)] * dims), axis=-1).reshape(-1, dims)
-    return BumpField(
-        centres,
-        potential * share / _speed(raw.curl_free(grid)),
-        stream * (1 - share) / _speed(raw.div_free(grid)),
-        length_scale,
-    )
-
-
-def _speed(flow: Array) -> float:
-    return float(np.sqrt(np.mean(np.sum(flow**2, axis=1))))

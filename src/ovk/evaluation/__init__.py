@@ -1,5 +1,6 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
+from ovk.base import quoted as quoted
 from ovk.evaluation.baselines import Baseline, LastValue, RefittedRidge, RunningMean
 from ovk.evaluation.class_evaluator import ClassEvaluator, ClassificationResult, ClassScores, progressive_classes
 from ovk.evaluation.class_evaluator import class_conclusion as class_conclusion
@@ -29,7 +30,6 @@ from ovk.evaluation.running import RunningMoments as RunningMoments
 from ovk.evaluation.running import Standardised as Standardised
 from ovk.evaluation.sources import Chunk, Chunks, chunks
 from ovk.evaluation.sources import Table as Table
-from ovk.evaluation.sources import quoted as quoted
 
 __all__ = [
     "ACI",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk._extras import required
-from ovk.base import Array, check_int, require_numbers
+from ovk.base import Array, check_int, quoted, require_numbers
 
 # Tables: named columns whose rows are read in blocks of numbers, from arrays and data frames.
 
@@ -117,16 +117,6 @@ def _narwhals(data: Any, label: str) -> Any:
             "it one of these"
         )
     return frame
-
-
-def quoted(names: Iterable[str]) -> str:
-    """Names of columns for a message, not too many of them.
-
-    >>> quoted(["a", "b"]), quoted(map(str, range(20)))
-    ("'a', 'b'", "'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ..., '19'")
-    """
-    names = [repr(name) for name in names]
-    return ", ".join(names if len(names) <= 12 else [*names[:10], "...", names[-1]])
 
 
 class Chunk(NamedTuple):

@@ -1,11 +1,11 @@
 """Finite feature maps that stand in for a kernel."""
 
+from ovk.features.dictionary import ALD, KORS, Dictionary, Given, Selection, Uniform
 from ovk.features.fourier import FourierMap, FourierTerm, LinearFourierMap, OperatorFourierMap, TaylorMap
-from ovk.features.nystrom import Dictionary, NystromMap, OperatorNystromMap, RPCholesky
+from ovk.features.nystrom import NystromMap, OperatorNystromMap, RPCholesky
 from ovk.features.nystrom import as_rpcholesky as as_rpcholesky
 from ovk.features.nystrom import independent as independent
-from ovk.features.paths import PathFingerprints, path_features
-from ovk.features.plans import (
+from ovk.features.stream_features import (
     FeaturePlan,
     FixedFeatures,
     Fourier,
@@ -15,7 +15,6 @@ from ovk.features.plans import (
     StreamFeatures,
     Taylor,
 )
-from ovk.features.selection import ALD, KORS, Given, Selection, Uniform
 from ovk.features.sums import ROUNDING as ROUNDING
 from ovk.features.sums import FeatureSums as FeatureSums
 from ovk.features.sums import MergeTree, merge_all
@@ -40,7 +39,6 @@ __all__ = [
     "OperatorFourier",
     "OperatorFourierMap",
     "OperatorNystromMap",
-    "PathFingerprints",
     "RPCholesky",
     "Selection",
     "StreamFeatures",
@@ -48,5 +46,4 @@ __all__ = [
     "TaylorMap",
     "Uniform",
     "merge_all",
-    "path_features",
 ]

@@ -23,7 +23,7 @@ from scipy.stats import chi2, norm
 
 from ovk.base import Array, Indices, Mask, check_int, check_level
 from ovk.intervals.regions import Regions, masses, upper_quantile
-from ovk.solvers import LeftOut
+from ovk.solvers import LeaveOneOut
 
 #: Smallest eigenvalue of a correlation matrix that is left as it is.
 DEFINITE = 1e-8
@@ -34,7 +34,7 @@ FEW_BLOCKS, MOST_OPERATIONS = 200, 1e10
 
 
 def jackknife(
-    left_out: LeftOut,
+    left_out: LeaveOneOut,
     cross: Array,
     prior: Array,
     level: float = 0.9,
@@ -58,10 +58,11 @@ def jackknife(
     >>> from ovk.intervals import jackknife
     >>> from ovk.kernels import Gaussian
     >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.leave_one_out import SeparableLeftOut
+    >>> from ovk.solvers.leave_one_out import SeparableLeaveOneOut
     >>> rng, k = np.random.default_rng(0), Gaussian(1.0)
     >>> X, new = rng.uniform(-2, 2, (200, 1)), rng.uniform(-2, 2, (1000, 1))
-    >>> left_out = SeparableLeftOut(eigenpairs(k(X)), np.sin(X) + 0.1 * rng.standard_normal(X.shape), np.eye(1), 0.1)
+    >>> Y = np.sin(X) + 0.1 * rng.standard_normal(X.shape)
+    >>> left_out = SeparableLeaveOneOut(eigenpairs(k(X)), Y, np.eye(1), 0.1)
     >>> intervals = jackknife(left_out, k(new, X), k.diag(new))
     >>> inside = intervals.contains(np.sin(new) + 0.1 * rng.standard_normal(new.shape))
     >>> bool(0.87 < inside.mean() < 0.93)
@@ -226,7 +227,7 @@ BATCH = 1 << 22
 
 
 def jackknife_plus(
-    left_out: LeftOut, cross: Array, prior: Array, level: float = 0.9, *, groups: Indices | None = None
+    left_out: LeaveOneOut, cross: Array, prior: Array, level: float = 0.9, *, groups: Indices | None = None
 ) -> Regions:
     """Intervals for each output at new points by jackknife+, or by CV+ where `left_out` leaves out folds.
 
@@ -243,9 +244,9 @@ def jackknife_plus(
     >>> from ovk.intervals import jackknife_plus
     >>> from ovk.kernels import Gaussian
     >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.leave_one_out import SeparableLeftOut
+    >>> from ovk.solvers.leave_one_out import SeparableLeaveOneOut
     >>> X, k = np.linspace(0, 1, 30)[:, None], Gaussian(0.5)
-    >>> left_out = SeparableLeftOut(eigenpairs(k(X)), np.cos(9 * X), np.eye(1), 0.1)
+    >>> left_out = SeparableLeaveOneOut(eigenpairs(k(X)), np.cos(9 * X), np.eye(1), 0.1)
     >>> jackknife_plus(left_out, k(X[:3], X), k.diag(X[:3])).width.shape
     (3, 1)
     """
@@ -258,7 +259,9 @@ def jackknife_plus(
     return Regions(left_out.predict(cross), lower, upper, radius, np.full(radius.shape, np.nan))
 
 
-def _ends(left_out: LeftOut, cross: Array, prior: Array, level: float, groups: Indices | None) -> tuple[Array, Array]:
+def _ends(
+    left_out: LeaveOneOut, cross: Array, prior: Array, level: float, groups: Indices | None
+) -> tuple[Array, Array]:
     F = left_out.predict_without(cross)
     s = np.sqrt(left_out.variance_without(cross, prior) + left_out.noise)
     scores = np.abs(left_out.residuals) / np.sqrt(left_out.variances)

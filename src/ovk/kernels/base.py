@@ -1,4 +1,4 @@
-"""The contract of a scalar kernel k(x, z)."""
+"""The contract of a scalar kernel k(x, z), the algebra of kernels, and kernels of the inner product <x, z>."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ovk.base import Algebra, Array, Indices, Parameters
+from ovk.base import ATOM, PRODUCT, SUM, Algebra, Array, Indices, Parameters, check_int, part, positive, rule
+from ovk.kernels.tiles import products, square_norms
 
 
 class Slope(NamedTuple):
@@ -142,3 +143,306 @@ def _contract_each(slopes: list[Slope], X: Array, Z: Array, W: Array) -> Array:
             term += np.einsum("ij,ijq->iq", B, W)[:, :, None] * X[:, None, :]
         total += term @ metric if np.ndim(metric) == 2 else metric * term
     return total
+
+
+# Sums, products and multiples.
+
+
+class OfTwo(ScalarKernel, saved=False):
+    """A kernel made of two others."""
+
+    def __init__(self, left: ScalarKernel, right: ScalarKernel) -> None:
+        self.left = left
+        self.right = right
+
+    @staticmethod
+    def _named(left: dict[str, Array], right: dict[str, Array]) -> dict[str, Array]:
+        """Derivatives in the parameters of both."""
+        return {**prefixed("left", left), **prefixed("right", right)}
+
+
+class Sum(OfTwo):
+    """k1(x, z) + k2(x, z), written ``k1 + k2``.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> Gaussian(1.0) + Linear()
+    Gaussian(1.0) + Linear()
+    """
+
+    def _expression(self) -> tuple[str, int]:
+        return f"{part(self.left, SUM)} + {part(self.right, PRODUCT)}", SUM
+
+    def summands(self) -> list[tuple[float, ScalarKernel]]:
+        return self.left.summands() + self.right.summands()
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        total = self.left(X, Z)
+        return total + self.right(X, Z)
+
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self.left.product(X, Z, W, since) + self.right.product(X, Z, W, since)
+
+    def diag(self, X: Any) -> Array:
+        return self.left.diag(X) + self.right.diag(X)
+
+    def norm_bound(self) -> float | None:
+        left, right = self.left.norm_bound(), self.right.norm_bound()
+        return None if left is None or right is None else left + right
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        return self._named(self.left.gradient(X, Z), self.right.gradient(X, Z))
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        return self._named(self.left.gradient_product(weights, X), self.right.gradient_product(weights, X))
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        return self.left.slopes(X, Z) + self.right.slopes(X, Z)
+
+
+class Product(OfTwo):
+    """k1(x, z) k2(x, z), written ``k1 * k2``.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> Gaussian(1.0) * Linear()
+    Gaussian(1.0) * Linear()
+    """
+
+    def _expression(self) -> tuple[str, int]:
+        return f"{part(self.left, PRODUCT)} * {part(self.right, ATOM)}", PRODUCT
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self.left(X, Z) * self.right(X, Z)
+
+    def diag(self, X: Any) -> Array:
+        return self.left.diag(X) * self.right.diag(X)
+
+    def norm_bound(self) -> float | None:
+        left, right = self.left.norm_bound(), self.right.norm_bound()
+        return None if left is None or right is None else left * right
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        left, right = self.left(X, Z), self.right(X, Z)
+        return self._named(
+            {name: change * right for name, change in self.left.gradient(X, Z).items()},
+            {name: change * left for name, change in self.right.gradient(X, Z).items()},
+        )
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        return self._named(
+            self.left.gradient_product(weights * self.right(X), X),
+            self.right.gradient_product(weights * self.left(X), X),
+        )
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        left, right = self.left(X, Z), self.right(X, Z)
+        return [_times(slope, right) for slope in self.left.slopes(X, Z)] + [
+            _times(slope, left) for slope in self.right.slopes(X, Z)
+        ]
+
+
+class Scaled(ScalarKernel):
+    """factor k(x, z), written ``factor * k``.
+
+    Examples
+    --------
+    >>> from ovk.kernels import Gaussian
+    >>> 2.0 * Gaussian(1.0)
+    2.0 * Gaussian(1.0)
+    """
+
+    def __init__(self, factor: float, kernel: ScalarKernel) -> None:
+        self.factor = factor
+        self.kernel = kernel
+
+    def _expression(self) -> tuple[str, int]:
+        return f"{self.factor!r} * {part(self.kernel, ATOM)}", PRODUCT
+
+    def _factor(self) -> float:
+        return positive(self.factor, "factor", zero=True)
+
+    def summands(self) -> list[tuple[float, ScalarKernel]]:
+        return [(self._factor() * weight, kernel) for weight, kernel in self.kernel.summands()]
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return self._factor() * self.kernel(X, Z)
+
+    def product(self, X: Any, Z: Any, W: Array, since: Indices | None = None) -> Array:
+        return self._factor() * self.kernel.product(X, Z, W, since)
+
+    def diag(self, X: Any) -> Array:
+        return self._factor() * self.kernel.diag(X)
+
+    def norm_bound(self) -> float | None:
+        bound = self.kernel.norm_bound()
+        return None if bound is None else self._factor() * bound
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        inner = prefixed("kernel", self.kernel.gradient(X, Z))
+        return {"factor": self.kernel(X, Z), **{k: self._factor() * v for k, v in inner.items()}}
+
+    def gradient_product(self, weights: Array, X: Any) -> dict[str, Array]:
+        inner = prefixed("kernel", self.kernel.gradient_product(self._factor() * weights, X))
+        return {"factor": np.tensordot(weights, self.kernel(X), axes=2), **inner}
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        return [Slope(A, B, self._factor() * metric) for A, B, metric in self.kernel.slopes(X, Z)]
+
+
+def _times(slope: Slope, values: Array) -> Slope:
+    return Slope(slope.A * values, None if slope.B is None else slope.B * values, slope.metric)
+
+
+rule("+", ScalarKernel, ScalarKernel)(Sum)
+rule("*", ScalarKernel, ScalarKernel)(Product)
+rule("*", float, ScalarKernel)(Scaled)
+
+
+# Kernels of the inner product: polynomials of it, itself, and Tanimoto's part of the union; the constant kernel.
+
+
+class Polynomial(ScalarKernel):
+    """k(x, z) = (gamma <x, z> + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int >= 1
+    gamma : float > 0
+    coef0 : float >= 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Polynomial
+    >>> Polynomial(degree=2)(np.array([[1.0], [2.0]]))
+    array([[ 4.,  9.],
+           [ 9., 25.]])
+    """
+
+    def __init__(self, degree: int = 2, gamma: float = 1.0, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _checked(self) -> tuple[int, float, float]:
+        degree = check_int(self.degree, "degree")
+        return degree, positive(self.gamma, "gamma"), positive(self.coef0, "coef0", zero=True)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        degree, gamma, coef0 = self._checked()
+        return (gamma * products(X, Z) + coef0) ** degree
+
+    def diag(self, X: Any) -> Array:
+        degree, gamma, coef0 = self._checked()
+        return (gamma * square_norms(X) + coef0) ** degree
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        degree, gamma, coef0 = self._checked()
+        inner = products(X, Z)
+        outer = degree * (gamma * inner + coef0) ** (degree - 1)
+        return {"gamma": outer * inner, "coef0": outer}
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        degree, gamma, coef0 = self._checked()
+        return [Slope(degree * gamma * (gamma * products(X, Z) + coef0) ** (degree - 1), None, 1.0)]
+
+
+class Linear(ScalarKernel):
+    """k(x, z) = <x, z>.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Linear
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return products(X, Z)
+
+    def diag(self, X: Any) -> Array:
+        return square_norms(X)
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        return [Slope(np.ones((len(X), len(Z))), None, 1.0)]
+
+
+class Tanimoto(ScalarKernel):
+    """k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>).
+
+    For binary vectors this is the size of the intersection over the size of the union (Jaccard); counts and other
+    real vectors, dense or scipy sparse, are welcome too. Two empty fingerprints are alike: k(0, 0) = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Tanimoto
+    >>> Tanimoto()(np.array([[1, 1, 0], [0, 1, 1]])).round(4)
+    array([[1.    , 0.3333],
+           [0.3333, 1.    ]])
+    """
+
+    def _parts(self, X: Any, Z: Any | None) -> tuple[Array, Array]:
+        inner = products(X, Z)
+        norms = square_norms(X)
+        union = norms[:, None] + (norms if Z is None else square_norms(Z))[None, :] - inner
+        return inner, union
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        inner, union = self._parts(X, Z)
+        # The union is zero only where both vectors are.
+        return np.divide(inner, union, out=np.ones_like(inner), where=union > 0)
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+    def norm_bound(self) -> float:
+        return 1.0
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        # d/dx <x,z>/u = z/u - <x,z> (2x - z)/u^2
+        inner, union = self._parts(X, Z)
+        safe = np.where(union > 0, union, 1.0)
+        return [Slope(1.0 / safe + inner / safe**2, -2.0 * inner / safe**2, 1.0)]
+
+
+class Intercept(ScalarKernel):
+    """k(x, z) = v: an intercept that is penalised, the less the larger v is.
+
+    In ``(Gaussian() + Intercept(100.0)) * T`` the intercept is as smooth as T makes everything else.
+
+    Parameters
+    ----------
+    variance : float > 0
+        v, the prior variance of the constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.kernels import Intercept
+    >>> Intercept(3.0)(np.zeros((2, 1)))
+    array([[3., 3.],
+           [3., 3.]])
+    """
+
+    def __init__(self, variance: float = 1.0) -> None:
+        self.variance = variance
+
+    def __call__(self, X: Any, Z: Any | None = None) -> Array:
+        return np.full((X.shape[0], (X if Z is None else Z).shape[0]), positive(self.variance, "variance"))
+
+    def diag(self, X: Any) -> Array:
+        return np.full(X.shape[0], positive(self.variance, "variance"))
+
+    def gradient(self, X: Any, Z: Any | None = None) -> dict[str, Array]:
+        return {"variance": np.ones((X.shape[0], (X if Z is None else Z).shape[0]))}
+
+    def slopes(self, X: Any, Z: Any) -> list[Slope]:
+        return []
+
+    def norm_bound(self) -> float:
+        return positive(self.variance, "variance")

@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
 from ovk.base import Algebra, Array, Indices, register
-from ovk.kernels.base import ScalarKernel
-from ovk.kernels.inner_product import Linear, Polynomial, Tanimoto
+from ovk.kernels.base import Linear, Polynomial, ScalarKernel, Tanimoto
 from ovk.kernels.stationary import Gaussian, Laplacian
 
 # A kernel given as a matrix over known objects.

@@ -6,6 +6,7 @@ A missing output (nan in y) has no part in the loss and a zero in the gradient.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -245,6 +246,7 @@ class Squared(Loss):
         return 0.5 * float(residual.dot(residual)), residual
 
 
+@dataclass(eq=False, repr=False)
 class Huber(Loss):
     """Squared near zero, linear beyond `delta`, output by output: outliers pull with bounded force.
 
@@ -258,8 +260,7 @@ class Huber(Loss):
 
     smoothness = 1.0
 
-    def __init__(self, delta: float = 1.0) -> None:
-        self.delta = delta
+    delta: float = 1.0
 
     def _delta(self) -> float:
         return positive(self.delta, "delta")
@@ -280,6 +281,7 @@ class Huber(Loss):
         self._delta()
 
 
+@dataclass(eq=False, repr=False)
 class EpsilonInsensitive(Loss):
     """max(|f - y| - epsilon, 0), output by output, or of the norm of all outputs together (``joint=True``).
 
@@ -293,9 +295,8 @@ class EpsilonInsensitive(Loss):
     array([4.])
     """
 
-    def __init__(self, epsilon: float = 0.1, joint: bool = False) -> None:
-        self.epsilon = epsilon
-        self.joint = joint
+    epsilon: float = 0.1
+    joint: bool = False
 
     def _epsilon(self) -> float:
         return positive(self.epsilon, "epsilon", zero=True)
@@ -336,6 +337,7 @@ class EpsilonInsensitive(Loss):
         self._epsilon()
 
 
+@dataclass(eq=False, repr=False)
 class Pinball(Loss):
     """Quantile regression: output q estimates the quantile tau_q.
 
@@ -351,8 +353,7 @@ class Pinball(Loss):
     array([1.])
     """
 
-    def __init__(self, quantiles: Any = 0.5) -> None:
-        self.quantiles = quantiles
+    quantiles: Any = 0.5
 
     def _tau(self, d: int) -> Array:
         tau = np.asarray(self.quantiles, dtype=np.float64)
@@ -414,6 +415,7 @@ class ThresholdLoss(Loss, saved=False):
         """Derivative in theta, of one row."""
 
 
+@dataclass(eq=False, repr=False)
 class Novelty(ThresholdLoss):
     """max(0, rho - f) - nu rho: one-class learning, where f < rho says that an input is new (NORMA).
 
@@ -430,8 +432,7 @@ class Novelty(ThresholdLoss):
 
     unsupervised = True
 
-    def __init__(self, nu: float = 0.1) -> None:
-        self.nu = nu
+    nu: float = 0.1
 
     def at(self, Y: Array, theta: Array) -> tuple[Array, Loss]:
         return theta[:, None], self
@@ -456,6 +457,7 @@ class Novelty(ThresholdLoss):
         return change_at_kinks(np.abs(Y - F), Y, radius)
 
 
+@dataclass(eq=False, repr=False)
 class NuHinge(ThresholdLoss, Hinge):
     """max(0, rho - y f) - nu rho, labels -1 and 1: the margin rho is learned, and a share nu of the rows falls short
     of it.
@@ -475,9 +477,8 @@ class NuHinge(ThresholdLoss, Hinge):
     (array([0.2]), 0.8)
     """
 
-    def __init__(self, nu: float = 0.1, margin: Any = 1.0) -> None:
-        self.nu = nu
-        self.margin = margin
+    nu: float = 0.1
+    margin: Any = 1.0
 
     def start(self) -> float:
         return float(self.margin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,11 +24,11 @@ class Penalty(Parameters, ABC):
         """argmin over P of |P - C|^2 / 2 + step Omega(P); never changes C."""
 
 
+@dataclass(eq=False, repr=False)
 class WeightedPenalty(Penalty, saved=False):
     """A penalty that is proportional to a weight."""
 
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
+    weight: float = 1.0
 
     def _weight(self) -> float:
         return positive(self.weight, "weight", zero=True)

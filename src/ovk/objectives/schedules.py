@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from math import sqrt
 from numbers import Real
 from typing import Any
@@ -25,6 +26,7 @@ class Schedule(Parameters, ABC):
         """eta_t for an array of steps."""
 
 
+@dataclass(eq=False, repr=False)
 class InverseSqrt(Schedule):
     """eta_t = eta / sqrt(t), counted from `start`: the schedule of the OLOK and NORMA papers.
 
@@ -45,16 +47,16 @@ class InverseSqrt(Schedule):
     array([0.5 , 0.25])
     """
 
-    def __init__(self, eta: float = 1.0, start: int = 1, scaled: bool = False) -> None:
-        self.eta = eta
-        self.start = start
-        self.scaled = scaled
+    eta: float = 1.0
+    start: int = 1
+    scaled: bool = False
 
     def rate(self, t: Times) -> Array:
         rates: Array = positive(self.eta, "eta") / np.sqrt(t + (check_int(self.start, "start") - 1.0))
         return rates
 
 
+@dataclass(eq=False, repr=False)
 class Inverse(Schedule):
     """eta_t = eta / t, counted from `start`.
 
@@ -66,14 +68,14 @@ class Inverse(Schedule):
     array([1.  , 0.25])
     """
 
-    def __init__(self, eta: float = 1.0, start: int = 1) -> None:
-        self.eta = eta
-        self.start = start
+    eta: float = 1.0
+    start: int = 1
 
     def rate(self, t: Times) -> Array:
         return positive(self.eta, "eta") / np.asarray(t + (check_int(self.start, "start") - 1.0), dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class Constant(Schedule):
     """eta_t = eta: never stops adapting, for streams that drift.
 
@@ -85,13 +87,13 @@ class Constant(Schedule):
     array([0.1, 0.1])
     """
 
-    def __init__(self, eta: float = 0.1) -> None:
-        self.eta = eta
+    eta: float = 0.1
 
     def rate(self, t: Times) -> Array:
         return np.full(np.shape(t), positive(self.eta, "eta"))
 
 
+@dataclass(eq=False, repr=False)
 class DistanceOverGradients(Schedule):
     """eta_t = max(first * scale, max_s |f_s - f_0|) / sqrt(sum_s |gradient_s|^2): no step size to tune.
 
@@ -111,8 +113,7 @@ class DistanceOverGradients(Schedule):
     0.5
     """
 
-    def __init__(self, first: float = 0.1) -> None:
-        self.first = first
+    first: float = 0.1
 
     def rate(self, t: Times) -> Array:
         raise ValueError("DistanceOverGradients depends on the data: it has no rate of its own before it sees them")

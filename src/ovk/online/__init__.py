@@ -4,19 +4,15 @@ from ovk.base import Diverged
 from ovk.online.experts.aggregation import BOA, MLPoly
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.experts.auto import StageLearner as StageLearner
+from ovk.online.feature_growth import add_features as add_features
 from ovk.online.first_order.movkl import OnlineMovKL
 from ovk.online.first_order.novelty import NoveltyDetector
 from ovk.online.first_order.olok import OLOK, OLOKClassifier
 from ovk.online.first_order.truncation import PaperWindow, Tolerance, Truncation, TruncationWarning, Window
-from ovk.online.new_features import add_features as add_features
 from ovk.online.online_operator import OnlineOperator
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV, PKAWVClassifier
 from ovk.online.shared.code_classifier import CodedClassifier as CodedClassifier
-from ovk.online.shared.named_features import NamedFeatures as NamedFeatures
-from ovk.online.shared.named_features import as_numbers as as_numbers
-from ovk.online.shared.named_features import is_missing as is_missing
-from ovk.online.shared.named_features import refusal as refusal
 from ovk.online.theory import (
     Bracket,
     ErrorBound,

@@ -113,7 +113,9 @@ def as_operator_kernel(kernel: Any) -> OperatorKernel:
     >>> as_operator_kernel("linear")
     Linear() * Identity()
     """
-    kernel = as_ours(kernel)
+    if isinstance(kernel, ScalarKernel):
+        return Separable(kernel, Identity())
+    kernel = kernel if isinstance(kernel, OperatorKernel) else as_ours(kernel)
     if isinstance(kernel, OperatorKernel):
         return kernel
     if isinstance(kernel, OutputOperator):

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ovk.base import short
 from ovk.persistence.container import SAVED_DTYPES, Spec
 from ovk.persistence.errors import NotSavable
 
@@ -250,14 +251,9 @@ class Contents:
 
     def __str__(self) -> str:
         lines = [f"{self.class_name} (ovk {self.version}, format {self.format})"]
-        lines += [f"  {name} = {_short(value)}" for name, value in {**self.parameters, **self.state}.items()]
+        lines += [f"  {name} = {short(value, 100)}" for name, value in {**self.parameters, **self.state}.items()]
         lines += [f"  {array.name}: {array.dtype} {array.shape}" for array in self.arrays]
         return "\n".join(lines)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 class Description(Reader):

@@ -70,7 +70,7 @@ def _encode_dict(value: dict[Any, Any], writer: Writer) -> Json:
     for key in value:
         _require_simple(key, "a key", writer)
     _require_apart(list(value), writer)
-    return [[writer(key, "[key]"), writer(item, f"[{_short(key)}]")] for key, item in value.items()]
+    return [[writer(key, "[key]"), writer(item, f"[{short(key)}]")] for key, item in value.items()]
 
 
 def _decode_dict(payload: Any, reader: Reader) -> dict[Any, Any]:
@@ -130,12 +130,7 @@ def _collide(keys: Sequence[Hashable]) -> bool:
 
 def _step(node: Any) -> str:
     """The way to the entry of a dict, from the tree of its key; a large tree is not printed at every level of it."""
-    return "[...]" if isinstance(node, (list, dict)) else f"[{_short(node)}]"
-
-
-def _short(key: Any) -> str:
-    text = repr(key)
-    return text if len(text) <= 40 else f"{text[:18]}...{text[-18:]}"
+    return "[...]" if isinstance(node, (list, dict)) else f"[{short(node)}]"
 
 
 PLAIN_CODECS = (

@@ -1,6 +1,5 @@
 """Plots as scikit-learn-style displays: ``Display.from_estimator(model)``."""
 
-from ovk.plotting.curves import FunctionalPredictionDisplay
 from ovk.plotting.display import BLUE as BLUE
 from ovk.plotting.display import Display
 from ovk.plotting.display import check_picture as check_picture
@@ -9,25 +8,22 @@ from ovk.plotting.display import draw_band as draw_band
 from ovk.plotting.display import pyplot as pyplot
 from ovk.plotting.display import save_picture as save_picture
 from ovk.plotting.display import shortened as shortened
-from ovk.plotting.drift import ClassAccuracyDisplay, ConfusionDisplay, DriftDisplay
-from ovk.plotting.graph import (
+from ovk.plotting.intervals import IntervalDisplay
+from ovk.plotting.prediction import FunctionalPredictionDisplay, PredictionDisplay, VectorFieldDisplay
+from ovk.plotting.recent import ROWS as ROWS
+from ovk.plotting.recent import CalibrationDisplay, ObservedDisplay, RecentDisplay, ResidualDisplay
+from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
+from ovk.plotting.stream import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
+from ovk.plotting.structure import (
     JacobianDisplay,
     NetworkDisplay,
     OutputGraphDisplay,
     OutputStructureDisplay,
     SeriesDisplay,
 )
-from ovk.plotting.intervals import IntervalDisplay
-from ovk.plotting.prediction import ObservedDisplay, PredictionDisplay
-from ovk.plotting.progressive import ProgressiveErrorDisplay, RegretDisplay, SupportDisplay
-from ovk.plotting.recent import ROWS as ROWS
-from ovk.plotting.recent import CalibrationDisplay, RecentDisplay, ResidualDisplay
-from ovk.plotting.selection import KernelWeightsDisplay, LeaveOneOutDisplay, RelevanceDisplay
-from ovk.plotting.vector_field import VectorFieldDisplay
 
 __all__ = [
     "CalibrationDisplay",
-    "ClassAccuracyDisplay",
     "ConfusionDisplay",
     "Display",
     "DriftDisplay",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, dataclass_transform
 
 import numpy as np
 
@@ -68,11 +69,7 @@ def plain_log_ticks(axis: Any) -> None:
 
 
 def shortened(name: str, most: int = 28) -> str:
-    """A name that fits beside an axis: a long one keeps its beginning and its end.
-
-    >>> shortened("a long name of a column that nobody can read", 20)
-    'a long nam...an read'
-    """
+    """A name that fits beside an axis: a long one keeps its beginning and its end."""
     short = name if len(name) <= most else f"{name[: most // 2]}...{name[-(most - most // 2 - 3) :]}"
     # Between two dollars matplotlib would read a formula, and may fail.
     return short.replace("$", r"\$")
@@ -110,18 +107,31 @@ def date_axis(ax: Any) -> None:
     ax.xaxis.set_major_formatter(Dates(locator, formats=formats, zero_formats=["", "%Y", days, days, "%H:%M", "%H:%M"]))
 
 
+@dataclass_transform(eq_default=False)
 class Display(ABC):
     """A plot in the manner of scikit-learn: made by a class method from an estimator, holding the numbers it shows.
 
-    After `plot`, `figure_` and `ax_` are matplotlib's; call `plot` again with other axes or another style.
+    Every subclass is a dataclass, whose fields are these numbers.
+
+    Class methods take matplotlib's axes as `ax`, or `axes` where there are several, and draw on a new figure without
+    them; with `plot=False` they only compute the numbers. After `plot`, `figure_` and `ax_` are matplotlib's; call
+    `plot` again with other axes or another style.
     """
 
     figure_: Any
     ax_: Any
+    axes_: Any
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False, repr=False)(cls)
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw on `ax`, or on a new figure."""
+
+    def _drawn(self, ax: Any, plot: bool) -> Self:
+        return self.plot(ax) if plot else self
 
     def _axes(self, ax: Any, size: Size = (5.0, 4.0)) -> Any:
         if ax is None:
@@ -146,6 +156,15 @@ class Display(ABC):
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         return self.axes_
 
+    def _legend(self, *, above: bool, **style: Any) -> None:
+        """One legend for all panels: above them, where it hides nothing, or within the first."""
+        entries: dict[str, Any] = {}
+        for panel in self.axes_:
+            entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+        place = {"loc": "outside upper center", "frameon": False} if above else {}
+        owner = self.figure_ if above else self.ax_
+        owner.legend(entries.values(), entries.keys(), **{"fontsize": 8, **place, **style})
+
 
 def own_names(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
     """Names of the outputs that were given, else those that the estimator learned; None where there are neither."""
@@ -154,14 +173,52 @@ def own_names(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | No
     return names
 
 
-def write_cells(ax: Any, values: Array, text: Callable[[float], str], most: float, size: int = 8) -> None:
-    """Write each value into its cell of an image whose darkest cells have the size `most`; nan is left out."""
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            color = "white" if abs(value) > 0.6 * most else "black"
-            ax.text(j, i, text(value), ha="center", va="center", fontsize=size, color=color)
-
-
 def draw_band(ax: Any, x: Any, middle: Array, half: Array, label: str) -> None:
     """Shade what lies within `half` of the `middle`."""
     ax.fill_between(x, middle - half, middle + half, color=SKY, alpha=0.35, linewidth=0, label=label)
+
+
+def draw_matrix(
+    ax: Any,
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    limits: tuple[float, float],
+    text: Callable[[float], str] | None = None,
+    *,
+    bar: str | None = None,
+    fontsize: float | None = None,
+    **style: Any,
+) -> None:
+    """An image of a matrix with names at its rows and columns, `text` in its cells and a colour `bar` of that name."""
+    low, high = limits
+    # Light to dark, or from red to blue, which the colour-blind can tell apart; in grey both ends look alike, and the
+    # text of the cells tells them apart.
+    image = ax.imshow(values, vmin=low, vmax=high, cmap="RdBu" if low < 0 else "Blues", **style)
+    wide = any(len(name) > 2 for name in columns)
+    ax.set_xticks(
+        range(len(columns)), columns, rotation=45 if wide else 0, ha="right" if wide else "center", fontsize=fontsize
+    )
+    ax.set_yticks(range(len(rows)), rows, fontsize=fontsize)
+    for (i, j), value in np.ndenumerate(values):
+        if text is not None and np.isfinite(value):
+            color = "white" if abs(value) > 0.6 * high else "black"
+            ax.text(j, i, text(value), ha="center", va="center", fontsize=8 if len(values) < 10 else 7, color=color)
+    if bar is not None:
+        ax.figure.colorbar(image, ax=ax, label=bar, shrink=0.8)
+
+
+def time_axis(ax: Any, times: Any, otherwise: str) -> None:
+    """Dates, or numbers under the name "time", along the axis; `otherwise` is its name where no times are known."""
+    if times is not None and times.dtype.kind == "M":
+        date_axis(ax)
+    else:
+        ax.set_xlabel(otherwise if times is None else "time")
+
+
+def row_axis(ax: Any, rows: Any) -> None:
+    """Numbers of rows along the axis, on a logarithmic scale where they span more than a factor of ten."""
+    if len(rows) and rows[-1] > 10 * max(int(rows[0]), 1):
+        ax.set_xscale("log")
+        ax.xaxis.set_minor_formatter("")
+    ax.xaxis.set_major_formatter("{x:,.0f}")

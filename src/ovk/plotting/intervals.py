@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,15 +11,14 @@ import numpy as np
 from ovk.base import Array, check_int
 from ovk.evaluation import IntervalResult, ProgressiveResult
 from ovk.intervals import Regions
-from ovk.plotting.display import LINES, Display, date_axis, own_names, shortened
+from ovk.plotting.display import LINES, Display, own_names, shortened, time_axis
 
 #: Most outputs with lines of their own; of more, the mean is shown with the range of all.
-SHOWN = 5
+MAX_LINES = 5
 #: Rows between the checkpoints that are used when nothing else was kept.
-LEAST_ROWS = 50
+MIN_ROWS = 50
 
 
-@dataclass(eq=False, repr=False)
 class IntervalDisplay(Display):
     """How often intervals held the output, and how wide they were, over a moving window of rows.
 
@@ -68,7 +67,6 @@ class IntervalDisplay(Display):
         window : rows to average over; default a fiftieth of all, at least 100. Without kept predictions the averages
             are over the rows between checkpoints instead
         axes : two matplotlib axes, for coverage and width of all outputs, optional
-        plot : draw now, or only hold the numbers
         """
         found = result.intervals
         if found is None:
@@ -81,8 +79,7 @@ class IntervalDisplay(Display):
             rows, coverage, width = _moving(found.regions, window)
         title = _title(found.target, found.name, found.region)
         times = None if result.times is None else result.times[rows.astype(np.int64) - 1]
-        display = cls(rows + result.start, coverage, width, found.target, result.outputs, title, times)
-        return display.plot(axes) if plot else display
+        return cls(rows + result.start, coverage, width, found.target, result.outputs, title, times)._drawn(axes, plot)
 
     @classmethod
     def from_estimator(
@@ -109,19 +106,18 @@ class IntervalDisplay(Display):
         level, method, region, groups : as in `OVKRidge.predict_interval`
         window : rows to average over; default a fiftieth of all, at least 100
         names : of the outputs, by default those that the estimator learned
-        axes, plot : as in `from_result`
+        axes : as in `from_result`
         """
         found = estimator.predict_interval(X, level, method=method, region=region, groups=groups)
         rows, coverage, width = _moving(replace(found, covered=found.contains(Y)), window)
         labels = own_names(estimator, names) or [f"output {q}" for q in range(width.shape[1])]
-        display = cls(rows, coverage, width, level, labels, _title(level, method, region))
-        return display.plot(axes) if plot else display
+        return cls(rows, coverage, width, level, labels, _title(level, method, region))._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on new axes: the coverage of each output in a panel of its own, and the widths; or on two axes given."""
         own = ax is None
         k = self.coverage.shape[1]
-        apart = own and 1 < k <= SHOWN
+        apart = own and 1 < k <= MAX_LINES
         axes = self._panels(ax, k + 1 if apart else 2, 1, (0.0, 0.4), (7.0, 1.7 if apart else 2.3), sharex=True)
         *tops, bottom = axes
         asked = {"color": "0.35", "linewidth": 1.2, "linestyle": (0, (1, 1))}
@@ -140,25 +136,15 @@ class IntervalDisplay(Display):
         # Widths that hardly change would otherwise lie on the upper edge.
         bottom.set_ylim(0.0, 1.05 * bottom.dataLim.y1 if bottom.dataLim.y1 > 0 else None)
         bottom.set_ylabel("width over\nits median" if relative else "width")
-        dated = self.times is not None and self.times.dtype.kind == "M"
-        bottom.set_xlabel("" if dated else "rows" if self.times is None else "time")
         for panel in axes:
-            if dated:
-                date_axis(panel)
-            else:
+            if self.times is None or self.times.dtype.kind != "M":
                 panel.xaxis.set_major_formatter("{x:,.0f}")
+            time_axis(panel, self.times, "rows")
             panel.grid(True, color="0.9", linewidth=0.6)
-        entries: dict[str, Any] = {}
-        for panel in axes:
-            entries |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
-        style = {"fontsize": 8, "title": self.title, "title_fontsize": 9, "handlelength": 3.0}
-        if own:
-            # Above the axes, where there is no curve to hide.
-            self.figure_.legend(
-                entries.values(), entries.keys(), **style, loc="outside upper center", ncols=3, frameon=False
-            )
-        else:
-            tops[0].legend(entries.values(), entries.keys(), **style)
+        for top in tops:
+            top.set_xlabel("")
+        style = {"title": self.title, "title_fontsize": 9, "handlelength": 3.0}
+        self._legend(above=own, **style, **({"ncols": 3} if own else {}))
         return self
 
     @property
@@ -168,7 +154,7 @@ class IntervalDisplay(Display):
 
     def _lines(self, panel: Any, curves: Array, names: Sequence[str], only: int | None = None) -> None:
         k = curves.shape[1]
-        if k > SHOWN:
+        if k > MAX_LINES:
             # The first rows have no widths at all.
             known = np.isfinite(curves).any(axis=1)
             rows, curves = self._along[known], curves[known]
@@ -215,7 +201,7 @@ def _between_checkpoints(found: IntervalResult) -> tuple[Array, Array, Array]:
     chosen, last = [], 0
     for i, row in enumerate(found.rows):
         # Fewer rows than these say little about a share.
-        if row - last >= LEAST_ROWS or i == len(found.rows) - 1:
+        if row - last >= MIN_ROWS or i == len(found.rows) - 1:
             chosen.append(i)
             last = int(row)
 

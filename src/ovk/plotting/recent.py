@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Array, as_dates, as_instants, check_int, unnamed
+from ovk.base import Array, as_dates, check_int, unnamed
 from ovk.evaluation import LEVEL, ProgressiveResult, RecentErrors, stretch
-from ovk.plotting.display import BLUE, LINES, SKY, Display, date_axis, draw_band, shortened
+from ovk.plotting.display import BLUE, LINES, SKY, Display, draw_band, shortened, time_axis
 
 #: Rows that are drawn.
 ROWS = 150
 
 
-@dataclass(eq=False, repr=False)
 class RecentDisplay(Display):
     """Outcomes of the last rows, or of any others, as dots, predictions as a line, their intervals as a band.
 
@@ -25,10 +23,9 @@ class RecentDisplay(Display):
     outcomes, predictions : (m,)
     half : (m,) half widths of the intervals, each made before its outcome was seen
     name : of the output
-    instants : (m,) when the rows were, in seconds since 1970; None where that is not known
     level : coverage of the intervals
-    positions : (m,) numbers or times of the rows, where there are no dates; by default rows before the end
-    along : what these are called
+    times : (m,) when the rows were, dates or numbers; None shows `positions`
+    positions : (m,) numbers of the rows; by default rows before the end
     middle : (m,) middles of the intervals, where these are not the predictions, as with bounds; default None
 
     Examples
@@ -47,10 +44,9 @@ class RecentDisplay(Display):
     predictions: Array
     half: Array
     name: str
-    instants: Array | None = None
     level: float = LEVEL
-    positions: Array | None = None
-    along: str = "rows before the end"
+    times: Any = None
+    positions: Any = None
     middle: Array | None = None
 
     @classmethod
@@ -75,8 +71,6 @@ class RecentDisplay(Display):
         rows : how many of the last rows; or a slice of the rows, such as ``slice(3000, 3500)``, whose ends may be dates
             if `progressive` was given `time`: ``slice("2007-01-01", "2007-01-07")``
         Y : (n, d) or (n,) the outputs of the stream, where `result` did not keep them
-        ax : matplotlib axes, optional
-        plot : draw now, or only hold the numbers
         """
         found = result.intervals
         if found is None or found.regions is None:
@@ -93,16 +87,9 @@ class RecentDisplay(Display):
         y, f, low, high = (A[where, q] for A in (outcomes, regions.predictions, regions.lower, regions.upper))
         with np.errstate(invalid="ignore"):
             half, middle = (high - low) / 2.0, (high + low) / 2.0
-        display = cls(y, f, half, result.outputs[q], level=found.target, middle=middle)
-        instants = as_instants(result.times)
-        if instants is not None:
-            display.instants = instants[where]
-        elif result.times is not None:
-            display.positions, display.along = np.asarray(result.times[where], dtype=np.float64), "time"
-        elif isinstance(rows, slice):
-            first = result.start + where.start
-            display.positions, display.along = np.arange(first, first + len(y), dtype=np.float64), "row"
-        return display.plot(ax) if plot else display
+        times = None if result.times is None else result.times[where]
+        positions = result.start + np.arange(len(outcomes))[where] if isinstance(rows, slice) else None
+        return cls(y, f, half, result.outputs[q], found.target, times, positions, middle)._drawn(ax, plot)
 
     @classmethod
     def from_recent(
@@ -118,32 +105,83 @@ class RecentDisplay(Display):
         """One output of the last `rows` rows, with the intervals that are kept with them."""
         rows = check_int(rows, "rows")
         Y, F, half = (A[-rows:, output] for A in (recent.Y, recent.F, recent.half))
-        instants = None if recent.instants is None else recent.instants[-rows:]
-        display = cls(Y, F, half, name or f"y{output}", instants, recent.level)
-        return display.plot(ax) if plot else display
+        times = None if recent.instants is None else as_dates(recent.instants[-rows:])
+        times = None if times is None or np.isnat(times).any() else times
+        return cls(Y, F, half, name or f"y{output}", recent.level, times)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.0))
-        dated = self.instants is not None and bool(np.isfinite(self.instants).all())
-        t: Any = np.arange(-len(self.outcomes), 0) + 1 if self.positions is None else self.positions
-        if self.instants is not None and dated:
-            t = as_dates(self.instants)
-            date_axis(ax)
+        numbers = np.arange(-len(self.outcomes), 0) + 1 if self.positions is None else self.positions
+        t: Any = numbers if self.times is None else self.times
+        time_axis(ax, self.times, "rows before the end" if self.positions is None else "row")
         half = np.where(np.isfinite(self.half), self.half, np.nan)
         middle = self.predictions if self.middle is None else self.middle
         draw_band(ax, t, np.where(np.isfinite(half), middle, np.nan), half, f"{100 * self.level:g}% interval")
         ax.plot(t, self.predictions, color=BLUE, linewidth=1.5, label="prediction")
         ax.plot(t, self.outcomes, "k.", markersize=3.5, label="outcome")
         ax.set_title(shortened(self.name, 44), fontsize=10)
-        ax.set_xlabel("" if dated else self.along)
         ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
         return self
 
 
+class ObservedDisplay(Display):
+    """Outcomes of rows that were not learned against their predictions: on the diagonal both agree.
+
+    Parameters
+    ----------
+    outcomes, predictions : (m,)
+    half : half width of the interval around a prediction, infinite where it is not known
+    name : of the output
+    level : coverage of the interval
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import RecentErrors
+    >>> from ovk.plotting import ObservedDisplay
+    >>> recent = RecentErrors.empty(1)
+    >>> _ = recent.update(np.zeros((300, 1)), np.ones((300, 1)))
+    >>> display = ObservedDisplay.from_recent(recent, 0, plot=False)
+    >>> len(display.outcomes), display.half
+    (300, 1.0)
+    """
+
+    outcomes: Array
+    predictions: Array
+    half: float
+    name: str
+    level: float = LEVEL
+
+    @classmethod
+    def from_recent(
+        cls, recent: RecentErrors, output: int, *, name: str | None = None, ax: Any = None, plot: bool = True
+    ) -> Self:
+        """One output of all rows that are remembered, with the interval that new rows get."""
+        half = float(recent.widths(recent.level)[output])
+        return cls(recent.Y[:, output], recent.F[:, output], half, name or f"y{output}", recent.level)._drawn(ax, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._axes(ax, (4.6, 3.4))
+        known = np.isfinite(self.outcomes) & np.isfinite(self.predictions)
+        y, f = self.outcomes[known], self.predictions[known]
+        if len(y):
+            ends = np.array([min(y.min(), f.min()), max(y.max(), f.max())])
+            if np.isfinite(self.half):
+                draw_band(ax, ends, ends, np.full(2, self.half), f"{self.level:.0%} interval")
+            ax.plot(ends, ends, color="0.5", linewidth=1, zorder=0)
+        ax.plot(f, y, ".", color=BLUE, markersize=4, label="row")
+        ax.set_title(shortened(self.name, 44), fontsize=10)
+        ax.locator_params(axis="x", nbins=5)
+        ax.set_xlabel("prediction")
+        ax.set_ylabel("outcome")
+        ax.legend(fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
+        return self
+
+
+#: Most outputs whose coverage is drawn, one with each marker.
 MARKERS = "osD^vP*X"
 
 
-@dataclass(eq=False, repr=False)
 class CalibrationDisplay(Display):
     """Share of outcomes inside intervals of a level, against the level: on the diagonal both agree.
 
@@ -177,24 +215,19 @@ class CalibrationDisplay(Display):
     ) -> Self:
         """The intervals of a stream, tested as it went."""
         d = recent.Y.shape[1]
-        display = cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)
-        return display.plot(ax) if plot else display
+        return cls(recent.levels, recent.coverage, names or [f"y{q}" for q in range(d)], recent.tested)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax, (4.6, 3.8))
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
         lowest = np.nanmin(self.coverage, initial=0.42)
-        for q, name in enumerate(self.names[:8]):
-            style = LINES[q % len(LINES)]
-            ax.plot(
-                self.levels, self.coverage[:, q], marker=MARKERS[q % len(MARKERS)], markersize=6, label=shortened(name),
-                color=style["color"], linestyle=style["linestyle"], linewidth=1.2,
-                fillstyle="none" if q >= len(LINES) else "full",
-            )  # fmt: skip
+        for q, (name, style, marker) in enumerate(zip(self.names, LINES, MARKERS, strict=False)):
+            style = {**style, "linewidth": 1.2, "marker": marker, "markersize": 6}
+            ax.plot(self.levels, self.coverage[:, q], **style, label=shortened(name))
             if self.tested is not None:
                 error = 2 * np.sqrt(self.levels * (1 - self.levels) / np.maximum(self.tested[:, q], 1))
                 # Bars of several outputs stand side by side.
-                beside = self.levels + 0.006 * (q - (min(len(self.names), 8) - 1) / 2)
+                beside = self.levels + 0.006 * (q - (min(len(self.names), len(MARKERS)) - 1) / 2)
                 ax.errorbar(beside, self.coverage[:, q], error, fmt="none", ecolor=style["color"], elinewidth=1)
                 lowest = np.fmin(lowest, np.nanmin(self.coverage[:, q] - error, initial=lowest))
         ax.set_xlim(0.4, 1.0)
@@ -206,7 +239,6 @@ class CalibrationDisplay(Display):
         return self
 
 
-@dataclass(eq=False, repr=False)
 class ResidualDisplay(Display):
     """Errors of the last predictions in standard deviations of the outcome: median, quartiles and tails.
 
@@ -239,8 +271,7 @@ class ResidualDisplay(Display):
             known = np.isfinite(y) & np.isfinite(f)
             spread = float(y[known].std()) if known.any() else 1.0
             residuals.append((y - f)[known] / (spread if spread > 0 else 1.0))
-        display = cls(residuals, names or [f"y{q}" for q in range(len(residuals))])
-        return display.plot(ax) if plot else display
+        return cls(residuals, names or [f"y{q}" for q in range(len(residuals))])._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         d = min(len(self.names), 30)

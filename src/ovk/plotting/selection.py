@@ -1,9 +1,8 @@
-"""The error surface that a choice was made on."""
+"""What was chosen and learned to matter: regularisation, kernels, columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +12,12 @@ from ovk.base import Array
 from ovk.batch import default_operators
 from ovk.kernels import Scaled
 from ovk.ovkernels import distinct
-from ovk.plotting.display import SKY, Display, plain_log_ticks, shortened, write_cells
+from ovk.plotting.display import SKY, Display, draw_matrix, plain_log_ticks, pyplot, shortened
 
 #: Line styles, so that curves can be told apart without colour.
 STYLES = ("-", "--", "-.", ":")
 
 
-@dataclass(eq=False, repr=False)
 class LeaveOneOutDisplay(Display):
     """Left-out error against alpha, a curve for each operator (the best kernel's).
 
@@ -55,18 +53,13 @@ class LeaveOneOutDisplay(Display):
         names = _operator_names(estimator, surface.shape[1])
         o, a = np.unravel_index(surface[kernel].argmin(), surface[kernel].shape)
         best = (float(estimator.alphas_[a]), float(surface[kernel, o, a]))
-        display = cls(estimator.alphas_, surface[kernel], names, best)
-        return display.plot(ax) if plot else display
+        return cls(estimator.alphas_, surface[kernel], names, best)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._axes(ax)
-        shades = np.linspace(0.0, 0.85, len(self.errors))
-        from matplotlib import colormaps
-
+        shades = pyplot().get_cmap("viridis")(np.linspace(0.0, 0.85, len(self.errors)))
         for k, (errors, label) in enumerate(zip(self.errors, self.labels, strict=True)):
-            ax.plot(
-                self.alphas, errors, STYLES[k % len(STYLES)], color=colormaps["viridis"](shades[k]), label=label or None
-            )
+            ax.plot(self.alphas, errors, STYLES[k % len(STYLES)], color=shades[k], label=label or None)
         ax.plot(*self.best, "o", color="black", markersize=7, label="chosen", zorder=3)
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -91,10 +84,6 @@ def _operator_names(estimator: Any, count: int) -> list[str]:
     return [str(operator.kernel) for operator in default_operators(estimator.grid_)]
 
 
-# Which kernels were learned to matter.
-
-
-@dataclass(eq=False, repr=False)
 class KernelWeightsDisplay(Display):
     """The weights of a combination of kernels: a row for each operator, a column for each scalar kernel.
 
@@ -131,18 +120,17 @@ class KernelWeightsDisplay(Display):
         weights = np.full((len(operators), len(scalars)), np.nan)
         weights[operator_of, scalar_of] = estimator.weights_
         names = [_name(operator) for operator in operators]
-        display = cls(weights, [_name(scalar) for scalar in scalars], names)
-        return display.plot(ax) if plot else display
+        return cls(weights, [_name(scalar) for scalar in scalars], names)._drawn(ax, plot)
 
     def plot(self, ax: Any = None) -> Self:
         rows, columns = self.weights.shape
         ax = self._axes(ax, (1.6 + 0.75 * columns, 1.6 + 0.5 * rows))
-        # Light to dark: readable in grey and by everybody.
         most = max(float(np.nanmax(self.weights)), 1e-300)
-        ax.imshow(self.weights, cmap="Blues", vmin=0.0, vmax=most, aspect="auto")
-        write_cells(ax, self.weights, lambda value: f"{value:.2f}" if value >= 0.005 else "0", most)
-        ax.set_xticks(range(columns), self.scalars, rotation=35, ha="right", fontsize=8)
-        ax.set_yticks(range(rows), self.operators, fontsize=8)
+
+        def text(value: float) -> str:
+            return f"{value:.2f}" if value >= 0.005 else "0"
+
+        draw_matrix(ax, self.weights, self.operators, self.scalars, (0.0, most), text, fontsize=8, aspect="auto")
         ax.set_title("kernel weights", fontsize=10)
         return self
 
@@ -166,13 +154,10 @@ def _name(part: Any) -> str:
     return type(part).__name__
 
 
-# Which columns a model uses.
-
 #: Most columns that are shown.
-SHOWN = 20
+MAX_COLUMNS = 20
 
 
-@dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
     """How much each column matters to the predictions, as bars, the most relevant on top.
 
@@ -191,11 +176,11 @@ class RelevanceDisplay(Display):
     relevance: Mapping[str, float]
 
     def plot(self, ax: Any = None) -> Self:
-        shown = sorted(self.relevance.items(), key=lambda pair: -pair[1])[:SHOWN][::-1]
+        shown = sorted(self.relevance.items(), key=lambda pair: -pair[1])[:MAX_COLUMNS][::-1]
         ax = self._axes(ax, (4.6, 1.2 + 0.27 * len(shown)))
         ax.barh(range(len(shown)), [value for _, value in shown], color=SKY, edgecolor="black", linewidth=0.8)
         ax.set_yticks(range(len(shown)), [shortened(name, 22) for name, _ in shown], fontsize=8)
         ax.set_xlabel("change / standard deviation\nof the output", fontsize=8)
-        more = f"\n(first {SHOWN} of {len(self.relevance)})" if len(self.relevance) > SHOWN else ""
+        more = f"\n(first {MAX_COLUMNS} of {len(self.relevance)})" if len(self.relevance) > MAX_COLUMNS else ""
         ax.set_title(f"Relevance of the inputs{more}", fontsize=10)
         return self

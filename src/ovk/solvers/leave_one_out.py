@@ -1,15 +1,33 @@
-"""Leave-one-out errors in closed form.
+"""Leave-one-out in closed form.
 
-If A = K + alpha I and c = A^-1 y, leaving the entries I out and predicting them from the rest gives the residuals
+Kernel ridge regression with the gram K, the ridge alpha and columns E that are not penalised (an intercept: a column of
+ones) has, with A = K + alpha I, Z = A^-1 E and M = (E'Z)^-1,
 
-    y_I - f_without_I(x_I) = (A^-1)_II^-1 c_I.
+    P = A^-1 - Z M Z',   c = P y,   b = M Z'y,   f(x) = k(x)'c + e(x)'b,   l(x) = P k(x) + Z M e(x),
 
-For a separable kernel this is elementwise in the eigenvectors V of T: with G = Q diag(g) Q' and S = 1 / (g t' + alpha),
+where e(x) is the row that x would have in E. Without E, P = A^-1. Fitting again without the rows I gives
+
+    residuals       y_I - f_-I(x_I) = P_II^-1 c_I = r_I,    with predictive covariance P_II^-1
+    functions       f_-I(x) = f(x) - l_I(x)' r_I
+    variances       v_-I(x) = v(x) + l_I(x)' P_II^-1 l_I(x)
+
+and v(x) = k(x, x) - k(x)'A^-1 k(x) + D'M D with D = e(x) - Z'k(x) is the posterior variance of f(x). Subtracting the
+mean beforehand is *not* the same as an intercept. Weights w scale rows: W^1/2 K W^1/2, W^1/2 y, W^1/2 E.
+
+There are two forms, each with its residuals along a path of alphas and its functions at one alpha:
+
+    separable   a kernel k T and complete outputs             `SeparablePath`   `SeparableLeaveOneOut`
+    pairwise    any kernel; pairs of a row and an output      `PairwisePath`    `PairwiseLeaveOneOut`
+
+The separable form works in the eigenvectors of the scalar gram, G = Q diag(g) Q', and of T = V diag(t) V'. The columns
+of Y V are problems of their own with A = t_q G + alpha I, and with S = 1 / (g t' + alpha)
 
     C~ = Q ((Q'YV) * S),   H = (Q * Q) S,   rows left out: (C~ / H) V',   entries left out: C / (H (V * V)').
 
-With an unpenalised intercept A^-1 is replaced by A^-1 - z z' / (u'z), z = A^-1 u, u = 1 (or the square roots of the
-weights): subtracting the mean beforehand is *not* the same.
+The pairwise form has one problem of all N observed pairs, in which those of a row are left out together. An alpha for
+each output, D = diag(alpha), is the operator D^-1/2 T D^-1/2 on the outputs Y D^-1/2 with the ridge 1.
+
+At the end are the mean squared residuals as a criterion with derivatives, which tuning by gradient needs.
 """
 
 from __future__ import annotations
@@ -17,6 +35,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,82 +44,237 @@ from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
 from ovk.base import Array, Indices, ObservedPairs, members_of_groups
 from ovk.operators import Spectrum, spectrum
 from ovk.ovkernels import Rotated
+from ovk.solvers.cholesky import cholesky_factor
 from ovk.solvers.eigen import Eigenpairs, eigenpairs
+from ovk.solvers.evidence import Criterion, DenseCriterion, decomposed, solved
 
 #: Numbers in each product of one batch of alphas: 32 MiB of doubles.
 BATCH = 1 << 22
-#: Pairs left out together from which on the products of their eigenvectors' entries would take too much memory.
-LARGE = 30
+#: Rows left out together from which on the products of their eigenvectors' entries would take too much memory.
+MAX_PRODUCT_ROWS = 30
 
 
-class KroneckerLeaveOneOut:
-    """Left-out residuals of a separable kernel with complete outputs, for any alpha and any operator.
+class Blocks:
+    """Rows that are left out together: those with the same of the numbers `together` (n,), by default each alone.
+
+    Attributes
+    ----------
+    block : (n,) the number of each row's block, from 0
+    sets : blocks of the same size as (blocks, size) rows: they are solved for at once
+    """
+
+    def __init__(self, n: int, together: Indices | None = None) -> None:
+        self.block: Indices = np.arange(n)
+        self.sets, self._numbers = [self.block[:, None]], [self.block]
+        self.count = n
+        if together is not None:
+            _, self.block = np.unique(together, return_inverse=True)
+            self._numbers = [self.block]
+            self.count = int(self.block.max(initial=-1)) + 1
+        if self.count < n:
+            members = members_of_groups(self.block)
+            sizes = np.array([len(rows) for rows in members])
+            self._numbers = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+            self.sets = [np.stack([members[i] for i in numbers]) for numbers in self._numbers]
+
+    def gather(self, M: Array) -> list[Array]:
+        """M_II of each block: (blocks, size, size) for each of the sets."""
+        return [M[rows[:, :, None], rows[:, None, :]] for rows in self.sets]
+
+    def solve(self, P: list[Array], C: Array) -> Array:
+        """P_II^-1 C_I for columns C, (n, k)."""
+        result = np.empty_like(C)
+        for rows, blocks in zip(self.sets, P, strict=True):
+            result[rows] = C[rows] / blocks if rows.shape[1] == 1 else np.linalg.solve(blocks, C[rows])
+        return result
+
+    def diagonal(self, P: list[Array]) -> Array:
+        """(n,) diagonals of all blocks."""
+        result = np.empty(len(self.block))
+        for rows, blocks in zip(self.sets, P, strict=True):
+            result[rows] = np.einsum("bii->bi", blocks)
+        return result
+
+    def inner(self, L: Array, M: list[Array]) -> Array:
+        """l_I' M_II l_I for each row l of L, (m, n): (m, blocks)."""
+        result = np.empty((len(L), self.count))
+        for rows, numbers, blocks in zip(self.sets, self._numbers, M, strict=True):
+            if rows.shape[1] == 1:
+                result[:, numbers] = L[:, rows[:, 0]] ** 2 * blocks[:, 0, 0]
+            else:
+                parts = L[:, rows].swapaxes(0, 1)
+                result[:, numbers] = ((parts @ blocks) * parts).sum(axis=2).T
+        return result
+
+    def products(self, L: Array, r: Array) -> Array:
+        """l_I' r_I for each row l of L, (m, n), and each column of r, (n, k): (m, blocks, k)."""
+        result = np.empty((len(L), self.count, r.shape[1]))
+        for rows, numbers in zip(self.sets, self._numbers, strict=True):
+            if rows.shape[1] == 1:
+                result[:, numbers] = L[:, rows[:, 0], None] * r[rows[:, 0]]
+            else:
+                result[:, numbers] = (L[:, rows].swapaxes(0, 1) @ r[rows]).swapaxes(0, 1)
+        return result
+
+
+class InverseBlocks:
+    """(A^-1)_II of each block I, from the eigenpairs of A - alpha I, for many alphas at once."""
+
+    def __init__(self, pairs: Eigenpairs, blocks: Blocks) -> None:
+        self._pairs, self._blocks = pairs, blocks
+        #: Numbers in the blocks of one matrix.
+        self.size = sum(rows.size * rows.shape[1] for rows in blocks.sets)
+        # Where each row is alone its products are the squares, and all of them are needed each time.
+        self._squares = pairs.Q**2 if blocks.count == len(pairs.Q) else None
+        if not pairs.full:
+            ones = np.ones((len(pairs.g), 1))
+            self._beyond = [np.eye(rows.shape[1])[None] - B[..., 0] for rows, B in self._by_set(ones)]
+            if self._squares is not None:
+                self._beyond = [np.maximum(self._beyond[0], 0.0)]
+
+    def at(self, filters: Array, alphas: Array) -> list[Array]:
+        """Blocks (blocks, size, size, columns) of each set, for eigenvalues `filters` (r, columns) of A^-1.
+
+        Beyond the span of Q the eigenvalues are 1 / alphas, (columns,).
+        """
+        found = [B for _, B in self._by_set(filters)]
+        if self._pairs.full:
+            return found
+        return [B + beyond[..., None] / alphas for B, beyond in zip(found, self._beyond, strict=True)]
+
+    def _by_set(self, filters: Array) -> Iterator[tuple[Indices, Array]]:
+        """Q_I diag(filters) Q_I' for each of the blocks and of the columns of filters."""
+        Q, columns = self._pairs.Q, filters.shape[1]
+        if self._squares is not None:
+            yield self._blocks.sets[0], (self._squares @ filters)[:, None, None]
+            return
+        for rows in self._blocks.sets:
+            count, size = rows.shape
+            result = np.empty((count, size, size, columns))
+            if size > MAX_PRODUCT_ROWS:
+                for number, own in enumerate(rows):
+                    for a, one in enumerate(filters.T):
+                        result[number, :, :, a] = (Q[own] * one) @ Q[own].T
+            else:
+                # One product with all filters instead of a small one for each block and filter.
+                first, second = np.tril_indices(size)
+                step = max(1, BATCH // max(len(first) * Q.shape[1], 1))
+                for start in range(0, count, step):
+                    part = slice(start, start + step)
+                    products = (Q[rows[part][:, first]] * Q[rows[part][:, second]]).reshape(-1, Q.shape[1])
+                    values = (products @ filters).reshape(-1, len(first), columns)
+                    result[part, first, second] = values
+                    result[part, second, first] = values
+            yield rows, result
+
+
+class RotatedSolution(NamedTuple):
+    """The separable form at one alpha, in the m distinct eigenvalues of the operator.
+
+    `C` (n, d) are the coefficients in its eigenvectors, `P` the blocks (blocks, size, size, m) of each set, `Z` (n, m)
+    the solutions A^-1 u of the intercept and `totals` (m,) its u'A^-1 u, both None without one.
+    """
+
+    C: Array
+    P: list[Array]
+    Z: Array | None
+    totals: Array | None
+
+
+class SeparablePath:
+    """Residuals of a separable kernel with complete outputs, for any alpha and any operator.
 
     Parameters
     ----------
     pairs : eigenpairs of the scalar gram (weighted: of W^1/2 G W^1/2)
     Y : (n, d) outputs (weighted: W^1/2 Y; the residuals then carry the factor W^1/2 as well)
     u : (n,) the intercept's column, or None
+    together : (n,) numbers; rows with the same number are left out together. Each row alone by default
     """
 
-    def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None) -> None:
-        self._pairs = pairs
-        self._Y = Y
-        self._u = u
-        self._squares = pairs.Q**2
-        self._beyond = None if pairs.full else np.maximum(1.0 - self._squares.sum(axis=1), 0.0)
+    def __init__(self, pairs: Eigenpairs, Y: Array, u: Array | None = None, together: Indices | None = None) -> None:
+        self._pairs, self._Y, self._u = pairs, Y, u
+        self.blocks = Blocks(len(Y), together)
+        self._inverses = InverseBlocks(pairs, self.blocks)
         self._inner = pairs.Q.T @ Y
         self._inner_u = None if u is None else pairs.Q.T @ u
 
-    def residuals(self, spectrum: Spectrum, alpha: float, *, entry: bool = False) -> Array:
+    def residuals(self, operator: Spectrum, alpha: float, *, entry: bool = False) -> Array:
         """Residuals (n, d) at `alpha` with the operator of the given spectrum."""
-        return next(self.path(spectrum, np.array([alpha]), entry=entry))
+        return next(self.path(operator, np.array([alpha]), entry=entry))
 
-    def path(self, spectrum: Spectrum, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
-        """Residuals (n, d) at each of `alphas` in turn.
+    def path(self, operator: Spectrum, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
+        """Residuals (n, d) at each of `alphas` in turn; by `entry`, for rows that are each alone, of single entries."""
+        V = operator.vectors
+        for found in self.solutions(operator, alphas):
+            if entry:
+                yield _of_entries(found.C, np.repeat(found.P[0][:, 0, 0], _sizes(operator), axis=1), V)
+            else:
+                yield self.rotated_residuals(operator, found) @ V.T
+
+    def rotated_residuals(self, operator: Spectrum, found: RotatedSolution) -> Array:
+        """Residuals (n, d) in the eigenvectors of the operator."""
+        if self.blocks.count == len(self._Y):
+            return np.asarray(found.C / np.repeat(found.P[0][:, 0, 0], _sizes(operator), axis=1))
+        parts = [
+            self.blocks.solve([P[..., q] for P in found.P], found.C[:, group])
+            for q, group in enumerate(operator.groups)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def solutions(self, operator: Spectrum, alphas: Array) -> Iterator[RotatedSolution]:
+        """The solution at each of `alphas` in turn.
 
         Products with Q cost the reading of Q, so many alphas share them.
         """
-        step = max(1, BATCH // max(self._Y.size, 1))
+        size = max(self._Y.size, self._inverses.size * len(operator.groups), 1)
+        step = max(1, BATCH // size)
         for start in range(0, len(alphas), step):
-            yield from self._batch(spectrum, alphas[start : start + step], entry)
+            yield from self._batch(operator, alphas[start : start + step])
 
-    def _batch(self, spectrum: Spectrum, alphas: Array, entry: bool) -> Iterator[Array]:
-        for C, H in self.rotated(spectrum, alphas):
-            yield _residuals(C, H, spectrum.vectors, entry)
-
-    def rotated(self, spectrum: Spectrum, alphas: Array) -> Iterator[tuple[Array, Array]]:
-        """C~ and H, (n, d) each, at each of `alphas`: coefficients and diagonals of A^-1 in the eigenvectors of T."""
-        pairs, V = self._pairs, spectrum.vectors
-        n, k, m = len(self._Y), len(alphas), len(spectrum.groups)
-        sizes = [group.stop - group.start for group in spectrum.groups]
+    def _batch(self, operator: Spectrum, alphas: Array) -> Iterator[RotatedSolution]:
+        pairs, V, sizes = self._pairs, operator.vectors, _sizes(operator)
+        n, k, m = len(self._Y), len(alphas), len(sizes)
         YV, inner = self._Y @ V, self._inner @ V
         # One column for each alpha and distinct eigenvalue; outputs that share the eigenvalue share it.
-        filters = 1.0 / (np.multiply.outer(pairs.g, spectrum.distinct)[:, None, :] + alphas[:, None])
+        filters = 1.0 / (np.multiply.outer(pairs.g, operator.distinct)[:, None, :] + alphas[:, None])
+        blocks = self._inverses.at(filters.reshape(-1, k * m), np.repeat(alphas, m))
+        # Beyond the span of Q, A^-1 is 1 / alpha: have it everywhere, and correct it on the span.
         span = filters if pairs.full else filters - 1.0 / alphas[:, None]
-        Hs = (self._squares @ filters.reshape(-1, k * m)).reshape(n, k, m)
         weighted = inner[:, None, :] * np.repeat(span, sizes, axis=2)
         Cs = (pairs.Q @ weighted.reshape(-1, k * V.shape[1])).reshape(n, k, -1)
         if self._inner_u is not None:
-            zs = (pairs.Q @ (span * self._inner_u[:, None, None]).reshape(-1, k * m)).reshape(n, k, m)
+            Zs = (pairs.Q @ (span * self._inner_u[:, None, None]).reshape(-1, k * m)).reshape(n, k, m)
         for a, alpha in enumerate(alphas):
-            C, H = Cs[:, a], Hs[:, a]
-            if self._beyond is not None:
-                C = C + YV / alpha
-                H = H + self._beyond[:, None] / alpha
-            if self._u is not None:
-                z = zs[:, a] if pairs.full else zs[:, a] + self._u[:, None] / alpha
-                total = self._u @ z
-                H = H - z**2 / total
-                wide, totals = np.repeat(z, sizes, axis=1), np.repeat(total, sizes)
-                C = C - wide * (np.einsum("iq,iq->q", wide, YV) / totals)
-            yield C, np.repeat(H, sizes, axis=1)
+            C = Cs[:, a] if pairs.full else Cs[:, a] + YV / alpha
+            P = [B[..., a * m : (a + 1) * m] for B in blocks]
+            if self._u is None:
+                yield RotatedSolution(C, P, None, None)
+                continue
+            Z = Zs[:, a] if pairs.full else Zs[:, a] + self._u[:, None] / alpha
+            totals = self._u @ Z
+            P = [B - _outer(Z[rows]) / totals for rows, B in zip(self.blocks.sets, P, strict=True)]
+            wide = np.repeat(Z, sizes, axis=1)
+            C = C - wide * (np.einsum("iq,iq->q", wide, YV) / np.repeat(totals, sizes))
+            yield RotatedSolution(C, P, Z, totals)
 
 
-def rotated_leave_one_out(
-    parts: Rotated, Y: Array, u: Array | None, alphas: Array, *, entry: bool = False
-) -> Iterator[Array]:
-    """Left-out residuals (n, d) of complete outputs Y at each of `alphas` in turn, for a sum of separable kernels whose
+def _sizes(operator: Spectrum) -> list[int]:
+    return [group.stop - group.start for group in operator.groups]
+
+
+def _outer(Z: Array) -> Array:
+    """z z' of rows (blocks, size, m): (blocks, size, size, m)."""
+    return np.asarray(Z[:, :, None] * Z[:, None])
+
+
+def _of_entries(C: Array, H: Array, V: Array) -> Array:
+    """Residuals of entries left out, from C~ and H, (n, d) each."""
+    return np.asarray((C @ V.T) / (H @ (V**2).T))
+
+
+def decoupled_path(parts: Rotated, Y: Array, u: Array | None, alphas: Array, *, entry: bool = False) -> Iterator[Array]:
+    """Residuals (n, d) of complete outputs Y at each of `alphas` in turn, for a sum of separable kernels whose
     operators have common eigenvectors.
 
     Each distinct tuple of eigenvalues is a scalar problem with a gram, and so with C~ and H, of its own. `u`, (n,), is
@@ -110,21 +284,38 @@ def rotated_leave_one_out(
     Hs = np.empty_like(Cs)
     # One problem after the other: the eigenvectors of all at once would be d matrices of the size of the gram.
     for q, (group, part) in enumerate(zip(parts.groups, parts.split(Y), strict=True)):
-        one = KroneckerLeaveOneOut(eigenpairs(parts.matrix(q)), part, u)
         same = Spectrum(np.ones(part.shape[1]), np.eye(part.shape[1]))
-        for a, (C, H) in enumerate(one.rotated(same, alphas)):
-            Cs[a, :, group], Hs[a, :, group] = C, H
+        path = SeparablePath(eigenpairs(parts.matrix(q)), part, u)
+        for a, found in enumerate(path.solutions(same, alphas)):
+            Cs[a, :, group], Hs[a, :, group] = found.C, found.P[0][:, 0, 0]
     for C, H in zip(Cs, Hs, strict=True):
-        yield _residuals(C, H, parts.vectors, entry)
+        yield _of_entries(C, H, parts.vectors) if entry else (C / H) @ parts.vectors.T
 
 
-def _residuals(C: Array, H: Array, V: Array, entry: bool) -> Array:
-    """Residuals of rows or entries left out, from C~ and H."""
-    return np.asarray((C @ V.T) / (H @ (V**2).T) if entry else (C / H) @ V.T)
+def factored_leave_one_out(
+    make: Callable[[], Array], alpha: float, Y: Array, u: Array | None = None, together: Indices | None = None
+) -> tuple[Array, Array]:
+    """Residuals (n, d) of a scalar kernel at one alpha, and the diagonal (n,) of P, from a Cholesky factor.
+
+    At one alpha it costs less than eigenvectors. `make` gives the gram, u and `together` are as in `SeparablePath`.
+    """
+    blocks, factor = Blocks(len(Y), together), cholesky_factor(make, alpha)
+    C, z = factor.solve(Y), None if u is None else factor.solve(u[:, None])
+    if blocks.count == len(Y):
+        # (A^-1)_ii is the sum of the squares in column i of L^-1: a third of the work that A^-1 would take.
+        inverse, _ = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
+        P = [np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])[:, None, None]]
+    else:
+        P = blocks.gather(factor.solve(np.eye(len(Y))))
+    if u is not None and z is not None:
+        total = float(u @ z[:, 0])
+        C = C - z * (z[:, 0] @ Y) / total
+        P = [B - _outer(z[rows])[..., 0] / total for rows, B in zip(blocks.sets, P, strict=True)]
+    return blocks.solve(P, C), blocks.diagonal(P)
 
 
-class DenseLeaveOneOut:
-    """Left-out residuals of any gram, as one scalar problem on N observed pairs.
+class PairwisePath:
+    """Residuals of any gram, as one scalar problem on N observed pairs.
 
     Parameters
     ----------
@@ -137,10 +328,8 @@ class DenseLeaveOneOut:
     def __init__(self, gram: Array | Eigenpairs, y: Array, together: Indices, E: Array | None = None) -> None:
         self._pairs = gram if isinstance(gram, Eigenpairs) else eigenpairs(gram)
         self._y, self._E = y, np.zeros((len(y), 0)) if E is None else E
-        members = members_of_groups(together)
-        sizes = np.array([len(group) for group in members])
-        # Sets of the same size, (sets, size), are solved for all at once.
-        self._sets = [np.stack([members[i] for i in np.flatnonzero(sizes == s)]) for s in np.unique(sizes)]
+        self._blocks = Blocks(len(y), together)
+        self._inverses = InverseBlocks(self._pairs, self._blocks)
 
     def residuals(self, alpha: float) -> Array:
         """Residuals (N,) at `alpha`."""
@@ -148,90 +337,48 @@ class DenseLeaveOneOut:
 
     def path(self, alphas: Array) -> Iterator[Array]:
         """Residuals (N,) at each of `alphas` in turn; many of them share the products with the eigenvectors."""
-        size = sum(sets.size * sets.shape[1] for sets in self._sets) + self._y.size + self._E.size
-        step = max(1, BATCH // max(size, 1))
+        step = max(1, BATCH // max(self._inverses.size + self._y.size + self._E.size, 1))
         for start in range(0, len(alphas), step):
             yield from self._batch(alphas[start : start + step])
 
     def _batch(self, alphas: Array) -> Iterator[Array]:
         Q, g, full = self._pairs
-        # A^-1 = Q diag(filters) Q', and beyond the span of Q 1 / alpha: have it everywhere, and correct it on the span.
-        outside = np.zeros(len(alphas)) if full else 1.0 / alphas
         filters = 1.0 / np.add.outer(g, alphas)
-        if not full:
-            filters = -g[:, None] * filters / alphas
+        blocks = self._inverses.at(filters, alphas)
+        # Beyond the span of Q, A^-1 is 1 / alpha: have it everywhere, and correct it on the span.
+        outside = np.zeros(len(alphas)) if full else 1.0 / alphas
+        span = filters if full else -g[:, None] * filters / alphas
         B = np.column_stack([self._y, self._E])
-        solved = (Q @ ((Q.T @ B)[:, :, None] * filters[:, None, :]).reshape(len(g), -1)).reshape(*B.shape, len(alphas))
-        blocks = [self._blocks(sets, filters) for sets in self._sets]
+        solved = (Q @ ((Q.T @ B)[:, :, None] * span[:, None, :]).reshape(len(g), -1)).reshape(*B.shape, len(alphas))
         for a in range(len(alphas)):
             both = solved[:, :, a] + outside[a] * B
             c, Z = both[:, 0], both[:, 1:]
-            # With L L' = E' A^-1 E and own = A^-1 E L'^-1, A^-1 is replaced by A^-1 - own own'.
+            # With L L' = E'Z and own = Z L'^-1, P = A^-1 - own own'.
             own = solve_triangular(np.linalg.cholesky(self._E.T @ Z), Z.T, lower=True).T if Z.shape[1] else Z
             c = c - own @ (own.T @ self._y)
-            residuals = np.empty(len(c))
-            for I, entries in zip(self._sets, blocks, strict=True):  # noqa: E741 - the sets I of the formula
-                P = entries[..., a] - own[I] @ own[I].swapaxes(1, 2) + outside[a] * np.eye(I.shape[1])
-                residuals[I] = np.linalg.solve(P, c[I][:, :, None])[:, :, 0]
-            yield residuals
-
-    def _blocks(self, I: Indices, filters: Array) -> Array:  # noqa: E741 - the sets I of the formula
-        """Q_I diag(filters) Q_I' for each of the sets and of the columns of filters: (sets, size, size, columns)."""
-        Q, (count, size), columns = self._pairs.Q, I.shape, filters.shape[1]
-        result = np.empty((count, size, size, columns))
-        if size > LARGE:
-            for number, rows in enumerate(I):
-                for a, one in enumerate(filters.T):
-                    result[number, :, :, a] = (Q[rows] * one) @ Q[rows].T
-            return result
-        # One product with all filters instead of a small one for each set and filter.
-        first, second = np.tril_indices(size)
-        step = max(1, BATCH // max(len(first) * Q.shape[1], 1))
-        for start in range(0, count, step):
-            part = slice(start, start + step)
-            rows = I[part]
-            products = (Q[rows[:, first]] * Q[rows[:, second]]).reshape(-1, Q.shape[1])
-            values = (products @ filters).reshape(len(rows), len(first), columns)
-            result[part, first, second] = values
-            result[part, second, first] = values
-        return result
+            P = [
+                block[..., a] - own[rows] @ own[rows].swapaxes(1, 2)
+                for rows, block in zip(self._blocks.sets, blocks, strict=True)
+            ]
+            yield self._blocks.solve(P, c[:, None])[:, 0]
 
 
-# Left-out functions anywhere: residuals, variances and whole predictions without some of the rows, from one solve.
+# The functions without each block of rows, at one alpha.
 #
-# Kernel ridge regression with ridge a, gram t G and an unpenalised intercept has, with A = t G + a I, u the column of
-# ones and z = A^-1 u,
-#
-#     P = A^-1 - z z' / (u'z),   c = P y,   f(x) = t k(x)'c + b,   l(x) = t P k(x) + z / (u'z)
-#
-# (P = A^-1, l = t P k without intercept). Leaving the rows I out and fitting again gives
-#
-#     residuals       y_I - f_-I(x_I) = P_II^-1 c_I = r_I,    with predictive covariance P_II^-1
-#     functions       f_-I(x) = f(x) - l_I(x)' r_I
-#     variances       v_-I(x) = v(x) + l_I(x)' P_II^-1 l_I(x)
-#
-# of which v(x) = t k(x, x) - t^2 k(x)'A^-1 k(x) + (1 - t k(x)'z)^2 / (u'z) is the posterior variance of f(x). Weights w
-# scale rows: W^1/2 G W^1/2, W^1/2 Y, u = w^1/2. Several outputs that an operator T couples fall apart into such
-# problems
-# in the eigenvectors V of T. An alpha for each output, D = diag(alpha), is the operator D^-1/2 T D^-1/2 on the outputs
-# Y D^-1/2 with the ridge 1.
-#
-# A left-out alpha is no noise variance: the posterior of output j is meant up to a factor sigma_j^2, the mean of
-# r_ij^2 / s_ij^2 over the rows, where s_ij^2 is the predictive variance above. Nor need alpha have the right size
-# beside
-# the kernel: where repeated inputs are left out together, nothing in the left-out errors tells noise apart from alpha.
-# Their own spread tells it, and then the noise e_j of an observation is raised above alpha_j until e_j sigma_j^2, which
-# grows with it, is that spread (`raise_noise`).
+# An alpha chosen by leave-one-out is no noise variance: the posterior of output j is meant up to a factor sigma_j^2,
+# the mean of r_ij^2 / s_ij^2 over the rows, where s_ij^2 is the predictive variance of a residual. Nor need alpha have
+# the right size beside the kernel: where repeated inputs are left out together, nothing in the residuals tells noise
+# from alpha. The spread of outputs at the same inputs tells it, and then the noise e_j of an observation is raised
+# above alpha_j until e_j sigma_j^2, which grows with it, is that spread (`raise_noise`).
 
 #: How far noise is raised above alpha at most, and halvings of the interval in which it is looked for.
-MOST_NOISE, HALVINGS = 1e8, 40
+MAX_NOISE_FACTOR, HALVINGS = 1e8, 40
 #: Rows that the mean over all times counts for where the scale of one time is estimated.
 COMMON_ROWS = 10.0
 
 
-class LeftOut(ABC):
-    """A ridge regression with blocks of its rows left out in turn; see `SeparableLeftOut` and
-    `left_out_pairs.PairsLeftOut`.
+class LeaveOneOut(ABC):
+    """A ridge regression with blocks of its rows left out in turn.
 
     The new points of a method come as `cross`, their kernel values against the training data, and `prior`, their own.
 
@@ -249,11 +396,18 @@ class LeftOut(ABC):
 
     residuals: Array
     variances: Array
-    block: Indices
-    n_blocks: int
-    alpha: Array
-    noise: Array
     alike: bool = False
+
+    def __init__(self, alpha: float | Array, d: int, n: int, together: Indices | None) -> None:
+        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
+        self.noise = self.alpha
+        self._rows = Blocks(n, together)
+        self.block, self.n_blocks = self._rows.block, self._rows.count
+        if self.n_blocks < 2:
+            raise ValueError(
+                "at least 2 blocks of rows are needed to leave one out, but all rows are in one: give groups, or a "
+                "number of folds, that split the rows"
+            )
 
     def raise_noise(self, spread: Array, weight: Array | None = None) -> None:
         """Raise the noise of outputs whose observations at the same inputs are further apart than it says.
@@ -269,7 +423,7 @@ class LeftOut(ABC):
         def known(noise: Array) -> Array:
             return noise * _column_means(squares / (self.variances + (noise - self.alpha) * shares))
 
-        low, high = np.log(self.alpha), np.log(self.alpha) + np.log(MOST_NOISE)
+        low, high = np.log(self.alpha), np.log(self.alpha) + np.log(MAX_NOISE_FACTOR)
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             enough = known(np.exp(middle)) >= spread
@@ -322,132 +476,7 @@ def _column_means(values: Array) -> Array:
     return np.asarray(np.divide(total, counts, out=np.ones(len(counts)), where=counts > 0))
 
 
-class RowBlocks:
-    """Rows by blocks; blocks of a single row are handled all at once."""
-
-    def __init__(self, numbers: Indices) -> None:
-        _, self.block = np.unique(numbers, return_inverse=True)
-        self.members = members_of_groups(self.block)
-        if len(self.members) < 2:
-            raise ValueError(
-                "at least 2 blocks of rows are needed to leave one out, but all rows are in one: give groups, or a "
-                "number of folds, that split the rows"
-            )
-        self.alone = all(len(rows) == 1 for rows in self.members)
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-
-class BlockInverses:
-    """P_II = L_I L_I' for every block I, and products with its inverse."""
-
-    def __init__(self, diagonal: Array, entries: list[Array] | None, blocks: RowBlocks) -> None:
-        self._diagonal, self._blocks = diagonal, blocks
-        self._factors = None if entries is None else [cho_factor(block, lower=True) for block in entries]
-
-    def residuals(self, c: Array) -> Array:
-        """P_II^-1 c_I for columns c, (n, k)."""
-        if self._factors is None:
-            return c / self._diagonal[:, None]
-        result = np.empty_like(c)
-        for rows, factor in zip(self._blocks.members, self._factors, strict=True):
-            result[rows] = cho_solve(factor, c[rows])
-        return result
-
-    def variances(self) -> Array:
-        """The diagonals of P_II^-1, (n,)."""
-        if self._factors is None:
-            return 1.0 / self._diagonal
-        result = np.empty_like(self._diagonal)
-        for rows, factor in zip(self._blocks.members, self._factors, strict=True):
-            result[rows] = np.diagonal(cho_solve(factor, np.eye(len(rows))))
-        return result
-
-    def inner(self, L: Array) -> Array:
-        """l_I' P_II^-1 l_I for each row l of L, (m, n): (m, blocks)."""
-        if self._factors is None:
-            return self._blocks_of_one(L**2 / self._diagonal)
-        result = np.empty((len(L), len(self._blocks)))
-        for number, (rows, (factor, _)) in enumerate(zip(self._blocks.members, self._factors, strict=True)):
-            white = solve_triangular(factor, L[:, rows].T, lower=True)
-            result[:, number] = np.einsum("ij,ij->j", white, white)
-        return result
-
-    def products(self, L: Array, r: Array) -> Array:
-        """l_I' r_I for each row l of L, (m, n), and each column of r, (n, k): (m, blocks, k)."""
-        if self._factors is None:
-            return self._blocks_of_one(L)[:, :, None] * r[np.argsort(self._blocks.block)]
-        return np.stack([L[:, rows] @ r[rows] for rows in self._blocks.members], axis=1)
-
-    def _blocks_of_one(self, values: Array) -> Array:
-        result = np.empty_like(values)
-        result[:, self._blocks.block] = values
-        return result
-
-
-class _ScalarProblem:
-    """The formulas above for one multiplier t, ridge 1, and the outputs that share them.
-
-    Attributes
-    ----------
-    residuals : (n, k), scaled by the square roots of weights as Y is
-    variances : (n,)
-    """
-
-    def __init__(self, pairs: Eigenpairs, t: float, Y: Array, u: Array | None, blocks: RowBlocks) -> None:
-        self._pairs, self._t, self._u = pairs, t, u
-        self._c = pairs.solve(Y, t, 1.0)
-        # Beyond the span of Q the inverse is I: have it everywhere, and correct it on the span.
-        self._beyond = 0.0 if pairs.full else 1.0
-        filters = 1.0 / (t * pairs.g + 1.0) - self._beyond
-        diagonal = pairs.Q**2 @ filters + self._beyond
-        if u is not None:
-            self._z = pairs.solve(u[:, None], t, 1.0)[:, 0]
-            self._total = float(u @ self._z)
-            self.b = (self._z @ Y) / self._total
-            self._c = self._c - np.outer(self._z, self.b)
-            diagonal = diagonal - self._z**2 / self._total
-        entries = None if blocks.alone else [self._block(rows, filters) for rows in blocks.members]
-        self._inverses = BlockInverses(diagonal, entries, blocks)
-        self.residuals = self._inverses.residuals(self._c)
-        self.variances = self._inverses.variances()
-
-    def _block(self, rows: Indices, filters: Array) -> Array:
-        Q = self._pairs.Q[rows]
-        P: Array = (Q * filters) @ Q.T + self._beyond * np.eye(len(rows))
-        return P if self._u is None else P - np.outer(self._z[rows], self._z[rows]) / self._total
-
-    def predict(self, cross: Array) -> Array:
-        """f(x), (m, k)."""
-        values: Array = self._t * (cross @ self._c)
-        return values if self._u is None else values + self.b
-
-    def _weights(self, cross: Array) -> Array:
-        """l(x), (m, n): how much f(x) moves with each output."""
-        L: Array = self._t * self._pairs.solve(cross.T, self._t, 1.0).T
-        if self._u is None:
-            return L
-        return L + np.outer((1.0 - self._t * (cross @ self._z)) / self._total, self._z)
-
-    def variance(self, cross: Array, prior: Array) -> Array:
-        """v(x), (m,)."""
-        explained = np.einsum("ij,ij->i", cross, self._pairs.solve(cross.T, self._t, 1.0).T)
-        v: Array = self._t * prior - self._t**2 * explained
-        if self._u is not None:
-            v = v + (1.0 - self._t * (cross @ self._z)) ** 2 / self._total
-        return np.maximum(v, 0.0)
-
-    def changes(self, cross: Array) -> Array:
-        """f(x) - f_-I(x), (m, blocks, k)."""
-        return self._inverses.products(self._weights(cross), self.residuals)
-
-    def added_variance(self, cross: Array) -> Array:
-        """v_-I(x) - v(x), (m, blocks)."""
-        return self._inverses.inner(self._weights(cross))
-
-
-class SeparableLeftOut(LeftOut):
+class SeparableLeaveOneOut(LeaveOneOut):
     """Complete outputs and a kernel k T, from the eigenvectors of the gram of k.
 
     Parameters
@@ -461,19 +490,6 @@ class SeparableLeftOut(LeftOut):
     together : (n,) numbers; rows with the same number are left out together. Each row alone by default
 
     For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.kernels import Gaussian
-    >>> from ovk.solvers.eigen import eigenpairs
-    >>> from ovk.solvers.leave_one_out import SeparableLeftOut
-    >>> X, k = np.linspace(0, 1, 6)[:, None], Gaussian(0.5)
-    >>> model = SeparableLeftOut(eigenpairs(k(X)), np.hstack([X, X**2]), np.eye(2), 0.1)
-    >>> model.predict_without(k(X[:1], X)).shape
-    (1, 6, 2)
-    >>> bool(np.allclose(model.predict_without(k(X[:1], X))[0, 0], [0, 0] - model.residuals[0]))
-    True
     """
 
     def __init__(
@@ -488,79 +504,73 @@ class SeparableLeftOut(LeftOut):
         together: Indices | None = None,
     ) -> None:
         n, d = Y.shape
-        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
-        self.noise, self._root = self.alpha, np.sqrt(self.alpha)
-        found = spectrum(T / np.outer(self._root, self._root), "the output operator")
-        self._V = found.vectors
-        blocks = RowBlocks(np.arange(n) if together is None else together)
-        self.block, self.n_blocks = blocks.block, len(blocks)
-        self._scales = None if weight is None else np.sqrt(weight)
-        scaled = (Y / self._root) @ self._V
-        if self._scales is not None:
-            scaled = scaled * self._scales[:, None]
-        u = (np.ones(n) if self._scales is None else self._scales) if intercept else None
-        self._problems = [
-            (columns, _ScalarProblem(pairs, float(t), scaled[:, columns], u, blocks))
-            for columns, t in zip(found.groups, found.distinct, strict=True)
-        ]
-        rotated = self._gather(lambda problem: problem.residuals, (n,))
-        variances = self._spread(lambda problem: problem.variances, (n,))
-        if self._scales is not None:
-            rotated, variances = rotated / self._scales[:, None], variances / self._scales[:, None] ** 2
-        self.residuals, self.variances = self._back(rotated), variances
+        super().__init__(alpha, d, n, together)
+        self._pairs, self._root = pairs, np.sqrt(self.alpha)
+        self._operator = spectrum(T / np.outer(self._root, self._root), "the output operator")
+        self._V = self._operator.vectors
+        self._scales = np.ones(n) if weight is None else np.sqrt(weight)
+        scaled = (Y / self._root) * self._scales[:, None]
+        path = SeparablePath(pairs, scaled, self._scales if intercept else None, together)
+        (found,) = path.solutions(self._operator, np.ones(1))
+        self._C, self._Z, self._totals = found.C, found.Z, found.totals
+        # b = z'y / u'z in the eigenvectors of the operator.
+        self._b = np.zeros(d)
+        if found.Z is not None and found.totals is not None:
+            wide, totals = (np.repeat(each, _sizes(self._operator), axis=-1) for each in (found.Z, found.totals))
+            self._b = np.einsum("iq,iq->q", wide, scaled @ self._V) / totals
+        self._inverses = [[_inverse_blocks(P[..., q]) for P in found.P] for q in range(len(self._operator.groups))]
+        self._r = path.rotated_residuals(self._operator, found)
+        self.residuals = (self._r / self._scales[:, None]) @ self._V.T * self._root
+        each = [self._rows.diagonal(inverses) for inverses in self._inverses]
+        self.variances = self._of_outputs(np.stack(each, axis=-1)) / self._scales[:, None] ** 2
 
-    def _gather(self, values: Callable[[_ScalarProblem], Array], shape: tuple[int, ...]) -> Array:
-        """Values (*shape, k) of each problem, side by side: (*shape, d) in the eigenvectors of the operator."""
-        result = np.empty((*shape, len(self._V)))
-        for columns, problem in self._problems:
-            result[..., columns] = values(problem)
-        return result
-
-    def _spread(self, values: Callable[[_ScalarProblem], Array], shape: tuple[int, ...]) -> Array:
-        """Variances (*shape) of each problem as those of the outputs, (*shape, d): alpha_j sum_q V_jq^2 v_q."""
-        rotated = np.empty((*shape, len(self._V)))
-        for columns, problem in self._problems:
-            rotated[..., columns] = values(problem)[..., None]
-        return (rotated @ (self._V**2).T) * self.alpha
-
-    def _back(self, rotated: Array) -> Array:
-        """From the eigenvectors of the operator to the outputs."""
-        return (rotated @ self._V.T) * self._root
-
-    def _weighted(self, cross: Array) -> Array:
-        return cross if self._scales is None else cross * self._scales
+    def _of_outputs(self, variances: Array) -> Array:
+        """Variances (..., m) of the distinct eigenvalues as those of the outputs: alpha_j sum_q V_jq^2 v_q."""
+        return (np.repeat(variances, _sizes(self._operator), axis=-1) @ (self._V**2).T) * self.alpha
 
     def predict(self, cross: Array) -> Array:
-        cross = self._weighted(cross)
-        return self._back(self._gather(lambda problem: problem.predict(cross), (len(cross),)))
+        rotated = ((cross * self._scales) @ self._C) * self._operator.values + self._b
+        return np.asarray((rotated @ self._V.T) * self._root)
+
+    def _weights(self, cross: Array, q: int) -> Array:
+        """l(x), (m, n), of the q-th distinct eigenvalue: how much f(x) moves with each output."""
+        t = float(self._operator.distinct[q])
+        L: Array = t * self._pairs.solve(cross.T, t, 1.0).T
+        if self._Z is None or self._totals is None:
+            return L
+        z = self._Z[:, q]
+        return L + np.outer((1.0 - t * (cross @ z)) / self._totals[q], z)
 
     def variance(self, cross: Array, prior: Array) -> Array:
-        cross = self._weighted(cross)
-        return self._spread(lambda problem: problem.variance(cross, prior), (len(cross),))
+        cross = cross * self._scales
+        v = np.empty((len(cross), len(self._operator.groups)))
+        for q, t in enumerate(self._operator.distinct):
+            explained = np.einsum("ij,ij->i", cross, self._pairs.solve(cross.T, float(t), 1.0).T)
+            v[:, q] = t * prior - t**2 * explained
+            if self._Z is not None and self._totals is not None:
+                v[:, q] += (1.0 - t * (cross @ self._Z[:, q])) ** 2 / self._totals[q]
+        return self._of_outputs(np.maximum(v, 0.0))
 
     def predict_without(self, cross: Array) -> Array:
-        whole, cross = self.predict(cross), self._weighted(cross)
-        changes = self._gather(lambda problem: problem.changes(cross), (len(cross), self.n_blocks))
-        return whole[:, None, :] - self._back(changes)
+        changes = np.empty((len(cross), self.n_blocks, len(self.alpha)))
+        for q, group in enumerate(self._operator.groups):
+            changes[..., group] = self._rows.products(self._weights(cross * self._scales, q), self._r[:, group])
+        return self.predict(cross)[:, None, :] - (changes @ self._V.T) * self._root
 
     def variance_without(self, cross: Array, prior: Array) -> Array:
-        whole, cross = self.variance(cross, prior), self._weighted(cross)
-        added = self._spread(lambda problem: problem.added_variance(cross), (len(cross), self.n_blocks))
-        return whole[:, None, :] + added
+        added = [self._rows.inner(self._weights(cross * self._scales, q), M) for q, M in enumerate(self._inverses)]
+        return self.variance(cross, prior)[:, None, :] + self._of_outputs(np.stack(added, axis=-1))
 
 
-# Left-out functions where outputs are missing: one dense problem on the observed pairs of a row and an output.
-#
-# The formulas are those of `left_out` with A = K + I on the N pairs (rows scaled by sqrt(w / alpha)), a column of E for
-# the intercept of each output, Z = A^-1 E, M = (E'Z)^-1 and
-#
-#     P = A^-1 - Z M Z',   l_j(x) = P k_j(x) + Z M e_j,   v_j(x) = K_jj(x, x) - k_j'A^-1 k_j + D_j'M D_j,
-#
-# D_j = e_j - Z'k_j. Variances come from the factor of A: they are small differences, which the inverse would round.
+def _inverse_blocks(P: Array) -> Array:
+    return 1.0 / P if P.shape[1] == 1 else np.asarray(np.linalg.inv(P))
 
 
-class PairsLeftOut(LeftOut):
-    """Any kernel and any gaps, as one dense problem on the observed pairs.
+class PairwiseLeaveOneOut(LeaveOneOut):
+    """Any kernel and any gaps, as one dense problem on the observed pairs, scaled by sqrt(w / alpha) to the ridge 1.
+
+    E has a column for the intercept of each output. Variances come from the factor of A: they are small differences,
+    which the inverse would round.
 
     Parameters
     ----------
@@ -584,15 +594,14 @@ class PairsLeftOut(LeftOut):
         together: Indices | None = None,
     ) -> None:
         (n, d), rows, outputs = pairs.shape, pairs.points, pairs.outputs
-        self.alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d).copy()
-        self.noise = self.alpha
+        super().__init__(alpha, d, n, together)
         self._scales = pairs.roots / np.sqrt(self.alpha[outputs])
         scaled = self._scales * pairs.values
         self._L, _ = cho_factor(K * np.outer(self._scales, self._scales) + np.eye(len(pairs)), lower=True)
         # The inverse from its factor takes a third of the time of solving for the identity, and has one triangle.
         inverse, _ = lapack.dpotri(self._L, lower=1)
         self._P = np.tril(inverse) + np.tril(inverse, -1).T
-        # The intercepts' part of l: Z (E'Z)^-1 e_j for output j, Z = A^-1 E.
+        # The intercepts' part of l: Z M e_j for output j.
         self._Z, self._means = np.zeros((2, len(pairs), d))
         self._M, self.b = np.zeros((d, d)), np.zeros(d)
         if intercept:
@@ -604,17 +613,14 @@ class PairsLeftOut(LeftOut):
             self._P = self._P - self._means @ self._Z.T
         self._c = self._P @ scaled
         # Blocks without any observation leave everything as it is.
-        blocks = RowBlocks(np.arange(n) if together is None else together)
-        self.block, self.n_blocks = blocks.block, len(blocks)
-        seen, numbers = np.unique(self.block[rows], return_inverse=True)
-        self._seen = seen
-        inside = RowBlocks(numbers)
-        entries = [self._P[np.ix_(block, block)] for block in inside.members]
-        self._inverses = BlockInverses(np.diagonal(self._P).copy(), entries, inside)
-        self._r = self._inverses.residuals(self._c[:, None])
+        self._seen, numbers = np.unique(self.block[rows], return_inverse=True)
+        self._blocks = Blocks(len(pairs), numbers)
+        P = self._blocks.gather(self._P)
+        self._inverses = [_inverse_blocks(block) for block in P]
+        self._r = self._blocks.solve(P, self._c[:, None])
         self.residuals, self.variances = np.full((2, n, d), np.nan)
         self.residuals[rows, outputs] = self._r[:, 0] / self._scales
-        self.variances[rows, outputs] = self._inverses.variances() / self._scales**2
+        self.variances[rows, outputs] = self._blocks.diagonal(self._inverses) / self._scales**2
 
     def predict(self, cross: Array) -> Array:
         return np.asarray((cross * self._scales) @ self._c + self.b)
@@ -638,17 +644,17 @@ class PairsLeftOut(LeftOut):
     def predict_without(self, cross: Array) -> Array:
         changes = np.zeros((len(cross), self.n_blocks, len(self.alpha)))
         for q in range(len(self.alpha)):
-            changes[:, self._seen, q] = self._inverses.products(self._weights(cross, q), self._r)[:, :, 0]
+            changes[:, self._seen, q] = self._blocks.products(self._weights(cross, q), self._r)[:, :, 0]
         return self.predict(cross)[:, None, :] - changes
 
     def variance_without(self, cross: Array, prior: Array) -> Array:
         added = np.zeros((len(cross), self.n_blocks, len(self.alpha)))
         for q in range(len(self.alpha)):
-            added[:, self._seen, q] = self._inverses.inner(self._weights(cross, q))
+            added[:, self._seen, q] = self._blocks.inner(self._weights(cross, q), self._inverses)
         return self.variance(cross, prior)[:, None, :] + added
 
 
-class SeparablePairsLeftOut(PairsLeftOut):
+class ScalarPairsLeaveOneOut(PairwiseLeaveOneOut):
     """The same for a kernel k T: kernel values of the pairs of a point and an output are never formed.
 
     With a_jp = T_jq s_p for the pair p = (i, q) of scale s_p, and A_j the (n, N) matrix with a_jp at (i, p), k_j(x) is
@@ -659,7 +665,7 @@ class SeparablePairsLeftOut(PairsLeftOut):
     ----------
     G : (n, n) gram of k
     T : (d, d) the output operator
-    others : as in `PairsLeftOut`
+    others : as in `PairwiseLeaveOneOut`
 
     For new points `cross` is k(x, x_i), (m, n), and `prior` k(x, x), (m,).
     """
@@ -709,3 +715,76 @@ class SeparablePairsLeftOut(PairsLeftOut):
             explained[:, q] = np.einsum("ij,ij->i", white, white)
             along[:, q] = cross @ gathered
         return self._left(np.multiply.outer(prior, np.diagonal(self._T)), explained, along)
+
+
+def residuals_of_smoother(R: Array, H: Array) -> Array:
+    """Residuals (n, d) without the row in question, from residuals R (n, d) and the blocks H (n, d, d) of a smoother.
+
+    With fitted values that are linear in the outputs, H_i says how much those of row i move with its own outputs, and
+    r_i becomes (I - H_i)^-1 r_i. nan where an output was not observed.
+    """
+    seen = ~np.isnan(R)
+    H = np.where(seen[:, :, None] & seen[:, None, :], H, 0.0)
+    found = np.linalg.solve(np.eye(R.shape[1]) - H, np.where(seen, R, 0.0)[:, :, None])[:, :, 0]
+    return np.where(seen, found, np.nan)
+
+
+# The mean squared residual as a criterion with derivatives.
+#
+# With B = A^-1 (P where there are unpenalised columns), r_I = B_II^-1 c_I and p_I = B_II^-1 r_I, the mean of |r|^2 over
+# N pairs changes with A by <Omega, dA>,
+#
+#     Omega = (2 / N) (B S B - (B p c' + c p'B) / 2),   S block diagonal, S_II = (r_I p_I' + p_I r_I') / 2.
+#
+# With one term k T and complete outputs everything is elementwise in the eigenvectors, but for a product for each
+# output in the derivative in G.
+
+
+def separable_leave_one_out(G: Array, T: Array, Y: Array, noise: Array) -> Criterion:
+    """Mean squared residual of complete outputs Y, (n, d), each row left out, under G (x) T + I (x) diag(noise)."""
+    n, d = Y.shape
+    root = np.sqrt(noise)
+    scaled, Y = T / np.outer(root, root), Y / root
+    t, V, g, Q, filters = decomposed(scaled, G)
+    squares = Q**2
+    C = (Q.T @ Y @ V) * filters
+    H = squares @ filters
+    # Rotated residuals r and p = H^-1 D r of each row.
+    r = (Q @ C) / H
+    residuals = r @ V.T
+    value = float((noise * residuals**2).sum()) / (n * d)
+    p = (2.0 / (n * d)) * ((noise * residuals) @ V) / H
+    P = (Q.T @ p) * filters
+    inner = -(P * t) @ C.T
+    inner = 0.5 * (inner + inner.T)
+    for q in range(d):
+        if t[q] > 0:
+            # B S B for one output: B is diagonal in Q, S in the rows.
+            inner += t[q] * np.outer(filters[:, q], filters[:, q]) * ((Q.T * (r[:, q] * p[:, q])) @ Q)
+    outer = -(P.T * g) @ C
+    outer = 0.5 * (outer + outer.T)
+    for q in range(d):
+        spread = squares @ (filters * (g * filters[:, q])[:, None])
+        outer[q] += 0.5 * ((r[:, q : q + 1] * p + p[:, q : q + 1] * r) * spread).sum(axis=0)
+    by_gram = Q @ inner @ Q.T
+    by_scaled = V @ outer @ V.T
+    # The noise stands in the mean itself, in the scaled outputs and in the scaled operator.
+    own = noise * (residuals**2).sum(axis=0) / (n * d)
+    by_log_noise = own - 0.5 * np.einsum("iq,iq->q", Q @ P @ V.T, Y) - (by_scaled * scaled).sum(axis=1)
+    return Criterion(value, [by_gram], [by_scaled / np.outer(root, root)], by_log_noise / noise)
+
+
+def pairwise_leave_one_out(A: Array, y: Array, together: Indices, E: Array | None = None) -> DenseCriterion:
+    """Mean squared residual of the pairs y; those with the same number in `together` are left out together."""
+    B, c, _ = solved(A, y, E)
+    blocks = Blocks(len(y), together)
+    inner = blocks.gather(B)
+    r = blocks.solve(inner, c[:, None])
+    p = blocks.solve(inner, r)
+    r, p = r[:, 0], p[:, 0]
+    rows = np.concatenate([np.repeat(rows, rows.shape[1], axis=1).ravel() for rows in blocks.sets])
+    columns = np.concatenate([np.tile(rows, rows.shape[1]).ravel() for rows in blocks.sets])
+    S = sparse.csr_array((0.5 * (r[rows] * p[columns] + p[rows] * r[columns]), (rows, columns)), shape=B.shape)
+    after = B @ p
+    omega = B @ (S @ B) - 0.5 * (np.outer(after, c) + np.outer(c, after))
+    return DenseCriterion(float(r @ r) / len(y), (2.0 / len(y)) * omega)

@@ -8,7 +8,6 @@ from ovk.structured.link_prediction import LinkPredictor, link_aucs
 from ovk.structured.nodes import Diffusion, NodeKernel, RandomWalk, RegularisedLaplacian
 from ovk.structured.outputs import Candidates, Generated, ObjectKernel, PerExample
 from ovk.structured.preimage import ClosedForm, Decoder, GaussianPreimage, LabelThresholds
-from ovk.structured.regressor import FeatureRegressor
 
 __all__ = [
     "IOKR",
@@ -17,7 +16,6 @@ __all__ = [
     "Decoder",
     "Delta",
     "Diffusion",
-    "FeatureRegressor",
     "GaussianPreimage",
     "Generated",
     "Hierarchy",

@@ -17,19 +17,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from ovk.base import Array, Outputs, State, check_int, positive
-from ovk.batch import LandmarkRidge, MovKL, OVKRidge, choose_landmarks, penalty_matrix
+from ovk.base import Array, Outputs, State, check_int
+from ovk.batch import MovKL, OVKRidge, choose_landmarks, penalty_matrix
 from ovk.features import NystromMap, independent
 from ovk.kernels import Gaussian, Linear, ScalarKernel, Scaled, as_kernel
 from ovk.operators import Dense, Identity, OutputOperator, Spectrum
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.solvers import KroneckerLeaveOneOut, eigenpairs
+from ovk.solvers import SeparablePath, eigenpairs
 from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, hashable_keys, select_outputs
 
 # Outputs as rows of numbers that ridge regression can learn, and the way back to anchors.
@@ -44,8 +44,6 @@ from ovk.structured.outputs import as_outputs, count_outputs, distinct_outputs, 
 
 
 class Coordinates(State, ABC):
-    """Coordinates of outputs."""
-
     anchors: Outputs
 
     @abstractmethod
@@ -63,8 +61,6 @@ class Coordinates(State, ABC):
 
 @dataclass(frozen=True)
 class Distinct(Coordinates, kind="distinct outputs"):
-    """Each distinct output is an anchor."""
-
     kernel: ScalarKernel
     anchors: Outputs
 
@@ -90,19 +86,17 @@ class Vectors(Coordinates, kind="vectors"):
 
 @dataclass(frozen=True)
 class Sketch(Coordinates, kind="sketch"):
-    """Orthonormal coordinates in the span of the features of landmarks."""
+    """Orthonormal coordinates in the span of the features of landmarks, without those that depend on the others."""
 
     features: NystromMap
 
     @classmethod
     def from_landmarks(cls, kernel: ScalarKernel, landmarks: Outputs) -> Sketch:
-        """The coordinates of these landmarks, without those that depend on the others."""
         keep, L = independent(kernel(landmarks))
         return cls(NystromMap(kernel, select_outputs(landmarks, keep), L))
 
     @property
     def anchors(self) -> Any:
-        """The landmarks that were kept."""
         return self.features.points
 
     def transform(self, outputs: Outputs) -> Array:
@@ -112,37 +106,20 @@ class Sketch(Coordinates, kind="sketch"):
         return self.features.coefficients(C.T).T
 
 
-class SolvedRidge(NamedTuple):
-    """Support (m, p), coefficients of the anchors (m, r), their intercept (r,), and the sums over rows if any."""
-
-    support: Any
-    coefficients: Array
-    intercept: Array | None
-    sums: LandmarkRidge | None
-
-    @classmethod
-    def from_coordinates(
-        cls, coordinates: Coordinates, operator: OutputOperator | None, X: Any, C: Array, b: Array | None, sums: Any
-    ) -> SolvedRidge:
-        """From coefficients C of the kernel k T in coordinates of the outputs."""
-        C, to = C if operator is None else operator.apply(C), coordinates.to_anchors
-        return cls(X, to(C), None if b is None else to(b[None, :])[0], sums)
+def coefficients_of_anchors(
+    coordinates: Coordinates, operator: OutputOperator | None, C: Array, b: Array | None
+) -> tuple[Array, Array | None]:
+    """Coefficients (m, r) of the anchors and their intercept (r,), from those of the kernel k T in coordinates."""
+    C = C if operator is None else operator.apply(C)
+    return coordinates.to_anchors(C), None if b is None else coordinates.to_anchors(b[None, :])[0]
 
 
 @dataclass(frozen=True)
 class FeatureSpaceRidge:
-    """The regression for any alpha.
+    """The regression for any alpha, with an operator on the coordinates (None for the identity).
 
-    Attributes
-    ----------
-    kernel : scalar kernel of the inputs
-    X : (n, p) inputs, labelled ones first
-    coordinates, outputs : of the labelled inputs
-    operator : on the coordinates, None for the identity
-    graph, alpha_graph : weights between the inputs X, and that of their penalty; None and 0 without
-    landmarks : (m, p) points of Nystrom features, None for the exact solution
-    intercept : learn a constant
-    chunk_size : rows taken in at a time with landmarks
+    X has the labelled inputs first. Without `graph`, weights between the inputs X, there is no penalty on it; without
+    `landmarks`, points of Nystrom features, the solution is exact.
     """
 
     kernel: ScalarKernel
@@ -156,27 +133,18 @@ class FeatureSpaceRidge:
     intercept: bool
     chunk_size: int
 
-    def solve(self, alpha: float) -> SolvedRidge:
-        """The solution in coefficients of the anchors, and the sums over rows that it came from, if there are any."""
-        ridge = self._ridge(alpha)
-        # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
-        sums = ridge.landmarks_ if self.graph is None else None
-        C, b = ridge.dual_coef_, ridge.intercept_
-        return SolvedRidge.from_coordinates(self.coordinates, self.operator, ridge.X_fit_, C, b, sums)
-
-    def _ridge(self, alpha: float) -> OVKRidge:
+    def solve(self, alpha: float) -> OVKRidge:
+        """Ridge regression of the coordinates."""
         T = Identity(count_outputs(self.coordinates.anchors)) if self.operator is None else self.operator
         ridge = OVKRidge(self.kernel * T, alpha, fit_intercept=self.intercept, landmarks=self.landmarks)
         if self.graph is not None:
             labelled, targets = count_outputs(self.outputs), self.coordinates.transform(self.outputs)
             ridge.set_params(alpha_graph=self.alpha_graph, chunk_size=self.chunk_size)
             more = self.X[labelled:] if labelled < self.X.shape[0] else None
-            ridge.fit(self.X[:labelled], targets, unlabelled=more, graph=self.graph)
-        elif self.landmarks is None:
-            ridge.fit(self.X, self.coordinates.transform(self.outputs))
-        else:
-            ridge.fit(self._chunks())
-        return ridge
+            return ridge.fit(self.X[:labelled], targets, unlabelled=more, graph=self.graph)
+        if self.landmarks is None:
+            return ridge.fit(self.X, self.coordinates.transform(self.outputs))
+        return ridge.fit(self._chunks())
 
     def _chunks(self) -> Iterator[tuple[Any, Array]]:
         n = self.X.shape[0]
@@ -191,15 +159,11 @@ class FeatureSpaceRidge:
             d = targets.shape[1]
             spectrum = Spectrum(np.ones(d), np.eye(d)) if self.operator is None else self.operator.eigh()
             constant = np.ones(len(targets)) if self.intercept else None
-            path = KroneckerLeaveOneOut(eigenpairs(self.kernel(self.X)), targets, constant).path(spectrum, alphas)
-        elif self.operator is not None:
+            path = SeparablePath(eigenpairs(self.kernel(self.X)), targets, constant).path(spectrum, alphas)
+        elif self.operator is not None or self.intercept:
+            what = "fit_intercept=True" if self.operator is None else "an operator"
             raise ValueError(
-                "several alphas and an operator cannot be combined with landmarks or alpha_graph > 0: give one alpha"
-            )
-        elif self.intercept:
-            raise ValueError(
-                "several alphas and fit_intercept=True cannot be combined with landmarks or alpha_graph > 0: give "
-                "one alpha"
+                f"several alphas and {what} cannot be combined with landmarks or alpha_graph > 0: give one alpha"
             )
         else:
             points = self.X if self.landmarks is None else self.landmarks
@@ -228,14 +192,6 @@ def smoother_path(Phi: Array, P: sparse.csr_array | None, T: Array, alphas: Arra
 MANY_OUTPUTS = 10_000
 #: Rows from which weights of kernels are learned at most: they are few, and each round costs the cube of the rows.
 ROWS = 2000
-
-
-def check_alphas(alpha: Any) -> Array:
-    """(alphas,) the alphas to choose from, a single one included, after a check that all are numbers > 0."""
-    alphas = np.atleast_1d(np.asarray(alpha))
-    if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
-        raise ValueError(f"alpha must be a number > 0, or a sequence of them to choose from, got {alpha!r}")
-    return np.array([positive(float(one), "alpha") for one in alphas])
 
 
 def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
@@ -308,10 +264,8 @@ def operator_on(operator: Any, coordinates: Coordinates, outputs: Outputs) -> Ou
 
 
 def landmarks_among(landmarks: Any, X: Any, rng: Any, kernel: ScalarKernel) -> Any:
-    """Points of the inputs' Nystrom features, None without."""
     return None if landmarks is None else dense(choose_landmarks(landmarks, X, rng, clone(kernel).resolve))
 
 
 def dense(X: Any) -> Array:
-    """Inputs as a plain array."""
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

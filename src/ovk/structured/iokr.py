@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, Outputs, check_int, equal, positive
+from ovk.base import (
+    Array,
+    Outputs,
+    Parameters,
+    Transactional,
+    check_alphas,
+    check_inputs,
+    check_int,
+    equal,
+    positive,
+    reads_snapshot,
+)
 from ovk.batch import LandmarkRidge, as_generator, check_manifold, graph_of_inputs, takes_gram, with_unlabelled
 from ovk.features import Given, Nystrom, Uniform
-from ovk.kernels import Gaussian, ScalarKernel
+from ovk.kernels import Gaussian, Linear, ScalarKernel, as_kernel
 from ovk.online import PKAWV
 from ovk.operators import Identity
-from ovk.ovkernels import Expansion
+from ovk.ovkernels import Expansion, row_slices
 from ovk.structured.feature_ridge import (
     Coordinates,
     FeatureSpaceRidge,
-    SolvedRidge,
-    check_alphas,
+    coefficients_of_anchors,
     coordinates_for,
     dense,
     landmarks_among,
@@ -30,8 +42,10 @@ from ovk.structured.feature_ridge import (
     split_kernel,
 )
 from ovk.structured.outputs import (
+    Candidates,
     as_outputs,
     check_lengths,
+    checked_blocks,
     concatenate_outputs,
     count_outputs,
     distinct_outputs,
@@ -39,8 +53,14 @@ from ovk.structured.outputs import (
     select_outputs,
     squared_norms,
 )
-from ovk.structured.preimage import as_decoder
-from ovk.structured.regressor import FeatureRegressor
+from ovk.structured.preimage import (
+    SharedScores,
+    as_decoder,
+    nearest_generated,
+    nearest_per_example,
+    scores_per_example,
+    top_k,
+)
 
 
 def _can_stream(model: Any) -> bool:
@@ -55,7 +75,8 @@ def _can_stream(model: Any) -> bool:
     return True
 
 
-class IOKR(FeatureRegressor):
+@dataclass(eq=False, repr=False)
+class IOKR(MultiOutputMixin, Transactional, Parameters):
     """Regression from inputs to structured outputs, through the feature space of a kernel on the outputs.
 
     Learns h(x) near phi(y), with phi the features of the output kernel, by ridge regression in closed form, and
@@ -129,42 +150,29 @@ class IOKR(FeatureRegressor):
 
     _default_factories = {"kernel": Gaussian}
 
-    stream_: PKAWV | None
-
     _state_classes: ClassVar = {"coordinates_": Coordinates, "landmarks_": LandmarkRidge}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        output_kernel: Any = None,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = False,
-        operator: Any = None,
-        decoder: Any = "auto",
-        alpha_graph: float = 0.0,
-        n_neighbors: int = 10,
-        landmarks: Any = None,
-        output_landmarks: Any = None,
-        chunk_size: int = 4096,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.output_kernel = output_kernel
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.operator = operator
-        self.decoder = decoder
-        self.alpha_graph = alpha_graph
-        self.n_neighbors = n_neighbors
-        self.landmarks = landmarks
-        self.output_landmarks = output_landmarks
-        self.chunk_size = chunk_size
-        self.random_state = random_state
+    kernel: Any = None
+    output_kernel: Any = None
+    alpha: Any = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = False
+    operator: Any = None
+    decoder: Any = "auto"
+    alpha_graph: float = 0.0
+    n_neighbors: int = 10
+    landmarks: Any = None
+    output_landmarks: Any = None
+    chunk_size: int = 4096
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags.pairwise = takes_gram(self.kernel)
+        tags.target_tags.required = True
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
         return tags
 
     def fit(self, X: Any, y: Any = None, *, unlabelled: Any = None, graph: Any = None) -> Self:
@@ -185,7 +193,7 @@ class IOKR(FeatureRegressor):
 
     def _fit(self, X: Any, y: Any, unlabelled: Any, graph: Any) -> None:
         X = self._check_inputs(X, reset=True)
-        alphas = check_alphas(self.alpha)
+        alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
         output_kernel, outputs, given = self._check_outputs(y, X)
         rng = as_generator(self.random_state)
         several = isinstance(self.kernel, (list, tuple))
@@ -195,9 +203,16 @@ class IOKR(FeatureRegressor):
         )
         every = self._all_inputs(X, unlabelled)
         points = landmarks_among(self.landmarks, every, rng, scalar)
-
-        def problem_with(kernel: ScalarKernel) -> FeatureSpaceRidge:
-            return FeatureSpaceRidge(
+        weights: list[Array | None] = [None]
+        if several:
+            # The weights depend on alpha, so each alpha has a kernel of its own.
+            targets = coordinates.transform(outputs)
+            found = [learned_kernel(self.kernel, X, targets, a, intercept=self.fit_intercept, rng=rng) for a in alphas]
+            kernels, weights = [kernel for kernel, _ in found], [weight for _, weight in found]
+        else:
+            kernels = [clone(scalar).resolve(every if points is None else points)]
+        problems = [
+            FeatureSpaceRidge(
                 kernel,
                 every,
                 coordinates,
@@ -209,28 +224,26 @@ class IOKR(FeatureRegressor):
                 self.fit_intercept,
                 check_int(self.chunk_size, "chunk_size"),
             )
-
+            for kernel in kernels
+        ]
+        shares = np.split(alphas, len(problems))
         self.loo_errors_: Array | None = None
-        self.kernel_weights_: Array | None = None
-        if several:
-            # The weights depend on alpha, so each alpha has a kernel of its own.
-            targets = coordinates.transform(outputs)
-            found = [learned_kernel(self.kernel, X, targets, a, intercept=self.fit_intercept, rng=rng) for a in alphas]
-            problems = [problem_with(kernel) for kernel, _ in found]
-            if len(alphas) > 1:
-                self.loo_errors_ = np.array([one.left_out(alphas[k : k + 1])[0] for k, one in enumerate(problems)])
-            best = 0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())
-            problem, self.kernel_weights_ = problems[best], found[best][1]
-        else:
-            problem = problem_with(clone(scalar).resolve(every if points is None else points))
-            self.loo_errors_ = problem.left_out(alphas) if len(alphas) > 1 else None
-            best = 0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())
-        kernel, self.alpha_ = problem.kernel, float(alphas[best])
-        solved = problem.solve(self.alpha_)
-        self.X_fit_, self.dual_coef_, self.intercept_, self.landmarks_ = solved
-        self.coordinates_, self.operator_ = coordinates, problem.operator
-        self.kernel_, self.output_kernel_, self.stream_ = kernel, output_kernel, None
-        self.anchors_, self.train_outputs_ = coordinates.anchors, given
+        if len(alphas) > 1:
+            self.loo_errors_ = np.concatenate([one.left_out(a) for one, a in zip(problems, shares, strict=True)])
+        best = 0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())
+        problem, self.kernel_weights_ = problems[best if several else 0], weights[best if several else 0]
+        self.alpha_ = float(alphas[best])
+        ridge = problem.solve(self.alpha_)
+        self.operator_, self.coordinates_, self.anchors_ = problem.operator, coordinates, coordinates.anchors
+        self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
+        # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
+        self.landmarks_ = ridge.landmarks_ if problem.graph is None else None
+        self.stream_: PKAWV | None = None
+        self.kernel_, self.output_kernel_, self.train_outputs_ = problem.kernel, output_kernel, given
+
+    def _keep(self, X: Any, C: Array, b: Array | None) -> None:
+        self.X_fit_ = X
+        self.dual_coef_, self.intercept_ = coefficients_of_anchors(self.coordinates_, self.operator_, C, b)
 
     def _all_inputs(self, X: Any, unlabelled: Any) -> Any:
         """Labelled inputs first; the others only where the graph penalty uses them."""
@@ -285,17 +298,13 @@ class IOKR(FeatureRegressor):
             if work.stream_ is not None and other.stream_ is not None:
                 work.stream_.merge(other.stream_)
             elif work.landmarks_ is not None and other.landmarks_ is not None:
-                work._solve_sums(work.landmarks_.merged(other.landmarks_))
+                work.landmarks_ = work.landmarks_.merged(other.landmarks_)
+                C, b, _ = work.landmarks_.solve(work.alpha_, intercept=work.fit_intercept)
+                work._keep(work.X_fit_, C, b)
             else:
                 raise ValueError("models can be merged only if both have landmarks, and learned in the same way")
             work._add_candidates(other.train_outputs_)
         return self
-
-    def _solve_sums(self, sums: LandmarkRidge) -> None:
-        """Solve for sums over all rows, with everything else about the model known."""
-        C, b, _ = sums.solve(self.alpha_, intercept=self.fit_intercept)
-        solved = SolvedRidge.from_coordinates(self.coordinates_, self.operator_, self.X_fit_, C, b, sums)
-        self.X_fit_, self.dual_coef_, self.intercept_, self.landmarks_ = solved
 
     def _add_candidates(self, y: Any) -> None:
         """Keep outputs that were seen, each once, where predictions are looked for among them."""
@@ -308,7 +317,7 @@ class IOKR(FeatureRegressor):
         """Choose coordinates and landmarks from the first rows, and learn these rows."""
         X = self._check_inputs(X, reset=True)
         kernel, outputs, given = self._check_outputs(y, X)
-        alphas = check_alphas(self.alpha)
+        alpha = float(check_alphas(np.atleast_1d(self.alpha), "alpha")[0])
         rng = as_generator(self.random_state)
         scalar, operator = split_kernel(self.kernel, self.operator)
         # Whatever comes later must have coordinates too, so that anchors are landmarks even where all are kept.
@@ -319,9 +328,9 @@ class IOKR(FeatureRegressor):
         else:
             selection = Given(landmarks_among(self.landmarks, X, rng, scalar))
         resolved = clone(scalar).resolve(X)
-        self.stream_ = PKAWV(resolved * T, float(alphas[0]), Nystrom(selection), forecaster="ridge", random_state=0)
+        self.stream_ = PKAWV(resolved * T, alpha, Nystrom(selection), forecaster="ridge", random_state=0)
         self.kernel_, self.output_kernel_, self.coordinates_ = resolved, kernel, coordinates
-        self.anchors_, self.alpha_, self.landmarks_ = coordinates.anchors, float(alphas[0]), None
+        self.anchors_, self.alpha_, self.landmarks_ = coordinates.anchors, alpha, None
         self.train_outputs_ = select_outputs(given, np.arange(0))
         self._learn(X, outputs, y)
 
@@ -345,3 +354,152 @@ class IOKR(FeatureRegressor):
             return self.coordinates_.to_anchors(coordinates)
         kernel = self.kernel_ * Identity(self.dual_coef_.shape[1])
         return Expansion(kernel, self.X_fit_, self.dual_coef_, self.intercept_)(X)
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> Any:
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+
+    def _check_outputs(self, y: Any, X: Any) -> tuple[ScalarKernel, Outputs, Any]:
+        """The output kernel, and the outputs in its form and as they came."""
+        kernel: ScalarKernel = clone(Linear() if self.output_kernel is None else as_kernel(self.output_kernel))
+        outputs = as_outputs(y, kernel, "y")
+        check_lengths(X, outputs)
+        kernel = kernel.resolve(outputs)
+        as_decoder(self.decoder, kernel)
+        # A kernel that knows no norms is refused now rather than in predict; one output is enough to see it.
+        squared_norms(kernel, select_outputs(outputs, np.arange(min(count_outputs(outputs), 1))))
+        if sparse.issparse(y):
+            return kernel, outputs, sparse.csr_array(y)
+        return kernel, outputs, (np.asarray(y) if hasattr(y, "__array__") else list(y))
+
+    @reads_snapshot
+    def weights(self, X: Any) -> Array:
+        """The weights w_j(x) of the anchors' features in h(x), (m, anchors)."""
+        check_is_fitted(self)
+        return self._weights(self._check_inputs(X, reset=False))
+
+    @property
+    @reads_snapshot
+    def candidates_(self) -> Any:
+        """The distinct training outputs, in order of appearance: where predictions are looked for by default."""
+        check_is_fitted(self)
+        first, _ = distinct_outputs(as_outputs(self.train_outputs_, self.output_kernel_, "y"))
+        return select_outputs(self.train_outputs_, first)
+
+    @reads_snapshot
+    def decision_function(self, X: Any, candidates: Any = None) -> Any:
+        """Scores of candidates, <h(x), phi(y)> - k(y, y) / 2: largest where |h(x) - phi(y)|^2 is smallest.
+
+        Parameters
+        ----------
+        X : (m, p)
+        candidates : array or list of outputs, or `PerExample`; `candidates_` by default
+
+        Returns
+        -------
+        (m, candidates), or for `PerExample` a list of arrays
+        """
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        kernel = self.output_kernel_
+        if isinstance(candidates, Candidates):
+            if candidates.shared:
+                raise ValueError(
+                    "decision_function needs candidates that can be listed: pass a block of them at a time"
+                )
+            candidates.check(X.shape[0])
+            blocks = [checked_blocks(candidates, kernel, row) for row in range(X.shape[0])]
+            sets = [concatenate_outputs([outputs for _, outputs in some]) for some in blocks]
+            return scores_per_example(kernel, self.anchors_, self._weights(X), sets)
+        _, outputs = self._shared(candidates)
+        scores = SharedScores(kernel, self.anchors_, outputs)
+        parts = [scores(self._weights(X[rows])) for rows in self._row_chunks(X, count_outputs(outputs))]
+        return np.concatenate(parts)
+
+    @reads_snapshot
+    def predict(self, X: Any, candidates: Any = None, return_top_k: int = 1) -> Any:
+        """The outputs whose features are nearest to h(x).
+
+        Parameters
+        ----------
+        X : (m, p)
+        candidates : where to look
+            None for the decoder or, where there is none, the training outputs; an array or a list of outputs for all
+            inputs; `PerExample` for a list for each input; `Generated` for more than can be listed.
+        return_top_k : int
+            How many to return for each input, best first. Equal candidates count once; of equally near ones the first
+            wins; where there are fewer, all are returned.
+
+        Returns
+        -------
+        m outputs, in the form of the candidates; with return_top_k > 1 m collections of outputs
+        """
+        check_is_fitted(self)
+        k = check_int(return_top_k, "return_top_k")
+        X = self._check_inputs(X, reset=False)
+        kernel, anchors = self.output_kernel_, self.anchors_
+        decoder = as_decoder(self.decoder, kernel) if candidates is None else None
+        if decoder is not None:
+            if k > 1:
+                raise ValueError("return_top_k > 1 needs candidates: the decoder finds the one best output")
+            parts = [decoder.decode(kernel, anchors, self._weights(X[rows])) for rows in self._row_chunks(X, 1)]
+            values = np.concatenate(parts)
+            return values[:, 0] if np.ndim(self.train_outputs_) == 1 and values.shape[1] == 1 else values
+        if isinstance(candidates, Candidates):
+            candidates.check(X.shape[0])
+            if candidates.shared:
+                kept = nearest_generated(kernel, anchors, candidates, self._weights(X), k)
+            else:
+                kept = nearest_per_example(kernel, anchors, candidates, lambda r: self._weights(X[r]), X.shape[0], k)
+            return _collected(kept, k)
+        given, outputs = self._shared(candidates)
+        first = distinct_outputs(outputs)[0]
+        scores = SharedScores(kernel, anchors, select_outputs(outputs, first))
+        chunks = self._row_chunks(X, count_outputs(outputs))
+        chosen = np.concatenate([first[top_k(scores(self._weights(X[rows])), k)] for rows in chunks])
+        return select_outputs(given, chosen[:, 0] if k == 1 else chosen)
+
+    def _shared(self, candidates: Any) -> tuple[Any, Outputs]:
+        given = self.candidates_ if candidates is None else candidates
+        outputs = as_outputs(given, self.output_kernel_, "candidates")
+        if count_outputs(outputs) == 0:
+            raise ValueError("candidates are empty: give at least one, or candidates=None for the training outputs")
+        return given, outputs
+
+    def _row_chunks(self, X: Any, width: int) -> Iterator[slice]:
+        return row_slices(X.shape[0], max(width, count_outputs(self.anchors_)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination in the output feature space.
+
+        1 - sum |phi(y_i) - phi(prediction_i)|^2 / sum |phi(y_i) - mean of phi(y)|^2: 1 when every prediction is right.
+        """
+        kernel = self.output_kernel_
+        truth = as_outputs(y, kernel, "y")
+        found = as_outputs(self.predict(X), kernel, "prediction")
+        n = count_outputs(truth)
+        if n != count_outputs(found):
+            raise ValueError(f"X and y have inconsistent numbers of samples: [{count_outputs(found)}, {n}]")
+        w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        w = w / w.sum()
+        norms = squared_norms(kernel, truth)
+        error = norms + squared_norms(kernel, found)
+        spread = float(w @ norms)
+        for rows in row_slices(n, 128, most=1 << 14):
+            some = np.arange(rows.start, rows.stop)
+            mine = select_outputs(truth, some)
+            error[rows] -= 2.0 * np.diagonal(kernel(mine, select_outputs(found, some)))
+            spread -= float(w[rows] @ kernel(mine, truth) @ w)
+        missed = float(w @ error)
+        if spread <= 1e-12 * float(w @ norms):
+            # One class: there is nothing to explain.
+            return 1.0 if missed <= 1e-12 * float(w @ norms) else 0.0
+        return 1.0 - missed / spread
+
+
+def _collected(kept: list[list[Any]], k: int) -> Any:
+    """The results of candidates that differ between inputs; arrays where they were arrays."""
+    vectors = all(isinstance(one, np.ndarray) for row in kept for one in row)
+    if k == 1:
+        first = [row[0] for row in kept]
+        return np.array(first) if vectors else first
+    return [np.array(row) for row in kept] if vectors else kept

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, Self
 
@@ -94,6 +95,7 @@ class CountedKernel(ObjectKernel, saved=False):
         return (squares > 0).astype(np.float64) if self.normalise else squares
 
 
+@dataclass(eq=False, repr=False)
 class Hierarchy(CountedKernel):
     """k(y, z) = sum of the weights of the nodes that lie above (or at) both y and z; a node at depth j has decay^j.
 
@@ -117,10 +119,9 @@ class Hierarchy(CountedKernel):
     array([[3., 2., 1., 1.]])
     """
 
-    def __init__(self, parents: Mapping[Any, Any], decay: float = 1.0, normalise: bool = False) -> None:
-        self.parents = parents
-        self.decay = decay
-        self.normalise = normalise
+    parents: Mapping[Any, Any]
+    decay: float = 1.0
+    normalise: bool = False
 
     def _above(self, node: Any) -> list[Hashable]:
         """The nodes on the way from the root down to this one."""
@@ -229,6 +230,7 @@ def pieces(text: Any, k: int) -> Counter[Any]:
     return Counter(letters[i : i + k] for i in range(len(letters) - k + 1))
 
 
+@dataclass(eq=False, repr=False)
 class KSpectrum(CountedKernel):
     """k(y, z) = sum over pieces a of k letters of (count of a in y) (count of a in z).
 
@@ -246,14 +248,14 @@ class KSpectrum(CountedKernel):
     array([[2., 1., 0.]])
     """
 
-    def __init__(self, k: int = 3, normalise: bool = False) -> None:
-        self.k = k
-        self.normalise = normalise
+    k: int = 3
+    normalise: bool = False
 
     def parts(self, one: Any) -> Mapping[Hashable, float]:
         return pieces(one, check_int(self.k, "k"))
 
 
+@dataclass(eq=False, repr=False)
 class Mismatch(CountedKernel):
     """The k-spectrum kernel that forgives: a piece also counts for every piece that differs in at most m letters.
 
@@ -278,11 +280,10 @@ class Mismatch(CountedKernel):
     array([[4., 2., 2., 0.]])
     """
 
-    def __init__(self, k: int = 3, m: int = 1, alphabet: Any = None, normalise: bool = False) -> None:
-        self.k = k
-        self.m = m
-        self.alphabet = alphabet
-        self.normalise = normalise
+    k: int = 3
+    m: int = 1
+    alphabet: Any = None
+    normalise: bool = False
 
     def resolve(self, X: Any) -> Self:
         if self.alphabet is not None:
@@ -315,6 +316,7 @@ def neighbours(piece: tuple[Any, ...], m: int, alphabet: tuple[Any, ...]) -> set
 # Sets of points through the mean of their features.
 
 
+@dataclass(eq=False, repr=False)
 class MeanMap(ObjectKernel):
     """k(y, z) = mean over a in y and b in z of k0(a, b): the inner product of the sets' mean features.
 
@@ -332,8 +334,7 @@ class MeanMap(ObjectKernel):
     array([[0.5, 0.5, 0. ]])
     """
 
-    def __init__(self, kernel: Any = None) -> None:
-        self.kernel = kernel
+    kernel: Any = None
 
     def _kernel(self) -> ScalarKernel:
         return Gaussian() if self.kernel is None else as_kernel(self.kernel)

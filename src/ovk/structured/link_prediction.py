@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from dataclasses import KW_ONLY, dataclass
+from functools import partial, reduce
 from operator import add
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ovk._extras import required
 from ovk.base import Array, Indices, Mask, Parameters, as_adjacency, check_inputs
 from ovk.kernels import Gaussian, ScalarKernel, Scaled, as_kernel
-from ovk.solvers import cholesky_factor
+from ovk.solvers import factored_leave_one_out
 from ovk.structured.iokr import IOKR
 from ovk.structured.nodes import node_features
 
@@ -91,6 +92,7 @@ def best_threshold(there: Any, scores: Array) -> float:
 THRESHOLD_NODES = 4000
 
 
+@dataclass(eq=False, repr=False)
 class LinkPredictor(Parameters):
     """Predicts which pairs of nodes are linked: f(u, u') = <h(u), h(u')> > threshold.
 
@@ -148,30 +150,17 @@ class LinkPredictor(Parameters):
 
     _default_factories = {"kernel": Gaussian}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        graph_kernel: Any = "diffusion",
-        beta: float = 1.0,
-        alpha: Any = 1.0,
-        *,
-        normalised: bool = False,
-        centre: bool = True,
-        cosine: bool = False,
-        observed: Any = False,
-        alpha_graph: float = 0.0,
-        n_neighbors: int = 10,
-    ) -> None:
-        self.kernel = kernel
-        self.graph_kernel = graph_kernel
-        self.beta = beta
-        self.alpha = alpha
-        self.normalised = normalised
-        self.centre = centre
-        self.cosine = cosine
-        self.observed = observed
-        self.alpha_graph = alpha_graph
-        self.n_neighbors = n_neighbors
+    kernel: Any = None
+    graph_kernel: Any = "diffusion"
+    beta: float = 1.0
+    alpha: Any = 1.0
+    _: KW_ONLY
+    normalised: bool = False
+    centre: bool = True
+    cosine: bool = False
+    observed: Any = False
+    alpha_graph: float = 0.0
+    n_neighbors: int = 10
 
     def fit(self, X: Any, graph: Any, *, known: Any = None, input_graph: Any = None) -> Self:
         """Learn from the inputs of nodes and a known graph.
@@ -241,17 +230,10 @@ class LinkPredictor(Parameters):
         return best_threshold(there, (embedded @ embedded.T)[pairs])
 
     def _left_out(self, X: Any) -> Array:
-        """h of each known node, learned without it (and without the graph penalty, which moves it little).
-
-        phi_i - h_without_i(x_i) = c_i / (A^-1)_ii with A = K + alpha I and C = A^-1 phi; with an intercept A^-1 is
-        replaced by A^-1 - z z' / 1'z, z = A^-1 1.
-        """
-        L = cholesky_factor(lambda: self.model_.kernel_(X), self.alpha_)
-        inverse = L.solve(np.eye(X.shape[0]))
-        if self.centre:
-            z = inverse.sum(axis=1)
-            inverse -= np.outer(z, z) / z.sum()
-        return self.embedding_ - (inverse @ self.embedding_) / np.diagonal(inverse)[:, None]
+        """h of each known node, learned without it (and without the graph penalty, which moves it little)."""
+        constant = np.ones(X.shape[0]) if self.centre else None
+        gram = partial(self.model_.kernel_, X)
+        return self.embedding_ - factored_leave_one_out(gram, self.alpha_, self.embedding_, constant)[0]
 
     def embed(self, X: Any) -> Array:
         """h(u), (m, r): places of nodes in a space where inner products say who is linked."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -133,14 +134,14 @@ class NodeKernel(ObjectKernel):
         return values
 
 
+@dataclass(eq=False, repr=False)
 class _KernelOfBeta(NodeKernel, saved=False):
     """A kernel of nodes with one parameter besides the graph."""
 
-    def __init__(self, graph: Any, beta: float = 1.0, normalised: bool = False, nodes: Any = None) -> None:
-        self.graph = graph
-        self.beta = beta
-        self.normalised = normalised
-        self.nodes = nodes
+    graph: Any
+    beta: float = 1.0
+    normalised: bool = False
+    nodes: Any = None
 
 
 class Diffusion(_KernelOfBeta):
@@ -199,6 +200,7 @@ class RegularisedLaplacian(_KernelOfBeta):
         return np.asarray(splu(sparse.csc_matrix(system)).solve(E))
 
 
+@dataclass(eq=False, repr=False)
 class RandomWalk(NodeKernel):
     """k = (I - L / a)^steps: a lazy random walk of a few steps, so that nodes further apart have nothing in common.
 
@@ -221,14 +223,11 @@ class RandomWalk(NodeKernel):
            [0.  , 0.25, 0.75]])
     """
 
-    def __init__(
-        self, graph: Any, steps: int = 2, a: float | None = None, normalised: bool = False, nodes: Any = None
-    ) -> None:
-        self.graph = graph
-        self.steps = steps
-        self.a = a
-        self.normalised = normalised
-        self.nodes = nodes
+    graph: Any
+    steps: int = 2
+    a: float | None = None
+    normalised: bool = False
+    nodes: Any = None
 
     @cached
     def _a(self) -> float:

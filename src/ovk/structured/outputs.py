@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,7 @@ class Candidates(ABC):
         return
 
 
+@dataclass(eq=False, repr=False)
 class PerExample(Candidates):
     """A collection of candidates for each input.
 
@@ -184,8 +186,7 @@ class PerExample(Candidates):
 
     shared = False
 
-    def __init__(self, collections: Sequence[Any]) -> None:
-        self.collections = collections
+    collections: Sequence[Any]
 
     def blocks(self, row: int) -> Iterable[Any]:
         return [self.collections[row]]
@@ -197,6 +198,7 @@ class PerExample(Candidates):
             )
 
 
+@dataclass(eq=False, repr=False)
 class Generated(Candidates):
     """Candidates that are made block by block and forgotten, for more of them than can be listed.
 
@@ -226,9 +228,8 @@ class Generated(Candidates):
            [0, 0, 0, 0, 0, 0, 1, 1]])
     """
 
-    def __init__(self, make: Callable[..., Iterable[Any]], shared: bool = True) -> None:
-        self.make = make
-        self.shared = shared
+    make: Callable[..., Iterable[Any]]
+    shared: bool = True
 
     def blocks(self, row: int) -> Iterable[Any]:
         return self.make() if self.shared else self.make(row)

@@ -10,7 +10,8 @@ The norm term may be left out only where k(y, y) is constant.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -76,17 +77,6 @@ class SharedScores:
             block = select_outputs(self._candidates, np.arange(some.start, some.stop))
             scores[:, some] = W @ self._kernel(self._anchors, block) - self._half[some]
         return scores
-
-
-def nearest_shared(
-    kernel: ScalarKernel, anchors: Outputs, outputs: Outputs, weights: Iterator[Array], k: int
-) -> Iterator[Indices]:
-    """Positions (m, k) of the nearest distinct candidates, for each block of weights."""
-    first = distinct_outputs(outputs)[0]
-    distinct = outputs if len(first) == count_outputs(outputs) else select_outputs(outputs, first)
-    scores = SharedScores(kernel, anchors, distinct)
-    for W in weights:
-        yield first[top_k(scores(W), k)]
 
 
 def nearest_generated(kernel: ScalarKernel, anchors: Outputs, candidates: Candidates, W: Array, k: int) -> list[Any]:
@@ -189,6 +179,7 @@ class ClosedForm(Decoder):
         return np.asarray(W @ anchors)
 
 
+@dataclass(eq=False, repr=False)
 class LabelThresholds(Decoder):
     """Label sets written as rows of 0 and 1, with a linear output kernel: label q is on where h_q(x) > threshold.
 
@@ -207,8 +198,7 @@ class LabelThresholds(Decoder):
     array([[1, 0, 1]])
     """
 
-    def __init__(self, threshold: float | Array = 0.5) -> None:
-        self.threshold = threshold
+    threshold: float | Array = 0.5
 
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         threshold = np.asarray(self.threshold, dtype=np.float64)
@@ -220,6 +210,7 @@ class LabelThresholds(Decoder):
         return np.asarray(values > threshold, dtype=np.int64)
 
 
+@dataclass(eq=False, repr=False)
 class GaussianPreimage(Decoder):
     """Vectors with a Gaussian output kernel: climb from the best anchor to a maximum of sum_j w_j k(z_j, y).
 
@@ -244,9 +235,8 @@ class GaussianPreimage(Decoder):
 
     for_kernel = Gaussian
 
-    def __init__(self, max_iter: int = 200, tol: float = 1e-8) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
+    max_iter: int = 200
+    tol: float = 1e-8
 
     def decode(self, kernel: ScalarKernel, anchors: Outputs, W: Array) -> Array:
         assert isinstance(kernel, Gaussian)

@@ -12,7 +12,7 @@ from benchmarks.service_process import ServerProcess
 from starlette.routing import Route
 
 from ovk.app.serve import Tokens, create_app
-from ovk.app.serve.learn_queue import LearnQueue
+from ovk.app.serve.service import LearnQueue
 from serving_rows import rows
 
 X, Y = (table.tolist() for table in rows(1))
@@ -179,7 +179,7 @@ def test_no_spelling_of_an_address_gets_more_than_the_token_allows(app, submitte
     asyncio.run(run())
     assert "learn" in allowed or not submitted
     assert "admin" in allowed or not any(entry.promote for entry in submitted)
-    waiting = app.state.server.services["point"].intake.waiting
+    waiting = app.state.server.services["point"].queue.ledger
     assert {"learn", "predict"} <= allowed or not len(waiting)
 
 

@@ -54,7 +54,7 @@ def learned_by_twin(models, X, Y):
 def check_learned(folder, models, X, Y, records):
     """The checkpoint has learned these rows once, and so has one that replays the log."""
     found = ovk.load(folder / "point" / "checkpoint.ovk")
-    assert (found.sequence, found.rows, len(found.held)) == (records, len(X), 0)
+    assert (found.sequence, found.rows, len(found.history.partial)) == (records, len(X), 0)
     np.testing.assert_array_equal(found.model.predict(X), learned_by_twin(models, X, Y))
     again = learn_log(Checkpoint.start({"point": ovk.load(models / "point.ovk")}, found.origin), folder / "point")
     ovk.save(again, folder / "again.ovk")
@@ -155,7 +155,7 @@ def test_a_kill_between_two_labels_loses_neither(models, tmp_path):
         assert label(client, "unlabelled", y0=Y[:, 0]).status_code == 404
         assert label(client, "late", y0=Y[:, 0]).json()["sequence"] == 1
         assert server.terminate() == 0
-    assert len(ovk.load(tmp_path / "point" / "checkpoint.ovk").held) == 1
+    assert len(ovk.load(tmp_path / "point" / "checkpoint.ovk").history.partial) == 1
     with started() as server, client_for(server) as client:
         assert label(client, "late", y1=Y[:, 1]).json()["sequence"] == 2
         assert server.terminate() == 0
@@ -172,16 +172,16 @@ def service(models, tmp_path):
 
 def part(identifier, X, name, values):
     targets = RequestRows.named([name], [np.asarray(values)])
-    return Entry(identifier, RequestRows.of_matrix(X), targets, label_of="late", part=True)
+    return Entry(identifier, RequestRows.of_matrix(X), targets, label_of="late", partial=True)
 
 
 def test_of_two_labels_at_once_the_first_is_learned(service):
     X, Y = rows(2, seed=56)
-    service.intake.wait_for_label("late", RequestRows.of_matrix(X))
+    service.queue.wait_for_label("late", RequestRows.of_matrix(X))
     entries = [Entry(name, RequestRows.of_matrix(X), RequestRows.of_matrix(Y), label_of="late") for name in "ab"]
 
     async def both():
-        return await asyncio.gather(*map(service.intake.submit, entries), return_exceptions=True)
+        return await asyncio.gather(*map(service.queue.submit, entries), return_exceptions=True)
 
     first, second = asyncio.run(both())
     assert first == (1, 2)
@@ -196,7 +196,7 @@ def test_the_same_id_with_other_contents_is_refused_while_the_first_is_written(s
     entries = [Entry("a", RequestRows.of_matrix(X), RequestRows.of_matrix(Y + k)) for k in (0, 0, 1)]
 
     async def all_of_them():
-        return await asyncio.gather(*map(service.intake.submit, entries), return_exceptions=True)
+        return await asyncio.gather(*map(service.queue.submit, entries), return_exceptions=True)
 
     *same, other = asyncio.run(all_of_them())
     assert same == [(1, 2), (1, 2)]
@@ -205,7 +205,7 @@ def test_the_same_id_with_other_contents_is_refused_while_the_first_is_written(s
 
 def test_a_label_that_could_not_be_stored_may_come_again(service, monkeypatch):
     X, Y = rows(2, seed=58)
-    service.intake.wait_for_label("late", RequestRows.of_matrix(X))
+    service.queue.wait_for_label("late", RequestRows.of_matrix(X))
 
     def full(self, records):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -213,11 +213,11 @@ def test_a_label_that_could_not_be_stored_may_come_again(service, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Log, "append", full)
         with pytest.raises(RequestRefused, match="could not be stored"):
-            asyncio.run(service.intake.submit(part("a", X, "y0", Y[:, 0])))
+            asyncio.run(service.queue.submit(part("a", X, "y0", Y[:, 0])))
     for name, column in zip(("y0", "y1"), Y.T, strict=True):
-        asyncio.run(service.intake.submit(part(name, X, name, column)))
+        asyncio.run(service.queue.submit(part(name, X, name, column)))
     service.close()
-    assert (service.state.rows, len(service.intake.waiting)) == (2, 0)
+    assert (service.state.rows, len(service.queue.ledger)) == (2, 0)
 
 
 def test_an_id_of_another_prediction_is_refused_as_an_id(client_of, tmp_path):
@@ -286,26 +286,6 @@ def test_the_id_of_a_prediction_that_was_labelled_is_not_used_again(client_of, t
     wait_until(lambda: rows_learned(client) == 1, "the row")
 
 
-def test_an_id_may_be_used_again_when_its_label_is_forgotten(monkeypatch):
-    """The receipt of a label and the knowledge that its prediction was labelled go together."""
-    from ovk.app.serve import request_history as receipts
-    from ovk.app.serve.request_history import RequestIdentifiers
-
-    monkeypatch.setattr(receipts, "REMEMBERED", 3)
-    X, Y = rows(1, seed=63)
-    known = RequestIdentifiers()
-    answered = receipts.RequestHistory(known)
-    for k, name in enumerate(["y0", "y1", "y0", "y0", "y0"], start=1):
-        one = part(f"label {k}", X, name, Y[:, 0])
-        one = Entry(one.id, one.rows, one.targets, label_of="w1" if k <= 2 else f"other {k}", part=True)
-        answered.add(one, receipts.Receipt(k, 1))
-        known = known.added(one.id, k, 1, one.digest, one.label_of)
-        assert answered.labelled("w1") == (None if k == 5 else min(k, 2))
-        assert (answered.find(Entry("label 2", X, Y)) if k == 5 else None) is None
-    again = receipts.RequestHistory(known)
-    assert [again.labelled(name) for name in ("w1", "other 5")] == [None, 5]
-
-
 def test_rows_whose_label_is_on_its_way_are_not_replaced_either(service, monkeypatch):
     """Also where there was no room for them meanwhile."""
     X, Y = rows(2, seed=64)
@@ -316,15 +296,15 @@ def test_rows_whose_label_is_on_its_way_are_not_replaced_either(service, monkeyp
         return real(self, records)
 
     monkeypatch.setattr(Log, "append", slow)
-    service.intake.wait_for_label("late", RequestRows.of_matrix(X))
+    service.queue.wait_for_label("late", RequestRows.of_matrix(X))
 
     async def run():
-        label = asyncio.ensure_future(service.intake.submit(part("a", X, "y0", Y[:, 0])))
+        label = asyncio.ensure_future(service.queue.submit(part("a", X, "y0", Y[:, 0])))
         await asyncio.sleep(0)
-        service.intake.waiting.drop("late")
+        service.queue.ledger._drop("late")
         try:
             with pytest.raises(RequestRefused, match="rows were labelled"):
-                service.intake.wait_for_label("late", RequestRows.of_matrix(X + 1))
+                service.queue.wait_for_label("late", RequestRows.of_matrix(X + 1))
         finally:
             free.set()
         return await label

@@ -248,7 +248,7 @@ def test_a_full_disk_refuses_rows_and_goes_on_predicting(models, tmp_path):
         assert [learn(k) for k in range(6)] == [202] * 6
         assert server.terminate() == 0
     found = ovk.load(tmp_path / "point" / "checkpoint.ovk")
-    ids = [identifier for identifier, *_ in found.known]
+    ids = [identifier for identifier, *_ in found.history.requests()]
     assert (found.rows, sorted(ids)) == (120, list("012345"))
     twin = ovk.load(models / "point.ovk")
     for number in ids:

@@ -172,7 +172,7 @@ def test_an_estimator_without_names_does_not_take_names_that_it_cannot_know(clie
     client, address = client_of(name), f"/v2/models/{name}/infer"
     words = (
         "this model was fitted without column names: send each row as a list of 3 numbers, in the order in which it "
-        "was fitted, or name them x0, x1, x2; the request has 'wall', 'roof', 'area'"
+        "was fitted, or name them 'x0', 'x1', 'x2'; the request has 'wall', 'roof', 'area'"
     )
     record = dict(zip(["wall", "roof", "area"], X[0].tolist(), strict=True))
     assert client.post(address, json={"rows": [record]}).json() == {"error": words}

@@ -42,10 +42,10 @@ def submitted(service, entries, *, then_stop=False):
     """What these entries, which wait at once, are answered."""
 
     async def run():
-        waiting = [asyncio.ensure_future(service.intake.submit(one)) for one in entries]
+        waiting = [asyncio.ensure_future(service.queue.submit(one)) for one in entries]
         await asyncio.sleep(0)  # all of them are in the queue now
         if then_stop:
-            service.intake.stop()
+            service.queue.stop()
         return await asyncio.gather(*waiting)
 
     return asyncio.run(run())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.sessions.forecasts import horizon_errors, quantiles, roll_forward
 from ovk.app.tables import open_records
-from ovk.base.dates import as_dates, following
+from ovk.base import as_dates, following
 from ovk.persistence import load, save
 from reference import forecast_row_by_row
 

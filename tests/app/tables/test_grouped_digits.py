@@ -2,7 +2,7 @@
 
 import pytest
 
-from ovk.app.tables.columns import Number, guess
+from ovk.base import Number, guess_column
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from ovk.app.tables.columns import Number, guess
     ],
 )
 def test_what_commas_mean(cells, decimal, grouped):
-    assert guess("a", cells, 9) == Number("a", decimal, grouped)
+    assert guess_column("a", cells, 9) == Number("a", decimal, grouped)

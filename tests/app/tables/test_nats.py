@@ -11,7 +11,7 @@ from brokers import NATSServer, certificates, csv_file, csv_messages, json_messa
 from ovk.app.cli import main
 from ovk.app.sessions import Settings, learn
 from ovk.app.tables import BrokerError, Gap, open_broker, open_records
-from ovk.app.tables.broker_access import credentials
+from ovk.app.tables.brokers import credentials
 from ovk.app.tables.jetstream import JetStream
 from processes import PATIENCE, PausedRun, ovk, wait_until
 
@@ -227,7 +227,7 @@ def test_a_gap_is_named(server, tmp_path):
 @pytest.mark.long
 def test_a_slow_server_is_not_taken_for_one_that_lost_messages(server, whole, tmp_path, monkeypatch):
     server.publish("SLOW", json_messages(ROWS, 100))
-    monkeypatch.setattr("ovk.app.tables.brokers.PAUSES", 2)
+    monkeypatch.setattr("ovk.app.tables.brokers.MAX_PAUSES", 2)
     read, calls = JetStream.read, iter(range(10**6))
     monkeypatch.setattr(JetStream, "read", lambda self, place: [] if next(calls) % 6 else read(self, place))
     session = learned(f"{server.url}/SLOW", tmp_path)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ovk.app.tables import Batch, Preparation, read_table
-from ovk.app.tables.columns import Category, Number, doubt, guess, numbers_things
-from ovk.base.cells import read_numbers
+from ovk.app.tables.preparation import column_warning, numbers_things
+from ovk.base import Category, Number, guess_column, read_numbers
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from ovk.base.cells import read_numbers
     ],
 )
 def test_a_number_is_read_in_its_notation(cells, decimal, values):
-    column = guess("a", cells, 9)
+    column = guess_column("a", cells, 9)
     assert isinstance(column, Number)
     assert column.decimal == decimal or not any(mark in "".join(cells) for mark in ",.")
     np.testing.assert_allclose(column.encode([cells]).values[:, 0], values)
@@ -60,19 +60,19 @@ def test_points_that_are_decimals_stay_so_beside_commas():
 @pytest.mark.parametrize("cell", ["{} kg", "<{},5", "\u20ac {}.50", "EUR {}.50", "({},000)", "{} mg/l", "{},5*10^-3"])
 def test_cells_that_look_like_numbers_are_doubted(cell):
     cells = [cell.format(i % 25) for i in range(200)]
-    said = doubt("dose", guess("dose", cells, 50), cells)
+    said = column_warning("dose", guess_column("dose", cells, 50), cells)
     assert said.startswith("Column 'dose' is read as words")
     assert repr(cells[0]) in said
     assert "ignore=['dose']" in said
     # Never repeated, and so not used at all.
     cells = [cell.format(i) for i in range(200)]
-    assert "look like numbers" in doubt("dose", guess("dose", cells, 50), cells)
+    assert "look like numbers" in column_warning("dose", guess_column("dose", cells, 50), cells)
 
 
 def test_many_different_words_are_doubted():
     cells = [f"V{i // 2:05d}x" if i % 3 else "none given" for i in range(300)]
-    column = guess("visit", cells, 50)
-    said = doubt("visit", column, cells)
+    column = guess_column("visit", cells, 50)
+    said = column_warning("visit", column, cells)
     assert "different words in 300 rows, such as" in said
     assert "'visit'" in said
 
@@ -87,7 +87,7 @@ def test_many_different_words_are_doubted():
     ],
 )
 def test_ordinary_columns_are_not(cells):
-    assert doubt("a", guess("a", cells, 50), cells) is None
+    assert column_warning("a", guess_column("a", cells, 50), cells) is None
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_numbers_that_never_repeat_number_no_groups():
 
 def test_frequent_words_have_indicators_and_the_others_are_counted():
     cells = [f"city {i % 42}" for i in range(42 * 12)] + ["hamlet", "hamlet", "farm"]
-    column = guess("place", cells, 50)
+    column = guess_column("place", cells, 50)
     assert len(column.levels) == 42
     assert column.pooled == 2
     assert column.describe().endswith("; 2 rarer words without one")
     # Words of few rows have none beyond the twenty most frequent.
-    column = guess("place", [f"city {i % 42}" for i in range(42 * 4)], 50)
+    column = guess_column("place", [f"city {i % 42}" for i in range(42 * 4)], 50)
     assert (len(column.levels), column.pooled) == (20, 22)
 
 

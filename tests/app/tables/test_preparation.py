@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from ovk import load, save
 from ovk.app.tables import Batch, Lags, Preparation
-from ovk.app.tables.columns import Category, Instant, Number, guess
-from ovk.app.tables.timestamps import CALENDAR_NAMES, TimestampParser, calendar
-from ovk.base.cells import read_numbers
+from ovk.base import Category, Instant, Number, TimestampParser, calendar, guess_column, read_numbers
+from ovk.base.dates import CALENDAR_NAMES
 
 
 def batch(*columns):
@@ -41,7 +40,7 @@ def test_any_cells_are_read_or_named(cells):
     assert not np.isinf(values).any()
     assert np.isnan(values[bad]).all()
     if any(cell is not None for cell in cells):
-        guess("name", cells, 5)
+        guess_column("name", cells, 5)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +58,11 @@ def test_any_cells_are_read_or_named(cells):
     ],
 )
 def test_what_a_column_holds(cells, kind):
-    assert repr(guess("a", cells, 2)) == repr(kind)
+    assert repr(guess_column("a", cells, 2)) == repr(kind)
 
 
 def test_words_that_never_repeat_are_no_input():
-    assert guess("id", ["a1", "b2", "c3"], 5) is None
+    assert guess_column("id", ["a1", "b2", "c3"], 5) is None
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_lags_count_rows_that_cannot_be_read():
     ],
 )
 def test_numbers_as_people_write_them(cells, column, values):
-    assert guess("x", cells, 5) == column
+    assert guess_column("x", cells, 5) == column
     read = column.encode([cells])
     np.testing.assert_array_equal(read.values.ravel(), values)
     assert not read.bad.any()
@@ -212,6 +211,6 @@ def test_unnamed_and_doubled_columns_are_left_out():
     ],
 )
 def test_what_is_assumed_of_dates_is_told_where_it_matters(dates, said):
-    column = guess("when", dates, 5)
+    column = guess_column("when", dates, 5)
     assert ("3rd of April" in column.describe()) == said
     assert "the day of the week" in column.describe()

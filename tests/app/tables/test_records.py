@@ -74,7 +74,7 @@ def test_faulty_rows_are_named_and_the_others_read(tmp_path):
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("ovk.app.tables.records.LONGEST", 1000)
+    monkeypatch.setattr("ovk.app.tables.records.MAX_LINE", 1000)
     (tmp_path / "t.csv").write_text("a,b\n1,2\n" + "x" * 5500 + "\n3,4\n", encoding="utf-8")
     _, rows, _, bad = read(tmp_path / "t.csv")
     assert rows == [("1", "2"), ("3", "4")]

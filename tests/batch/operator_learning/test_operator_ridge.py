@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovk import GradientMetric, OperatorRidge, load, save
-from ovk.base.errors import SingularSystem
+from ovk.base import SingularSystem
 from ovk.batch.operator_learning.exact import FactoredRidge, symmetric_gram
 from ovk.batch.operator_learning.search import KernelCandidate, fill_gaps, left_out, stretch
 from ovk.batch.ridge.ridge_system import SinglePrecisionSystem

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import ovk
 from ovk import AutoStream, AutoStreamClassifier
-from ovk.online.experts.stages import score
+from ovk.online.experts.expert_set import score
 
 
 def regression(n=700, seed=0):

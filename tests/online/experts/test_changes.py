@@ -11,19 +11,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ovk
 from ovk import AutoStream, AutoStreamClassifier
-from ovk.online.experts.changes import (
-    ARMED,
-    GROWTH,
+from ovk.online.experts.expert_set import ExpertSet
+from ovk.online.experts.mixture import (
+    ALARM_LIMIT,
     LEVEL_DISCOUNT,
-    LIMIT,
-    MOST,
-    ODDS,
+    MAX_RATIO,
+    MIN_LABELS,
+    ODDS_AGAINST_NEW,
+    VARIANCE_GROWTH,
     Contest,
     ErrorAlarm,
+    ExpertMixture,
     running_sums,
 )
-from ovk.online.experts.expert_set import ExpertSet
-from ovk.online.experts.mixture import ExpertMixture
 
 
 @pytest.fixture
@@ -51,16 +51,16 @@ def slow_alarm(losses, means):
         since += 1
         for j in range(d):
             if np.isfinite(rows[0, j]):
-                if labels[j] >= ARMED:
+                if labels[j] >= MIN_LABELS:
                     m, v = level[:, j] / labels[j]
-                    own, other = np.minimum(rows[:, j] / [m, v], MOST)
-                    steps = (1 - 1 / GROWTH) * own - np.log(GROWTH), own - other - np.log(v / m)
+                    own, other = np.minimum(rows[:, j] / [m, v], MAX_RATIO)
+                    steps = (1 - 1 / VARIANCE_GROWTH) * own - np.log(VARIANCE_GROWTH), own - other - np.log(v / m)
                     sums[:, j] = np.maximum(0.0, sums[:, j] + 0.5 * np.array(steps))
                 level[:, j] = LEVEL_DISCOUNT * level[:, j] + rows[:, j]
                 labels[j] = LEVEL_DISCOUNT * labels[j] + 1.0
         since[sums <= 1e-12] = 0
-        if (sums > LIMIT).any():
-            return i + 1, since[sums > LIMIT].max()
+        if (sums > ALARM_LIMIT).any():
+            return i + 1, since[sums > ALARM_LIMIT].max()
     return len(losses), 0
 
 
@@ -89,7 +89,7 @@ def test_errors_of_a_constant_variance_raise_few_alarms():
         alarm = ErrorAlarm(1, 1, 1)
         z, e = rng.standard_normal((2, 2_000, 1)) / 1e3
         alarms += alarm.look(e**2, (z + e) ** 2, np.zeros(1))[1] > 0
-    assert alarms <= 80_000 / np.exp(LIMIT) + 3 * np.sqrt(80_000 / np.exp(LIMIT))
+    assert alarms <= 80_000 / np.exp(ALARM_LIMIT) + 3 * np.sqrt(80_000 / np.exp(ALARM_LIMIT))
 
 
 @pytest.mark.parametrize("row", [160, 170, 178])
@@ -99,7 +99,7 @@ def test_changes_are_dated(row):
     # The row before the change was larger than most: it would have raised the sum.
     losses[row - 1] = 3.0
     alarm = ErrorAlarm(1, 1, 1)
-    alarm.sums[:] = 2 * LIMIT
+    alarm.sums[:] = 2 * ALARM_LIMIT
     assert alarm.date(losses, 30) == 180 - row
 
 
@@ -117,7 +117,7 @@ def test_running_sums_and_weights(seed, g):
     weights = contest.weights(old[20:], new[20:])
     for i in range(10):
         assert_allclose(weights[i], contest.weight())
-        assert_allclose(weights[i], 1.0 / (1.0 + ODDS * 2.0 ** (contest.labels / 2.0)), rtol=1e-9)
+        assert_allclose(weights[i], 1.0 / (1.0 + ODDS_AGAINST_NEW * 2.0 ** (contest.labels / 2.0)), rtol=1e-9)
         contest.learn(old[20 + i : 21 + i], new[20 + i : 21 + i])
 
 

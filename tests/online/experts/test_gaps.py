@@ -12,9 +12,8 @@ import ovk
 from ovk import KAWV, OLOK, PKAWV, AutoStream, AutoStreamClassifier
 from ovk.features import ALD, KORS, Given, Nystrom
 from ovk.kernels import Gaussian
-from ovk.online.experts.expert_set import ExpertSet, observed_together
+from ovk.online.experts.expert_set import ExpertSet, _Compared, choose, observed_together, score
 from ovk.online.experts.mixture import ExpertMixture
-from ovk.online.experts.stages import _Compared, choose, score
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,6 @@ from ovk.curves import ProductGrid
 from ovk.evaluation import ClassificationResult, ProgressiveResult
 from ovk.plotting import (
     CalibrationDisplay,
-    ClassAccuracyDisplay,
     ConfusionDisplay,
     Display,
     FunctionalPredictionDisplay,
@@ -78,7 +77,7 @@ class ModelPicture(Display):
         self.figure_, grid = pyplot().subplots(1, 1 + streamed, figsize=size, layout="constrained", squeeze=False)
         *axes, self.ax_ = grid[0]
         if isinstance(result, ClassificationResult):
-            ClassAccuracyDisplay.from_result(result, ax=axes[0])
+            ProgressiveErrorDisplay.from_result(result, axes=axes[0])
         ConfusionDisplay.from_counts(learners[0].confusion, labels, ax=self.ax_)
         return self
 

@@ -13,7 +13,6 @@ from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult,
 from ovk.plotting import (
     ROWS,
     CalibrationDisplay,
-    ClassAccuracyDisplay,
     ConfusionDisplay,
     Display,
     DriftDisplay,
@@ -78,7 +77,7 @@ def error_section(result: ProgressiveResult) -> str:
 def accuracy_section(result: ClassificationResult) -> str:
     """Accuracy along the stream, and which classes are confused."""
     curves = [
-        figure(ClassAccuracyDisplay.from_result(result), "Accuracy so far, beside baselines"),
+        figure(ProgressiveErrorDisplay.from_result(result), "Accuracy so far, beside baselines"),
         figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
     ]
     return section("errors", "Accuracy along the stream", grid(curves))

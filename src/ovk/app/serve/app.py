@@ -97,7 +97,7 @@ class Server:
         """Begin to end: no request to learn is accepted any more, and pages are let go."""
         self.stopping.set()
         for service in self.services.values():
-            service.intake.stop()
+            service.queue.stop()
 
     def close(self) -> None:
         """Learn what waits, write checkpoints, end."""
@@ -219,7 +219,7 @@ class Server:
                 raise RequestRefused(403, NO_WAITING)
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
-            service.intake.wait_for_label(identifier, rows)
+            service.queue.wait_for_label(identifier, rows)
         if identifier is not None:
             reply["id"] = identifier
         about: dict[str, Any] = {"sequence": state.sequence, "champion": leader.name}
@@ -255,9 +255,9 @@ class Server:
         service.check_learns()
         content = await self._body(request)
         entry = await beside(len(content), self._entry, service, content, json_length(request))
-        receipt = await service.intake.submit(entry)
+        receipt = await service.queue.submit(entry)
         reply: dict[str, Any] = {"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}
-        if entry.part and entry.targets is not None:
+        if entry.partial and entry.targets is not None:
             reply["outputs"] = entry.targets.names
         return json_reply(reply, 202)
 
@@ -279,7 +279,7 @@ class Server:
         name = body.get("name", others[0] if len(others) == 1 else None)
         if name not in [contender.name for contender in state.contenders]:
             raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
-        receipt = await service.intake.submit(Entry(identifier_of(body), promote=name))
+        receipt = await service.queue.submit(Entry(identifier_of(body), promote=name))
         return json_reply({"sequence": receipt.sequence, "champion": name}, 202)
 
     # Watching ---------------------------------------------------------------------------------------------------------

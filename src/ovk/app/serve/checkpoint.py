@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.ledger import History
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.pending_predictions import PartialLabels
-from ovk.app.serve.request_history import RequestIdentifiers
 from ovk.app.serve.rows import RequestRows
 from ovk.app.serve.scores import Outcome, Scores
 from ovk.app.serve.served_models import ServedModel, as_contender
@@ -36,8 +35,7 @@ class Checkpoint(State, Registered):
     scores : their errors
     sequence : number of the last record of the log that was learned
     rows : rows learned in service
-    known : identifiers of the last requests, 10,000 at least
-    held : rows of which some outputs have their labels
+    history : the last 10,000 requests, and rows with some of their labels
     origin : digest of the files with which the service began
 
     Examples
@@ -60,16 +58,10 @@ class Checkpoint(State, Registered):
     scores: Scores
     sequence: int = 0
     rows: int = 0
-    known: RequestIdentifiers = field(default_factory=RequestIdentifiers)
-    held: PartialLabels = field(default_factory=PartialLabels)
+    history: History = field(default_factory=History)
     origin: str = ""
 
-    _state_classes = {
-        "contenders": ServedModel,
-        "scores": Scores,
-        "known": RequestIdentifiers,
-        "held": PartialLabels,
-    }
+    _state_classes = {"contenders": ServedModel, "scores": Scores, "history": History}
 
     @classmethod
     def start(cls, models: dict[str, Any], origin: str = "") -> Checkpoint:
@@ -93,20 +85,11 @@ class Checkpoint(State, Registered):
 
     def after(self, number: int, entry: Entry) -> Checkpoint:
         """The state after one more record of the log."""
-        known = self.known
-        if entry.id is not None:
-            known = known.added(entry.id, number, len(entry), entry.digest, entry.label_of)
-        new = replace(self, sequence=number, known=known)
-        if entry.promote is not None:
-            names = [contender.name for contender in self.contenders]
-            if entry.promote in names:
-                new.champion = names.index(entry.promote)
-            return new
-        complete: Entry | None = entry
-        if entry.expired is not None:
-            new.held, complete = self.held.expired(entry.expired, self.leader.outputs)
-        elif entry.part:
-            new.held, complete = self.held.added(entry, self.leader.outputs)
+        history, complete = self.history.after(number, entry, self.leader.outputs)
+        new = replace(self, sequence=number, history=history)
+        names = [contender.name for contender in self.contenders]
+        if entry.promote in names:
+            new.champion = names.index(entry.promote)
         if complete is not None and complete.rows is not None and complete.targets is not None:
             new._learn(complete.rows, complete.targets)
         return new

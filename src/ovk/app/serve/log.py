@@ -283,7 +283,7 @@ class Entry:
     rows, targets : what to learn
     promote : name of the contender that answers from now on
     label_of : identifier of the prediction whose labels the targets are
-    part : whether the targets hold some of the outputs only, and the others are still to come
+    partial : whether the targets hold some of the outputs only, and the others are still to come
     expired : identifier of a prediction of which no further labels are taken
 
     Examples
@@ -303,7 +303,7 @@ class Entry:
     targets: RequestRows | None = None
     promote: str | None = None
     label_of: str | None = None
-    part: bool = False
+    partial: bool = False
     expired: str | None = None
 
     def __len__(self) -> int:
@@ -312,7 +312,7 @@ class Entry:
     @property
     def label_id(self) -> str:
         """The identifier of labels that were sent without one: a label that comes twice is one request."""
-        names = self.targets.names if self.part and self.targets is not None else None
+        names = self.targets.names if self.partial and self.targets is not None else None
         return f"label of {self.label_of}" + ("" if names is None else f": {', '.join(sorted(names))}")
 
     @cached_property
@@ -328,7 +328,7 @@ class Entry:
         The rows of a prediction that was labelled are not part of it: nobody keeps them until the label is repeated.
         """
         rows, targets = self._contents
-        about = json.dumps([self.promote, self.label_of, self.part]).encode()
+        about = json.dumps([self.promote, self.label_of, self.partial]).encode()
         return blake2b(b"\n".join([about, b"" if self.label_of else rows, targets]), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
@@ -340,7 +340,7 @@ class Entry:
         rows, targets = self._contents
         head: dict[str, Any] = {"id": self.id, "rows": len(rows)}
         if self.label_of is not None:
-            head |= {"label_of": self.label_of, "part": self.part}
+            head |= {"label_of": self.label_of, "partial": self.partial}
         return json.dumps(head).encode() + b"\n" + rows + targets
 
     @classmethod
@@ -354,4 +354,4 @@ class Entry:
             return cls(head["id"], promote=head["promote"])
         middle = start + head["rows"]
         rows, targets = RequestRows.decode(content[start:middle]), RequestRows.decode(content[middle:])
-        return cls(head["id"], rows, targets, label_of=head.get("label_of"), part=head.get("part", False))
+        return cls(head["id"], rows, targets, label_of=head.get("label_of"), partial=head.get("partial", False))

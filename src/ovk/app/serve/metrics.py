@@ -99,8 +99,8 @@ class StateCollector(Collector):
             rows.add_metric([name], state.rows)
             refused.add_metric([name], service.refused)
             sequence.add_metric([name], state.sequence)
-            queue.add_metric([name], service.intake.pending)
-            labels.add_metric([name], len(service.intake.waiting))
+            queue.add_metric([name], service.queue.pending)
+            labels.add_metric([name], len(service.queue.ledger))
             if service.folder is not None:
                 age.add_metric([name], time.time() - service.saved_at)
                 saved.add_metric([name], service.saved_sequence)

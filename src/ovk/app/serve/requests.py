@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,12 +15,11 @@ from starlette.responses import Response
 
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.app.serve.pending_predictions import no_rows_wait
 from ovk.app.serve.rows import RequestRows
 from ovk.app.serve.served_models import TensorSpec
 from ovk.app.serve.service import ModelService
 from ovk.app.serve.tensors import read_rows, read_tensors
-from ovk.base import Array
+from ovk.base import Array, closest_names
 
 #: Keys of a request to predict, those of the protocol and `rows`; and what its parameters may be.
 INFER = ("id", "parameters", "inputs", "outputs", "rows")
@@ -45,8 +43,8 @@ def check_keys(
 
 def _known_ones(name: str, allowed: Sequence[str]) -> str:
     """The names that are known, and which of them may have been meant."""
-    close = get_close_matches(name, allowed, 1)
-    return (", ".join(allowed) or "none") + (f"; did you mean {close[0]!r}?" if close else "")
+    close = closest_names([name], allowed)
+    return (", ".join(allowed) or "none") + (f"; did you mean {close[name]!r}?" if close else "")
 
 
 def check_count(count: int, most: int) -> None:
@@ -189,7 +187,7 @@ LEARN = ("id", "parameters", "rows", "inputs", "infer_id", "targets")
 def read_entry(service: ModelService, body: dict[str, Any], binary: memoryview) -> Entry:
     """The entry of a request to learn: rows with targets, or labels of rows that were predicted before.
 
-    Labels that leave out some of the outputs are a part, and the others may come later.
+    Labels that leave out some of the outputs are partial, and the others may come later.
     """
     check_keys(body, LEARN)
     parameters_of(body, ())
@@ -205,19 +203,16 @@ def read_entry(service: ModelService, body: dict[str, Any], binary: memoryview) 
     targets = _read_targets(body.get("targets"), binary)
     leader = service.state.leader
     named = () if label_of is None else targets.names or ()
-    part = 0 < len(named) < len(leader.outputs) and set(named) <= set(leader.outputs)
-    entry = Entry(identifier_of(body), rows, targets, label_of=label_of, part=part)
+    partial = 0 < len(named) < len(leader.outputs) and set(named) <= set(leader.outputs)
+    entry = Entry(identifier_of(body), rows, targets, label_of=label_of, partial=partial)
     if entry.id is None and label_of is not None:
         entry = replace(entry, id=entry.label_id)
-    if service.intake.earlier(entry) is not None:
+    repeated, rows = service.queue.look_up(entry)
+    entry = replace(entry, rows=rows)
+    if repeated:
         return entry
-    if label_of is not None:
-        rows = service.intake.waiting_rows(label_of)
-        if rows is None:
-            raise no_rows_wait(label_of)
-        entry = replace(entry, rows=rows)
     assert rows is not None
-    whole = _completed(targets, leader.outputs) if part else targets
+    whole = _completed(targets, leader.outputs) if partial else targets
     leader.check(rows, whole)
     if not leader.labels:
         _check_sizes(leader.targets(whole), leader.outputs)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ovk.app.serve.access import RequestRefused
-from ovk.base import Array
+from ovk.base import Array, closest_names, quoted
 
 #: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
 Cells = Array | list[Any]
@@ -87,7 +86,7 @@ class RequestRows:
         """The column of that name; where there is none the message says so, with a `hint` of what to do."""
         names = self.names or ()
         if name not in names:
-            found = listed(map(repr, names)) or "columns without names"
+            found = quoted(names) or "columns without names"
             message = f"column {name!r} is missing{hint}; the request has {found}"
             raise RequestRefused(400, message + did_you_mean(name, names))
         return self.columns[names.index(name)]
@@ -138,29 +137,14 @@ class RequestRows:
         return cls.named(head["names"], columns)
 
 
-#: Most names that a message lists.
-LISTED = 20
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names with commas between them, the last ones left out where they are many.
-
-    >>> listed(["a", "b"]), listed(map(str, range(25)))[-11:]
-    ('a, b', '19 and more')
-    """
-    found = list(names)
-    return ", ".join(found[:LISTED]) + (" and more" if len(found) > LISTED else "")
-
-
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """The end of a message on a name that is missing: which of the names it may have been meant by.
 
     >>> did_you_mean("wall", ["roof", "Wall"])
     "; did you mean 'wall' by 'Wall'?"
     """
-    alike = {other.lower(): other for other in names}
-    close = get_close_matches(name.lower(), alike, 1)
-    return f"; did you mean {name!r} by {alike[close[0]]!r}?" if close else ""
+    close = closest_names([name], names)
+    return f"; did you mean {name!r} by {close[name]!r}?" if close else ""
 
 
 def rows_differ(rows: RequestRows, targets: RequestRows) -> str:

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from sklearn.base import is_classifier
 
 from ovk.app.serve.access import RequestRefused
-from ovk.app.serve.rows import RequestRows, listed, rows_differ
+from ovk.app.serve.rows import RequestRows, rows_differ
 from ovk.app.serve.scores import Outcome
 from ovk.app.sessions import LearnedTable, Session
 from ovk.app.tables import Batch, Number, Preparation, Prepared
-from ovk.base import Array, State, Transactional
+from ovk.base import Array, State, Transactional, quoted
 from ovk.evaluation import LEVEL, OnlineLearner, RollingConformal
 from ovk.online import AutoStream
 
@@ -305,7 +305,7 @@ def _unknown_names(names: Sequence[str], known: Sequence[str]) -> str:
     """That a model without names of its own cannot tell which column is which, in words."""
     return (
         f"this model was fitted without column names: send each row as a list of {len(known)} numbers, in the order in "
-        f"which it was fitted, or name them {listed(known)}; the request has {listed(map(repr, names))}"
+        f"which it was fitted, or name them {quoted(known)}; the request has {quoted(names)}"
     )
 
 

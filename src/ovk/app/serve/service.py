@@ -7,6 +7,7 @@ place by one assignment: a prediction reads the state that is there.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
@@ -17,13 +18,14 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.checkpoint import Checkpoint, replayed
-from ovk.app.serve.learn_queue import LearnQueue
+from ovk.app.serve.ledger import History, Ledger, Receipt, no_rows_wait
 from ovk.app.serve.log import Entry, Log
+from ovk.app.serve.rows import RequestRows
 from ovk.base import one_blas_thread
 from ovk.persistence import load, save
 
@@ -34,6 +36,178 @@ logger = logging.getLogger("ovk.app.serve")
 
 #: Name of the file with the last checkpoint, in the folder of a model.
 CHECKPOINT = "checkpoint.ovk"
+
+#: Seconds between two searches for predictions whose time has passed.
+EXPIRY_INTERVAL = 1.0
+
+#: An entry on its way into the log, and who waits for it; nobody does where the service itself wrote it.
+Queued = tuple[Entry, asyncio.Future[Receipt] | None]
+
+
+class LearnQueue:
+    """The way of a model's requests into its log.
+
+    Requests are accepted in the thread of the event loop. `write` runs in a thread of its own: it writes all entries
+    that wait, syncs the log once, has them answered, and puts them into `to_learn`.
+
+    Parameters
+    ----------
+    name : name of the model, for messages
+    log : where entries are written; None accepts none
+    limits : what is allowed
+
+    Attributes
+    ----------
+    ledger : what became of each request id
+    to_learn : number and entry of each record that is in the log; None is the last thing that comes out
+    pending : entries that are not learned yet
+    halted : why nothing is learned any more; empty if all is well
+    """
+
+    def __init__(self, name: str, log: Log | None, limits: Limits) -> None:
+        self.name, self.log, self.limits = name, log, limits
+        self.ledger = Ledger(limits, [], History(), self._learn_partial)
+        self.to_learn: SimpleQueue[tuple[int, Entry] | None] = SimpleQueue()
+        self.pending = 0
+        self.halted = ""
+        self._lock = threading.Lock()
+        # None is the last thing that comes out here as well.
+        self._to_log: SimpleQueue[Queued | None] = SimpleQueue()
+        self._stopping = False
+
+    def start(self, state: Checkpoint) -> None:
+        """Go on from a state: with the requests it knows, and the rows that have some labels."""
+        self.ledger = Ledger(self.limits, state.leader.outputs, state.history, self._learn_partial)
+
+    def stop(self) -> None:
+        """From now on requests to learn are refused; those that wait are still dealt with."""
+        with self._lock:
+            if not self._stopping:
+                self._stopping = True
+                self._to_log.put(None)
+
+    def learned(self) -> None:
+        """An entry of `to_learn` was dealt with."""
+        with self._lock:
+            self.pending -= 1
+
+    # Requests, in the thread of the event loop ------------------------------------------------------------------------
+
+    def look_up(self, entry: Entry) -> tuple[bool, RequestRows | None]:
+        """Whether the same request came before, and its rows: those of labels are the rows that wait for them."""
+        with self._lock:
+            repeated = self.ledger.find(entry) is not None
+            rows = entry.rows if entry.label_of is None else self.ledger.rows_of(entry.label_of)
+        if rows is None and entry.label_of is not None and not repeated:
+            raise no_rows_wait(entry.label_of)
+        return repeated, rows
+
+    def wait_for_label(self, identifier: str, rows: RequestRows) -> None:
+        """Keep rows until their labels come; refuse them if others wait, or did, under the same id."""
+        with self._lock:
+            self.ledger.wait(identifier, rows)
+
+    async def submit(self, entry: Entry) -> Receipt:
+        """Have an entry written to the log; it is safe when this returns, and will be learned."""
+        with self._lock:
+            reply = self.ledger.find(entry)
+            if reply is None:
+                reply = self._accept(entry)
+        if isinstance(reply, Receipt):
+            return reply
+        # A client that goes away, or waits for too long, does not take the record with it.
+        await asyncio.wait([reply], timeout=self.limits.seconds)
+        if not reply.done():
+            raise RequestRefused(503, "the rows are not stored yet: repeat the request with the same id", retry_after=2)
+        return reply.result()
+
+    def _accept(self, entry: Entry) -> asyncio.Future[Receipt]:
+        """Put an entry into the queue; the future of its receipt."""
+        if self.log is None:
+            raise RequestRefused(409, "this server was started without --data: it predicts, and keeps nothing")
+        if self._stopping:
+            raise RequestRefused(503, "the server is shutting down", retry_after=5)
+        if self.halted:
+            raise RequestRefused(503, "this model has stopped learning: see the server's log")
+        if self.pending >= self.limits.queue:
+            raise RequestRefused(429, f"{self.pending} requests wait to be learned already", retry_after=1)
+        reply: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self.ledger.queued(entry, reply)
+        self.pending += 1
+        self._to_log.put((entry, reply))
+        return reply
+
+    def _learn_partial(self, prediction: str) -> None:
+        """Have rows learned with the labels that came.
+
+        The lock is held: a label that was accepted before stands before this in the log, and none is accepted after. At
+        the end of the service such rows stay in the checkpoint, and wait again after the next start.
+        """
+        if not self._stopping:
+            self.pending += 1
+            self._to_log.put((Entry(None, expired=prediction), None))
+
+    # The thread that writes the log -----------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Write entries until the end, which `stop` begins."""
+        while (first := self._next_to_log()) is not None:
+            group, last = [first], False
+            while not last and not self._to_log.empty():
+                following = self._to_log.get()
+                if following is None:
+                    last = True
+                else:
+                    group.append(following)
+            self._write_group(group)
+            if last:
+                break
+        self.to_learn.put(None)
+
+    def _next_to_log(self) -> Queued | None:
+        """The next entry; meanwhile rows with some labels go into the queue when their time has passed."""
+        while True:
+            with self._lock:
+                self.ledger.expire()
+                waiting = len(self.ledger) > 0
+            with suppress(Empty):
+                return self._to_log.get(timeout=EXPIRY_INTERVAL if waiting else None)
+
+    def _write_group(self, group: Sequence[Queued]) -> None:
+        assert self.log is not None
+        results: list[Receipt | RequestRefused]
+        try:
+            numbers = self.log.append([entry.encode() for entry, _ in group])
+            results = [Receipt(number, len(entry)) for number, (entry, _) in zip(numbers, group, strict=True)]
+        except Exception as error:
+            why = str(error.strerror) if isinstance(error, OSError) else type(error).__name__
+            logger.error("the log cannot be written", extra={"model": self.name, "error": why}, exc_info=error)
+            if self.log.broken or not isinstance(error, OSError):
+                self.halted = "the log cannot be written"
+            refusal = RequestRefused(507, "the rows could not be stored and were not learned", retry_after=10)
+            results = [refusal] * len(group)
+        for (entry, reply), result in zip(group, results, strict=True):
+            with self._lock:
+                if isinstance(result, Receipt):
+                    self.ledger.stored(entry, result)
+                else:
+                    self.ledger.failed(entry)
+                    self.pending -= 1
+            if reply is not None:
+                with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+                    reply.get_loop().call_soon_threadsafe(_set_result, reply, result)
+            if isinstance(result, Receipt):
+                self.to_learn.put((result.sequence, entry))
+
+
+def _set_result(reply: asyncio.Future[Receipt], result: Receipt | RequestRefused) -> None:
+    if reply.done():
+        return
+    if isinstance(result, RequestRefused):
+        reply.set_exception(result)
+        reply.exception()  # it may be that nobody waits any more
+    else:
+        reply.set_result(result)
 
 
 class ModelService:
@@ -66,7 +240,7 @@ class ModelService:
         self.name, self.path, self.shadows = name, path, list(shadows)
         self.folder, self.limits = folder, limits or Limits()
         self.log = None if folder is None else Log(folder, keep=keep_log)
-        self.intake = LearnQueue(name, self.log, self.limits)
+        self.queue = LearnQueue(name, self.log, self.limits)
         self.state: Checkpoint
         self.refused = 0
         #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.
@@ -115,8 +289,8 @@ class ModelService:
             self._checkpoint()
         if self.predicts_only:
             logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
-        self.intake.start(state)
-        for target in (self.intake.write, self._learn):
+        self.queue.start(state)
+        for target in (self.queue.write, self._learn):
             thread = threading.Thread(target=target, name=f"ovk {target.__name__} {self.name}", daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -147,7 +321,7 @@ class ModelService:
 
     def close(self) -> None:
         """Learn what was acknowledged, write a checkpoint, and end."""
-        self.intake.stop()
+        self.queue.stop()
         for thread in self._threads:
             thread.join()
         if self._threads and not self.halted and self.state.sequence > self.saved_sequence:
@@ -169,7 +343,7 @@ class ModelService:
     @property
     def halted(self) -> str:
         """Why nothing is learned any more; empty if all is well."""
-        return self.intake.halted
+        return self.queue.halted
 
     @property
     def predicts_only(self) -> str:
@@ -194,12 +368,12 @@ class ModelService:
         with one_blas_thread(tiles=1):
             while True:
                 with suppress(Empty):
-                    record = self.intake.to_learn.get(timeout=self._until_checkpoint())
+                    record = self.queue.to_learn.get(timeout=self._until_checkpoint())
                     if record is None:
                         return
                     if not self.halted:
                         self._learn_entry(*record)
-                    self.intake.learned()
+                    self.queue.learned()
                 if self._checkpoint_is_due():
                     self._checkpoint()
 
@@ -209,7 +383,7 @@ class ModelService:
             state = self.state.after(number, entry)
         except BaseException as error:
             # Not a refusal that a replay would repeat: the state must not part from the log.
-            self.intake.halted = f"record {number} could not be learned"
+            self.queue.halted = f"record {number} could not be learned"
             extra = {"model": self.name, "sequence": number, "error": type(error).__name__}
             logger.critical("learning stopped; restart to replay the log", extra=extra, exc_info=error)
             return

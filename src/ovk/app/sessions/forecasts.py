@@ -11,8 +11,7 @@ import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
 from ovk.app.tables import Batch, Preparation, Records, calendar, filled
-from ovk.base import Array, State, as_dates, check_int, following, in_interval, snapshot_of
-from ovk.evaluation import quoted
+from ovk.base import Array, State, as_dates, check_int, following, in_interval, quoted, snapshot_of
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
 #

@@ -4,26 +4,23 @@
 words, dates, gaps and faulty rows, and `read_table` gives such a file as two arrays.
 """
 
-from ovk.app.tables.broker_access import BrokerError, StreamLost, is_address
-from ovk.app.tables.brokers import BrokerRecords, Gap, open_broker
-from ovk.app.tables.columns import Category as Category
-from ovk.app.tables.columns import Instant as Instant
-from ovk.app.tables.columns import Label as Label
-from ovk.app.tables.columns import Number as Number
-from ovk.app.tables.columns import as_word as as_word
-from ovk.app.tables.columns import find_columns as find_columns
-from ovk.app.tables.files import chunks, progressive, read_table
-from ovk.app.tables.opening import FORMATS as FORMATS
-from ovk.app.tables.opening import open_records
+from ovk.app.tables.brokers import BrokerError, BrokerRecords, Gap, StreamLost, open_broker
+from ovk.app.tables.files import FileRange, chunks, progressive, read_table, split_files
 from ovk.app.tables.preparation import UNUSED as UNUSED
 from ovk.app.tables.preparation import WORDS_OF_TABLE as WORDS_OF_TABLE
 from ovk.app.tables.preparation import Lags, Preparation, Prepared
 from ovk.app.tables.preparation import filled as filled
-from ovk.app.tables.ranges import FileRange, split_files
-from ovk.app.tables.records import Batch, Records
+from ovk.app.tables.preparation import find_columns as find_columns
+from ovk.app.tables.records import FORMATS as FORMATS
+from ovk.app.tables.records import Batch, Records, is_address, open_records
 from ovk.app.tables.records import concatenate as concatenate
 from ovk.app.tables.text import STDIN as STDIN
-from ovk.app.tables.timestamps import calendar as calendar
+from ovk.base import Category as Category
+from ovk.base import Instant as Instant
+from ovk.base import Label as Label
+from ovk.base import Number as Number
+from ovk.base import as_word as as_word
+from ovk.base import calendar as calendar
 
 __all__ = [
     "Batch",

@@ -2,37 +2,257 @@
 
 No acknowledgements and no consumer groups: the session file says which message comes next, and how many of its rows
 were read already. It is written together with the model, so that the two cannot disagree, whatever dies when.
+
+A new broker is a subclass of `Broker` in a file of its own, with a scheme in `PORTS` and a case in `_broker`. Who we
+are to it is told by the environment or a file, never on a command line.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import json
+import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
-from ovk.app.tables.broker_access import (
-    Address,
-    BrokerError,
-    Message,
-    MessageRows,
-    RowReader,
-    StreamLost,
-    credentials,
-    reader_for,
-)
-from ovk.app.tables.records import Batch, Records
+from ovk.app.tables.records import MAX_CELL, PORTS, Batch, Records, is_number
 from ovk.base import check_int
 
+#: What a broker may be told, as names in a file; in the environment ``OVK_BROKER_USER`` and so on.
+SECRETS = ("user", "password", "token", "creds", "ca", "cert", "key", "tls")
+
+#: The variables begin with this; the one that names a file of credentials ends with FILE.
+PREFIX = "OVK_BROKER_"
+
+
+class BrokerError(ValueError):
+    """A broker cannot be reached, refuses us, or does not have what was asked for.
+
+    Examples
+    --------
+    >>> from ovk.app.tables import BrokerError, open_broker
+    >>> try:
+    ...     open_broker("nats://user:secret@127.0.0.1/STREAM")
+    ... except BrokerError as error:
+    ...     print(error)
+    the address must not hold a password, which others can read: set the variables OVK_BROKER_USER and OVK_BROKER_PASSWORD, or name a file with them in OVK_BROKER_FILE
+    """  # noqa: E501
+
+
+class StreamLost(BrokerError):
+    """A stream that was being read has lost messages, or stays away: no fault of the call.
+
+    Examples
+    --------
+    >>> from ovk.app.tables import Gap, StreamLost
+    >>> issubclass(Gap, StreamLost)
+    True
+    """
+
+    @classmethod
+    def away(cls, label: str, patience: float, error: object) -> Self:
+        """What to raise when a server has not come back."""
+        return cls(
+            f"{label} has been away for {patience:.0f} s ({error}): what was learned is saved, go on with --resume "
+            "when it is back"
+        )
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a stream is: ``nats://host:4222/STREAM?subject=a.b`` or ``kafka://host:9092/TOPIC?partition=0``.
+
+    `part` is the subject or the partition.
+    """
+
+    scheme: str
+    hosts: str
+    name: str
+    part: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """The address in a text."""
+        parts = urlsplit(text)
+        if parts.scheme not in PORTS:
+            raise BrokerError(f"the address must begin with {' or '.join(f'{s}://' for s in PORTS)}, got {text!r}")
+        if "@" in parts.netloc:
+            raise BrokerError(
+                "the address must not hold a password, which others can read: set the variables "
+                f"{PREFIX}USER and {PREFIX}PASSWORD, or name a file with them in {PREFIX}FILE"
+            )
+        name = parts.path.strip("/")
+        if not parts.netloc or not name or "/" in name:
+            raise BrokerError(f"the address must read {parts.scheme}://host:port/NAME, got {text!r}")
+        allowed = {"nats": "subject", "kafka": "partition"}[parts.scheme]
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        if unknown := [option for option, _ in options if option != allowed]:
+            raise BrokerError(f"the address may hold ?{allowed}=, got {unknown[0]!r}")
+        if len(options) > 1:
+            raise BrokerError(f"{text!r} names more than one {allowed}: read each with its own command")
+        hosts = [one if ":" in one else f"{one}:{PORTS[parts.scheme]}" for one in parts.netloc.split(",")]
+        return cls(parts.scheme, ",".join(hosts), name, "".join(value for _, value in options))
+
+    @property
+    def label(self) -> str:
+        """The address for a message."""
+        return f"{self.scheme}://{self.hosts}/{self.name}"
+
+
+def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What the environment and the file it names say: user, password, token, creds, ca, cert, key, tls.
+
+    >>> credentials({"OVK_BROKER_USER": "me", "OVK_BROKER_PASSWORD": "secret"})
+    {'user': 'me', 'password': 'secret'}
+    """
+    found: dict[str, str] = {}
+    if path := environment.get(f"{PREFIX}FILE"):
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeError) as error:
+            raise BrokerError(f"the file of credentials {path} ({PREFIX}FILE) cannot be read: {error}") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            name, mark, value = (one.strip() for one in line.partition("="))
+            if not mark or name not in SECRETS:
+                raise BrokerError(
+                    f"line {number} of {path} ({PREFIX}FILE) must read NAME = VALUE, with one of {', '.join(SECRETS)}"
+                )
+            found[name] = value
+    for name in SECRETS:
+        if value := environment.get(f"{PREFIX}{name.upper()}", ""):
+            found[name] = value
+    return found
+
+
+# Rows in messages: JSON objects, arrays or lines of them, or CSV lines, many rows a message.
+
+
+class Message(NamedTuple):
+    """A message: its place in the stream (sequence number, offset) and its bytes."""
+
+    place: int
+    data: bytes
+
+
+class MessageRows(NamedTuple):
+    """The rows of a message: cells in the order of the columns, or the fault of a row that cannot be read."""
+
+    place: int
+    cells: list[Sequence[Any] | str]
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads the rows of messages that hold "jsonl" or "csv"; a message that cannot be read is one faulty row."""
+
+    form: str
+    names: Sequence[str]
+    delimiter: str = ","
+
+    @classmethod
+    def find(cls, message: Message, form: str | None, columns: Sequence[str] | None, label: str) -> Self | None:
+        """The reader that a first message asks for; None if it does not tell the columns."""
+        start = message.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        form = form or ("jsonl" if start in (b"{", b"[") else "csv")
+        if form == "jsonl":
+            if columns is None:
+                columns = next((list(row) for row in _objects(message.data) if isinstance(row, dict) and row), None)
+            return None if columns is None else cls(form, list(columns))
+        line = message.data[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff").splitlines()[:1]
+        delimiter = max(",;\t|", key=line[0].count) if line else ","
+        if columns is not None:
+            return cls(form, list(columns), delimiter)
+        names = [name.strip() for name in next(csv.reader(line, delimiter=delimiter), [])]
+        if not any(names):
+            return None
+        if all(is_number(name) for name in names):
+            raise ValueError(
+                f"the first message of {label} holds no names of columns ({_beginning(message.data)}): put a line of "
+                "names in front of it, or name them with --columns (columns= in Python)"
+            )
+        return cls(form, names, delimiter)
+
+    def rows(self, message: Message) -> MessageRows:
+        """The rows of a message."""
+        return MessageRows(message.place, (self._json if self.form == "jsonl" else self._csv)(message.data))
+
+    def _json(self, data: bytes) -> list[Sequence[Any] | str]:
+        """Objects, arrays of objects, or an object a line; a key that a row lacks is missing."""
+        known = set(self.names)
+        cells: list[Sequence[Any] | str] = []
+        for row in _objects(data):
+            if isinstance(row, str):
+                cells.append(row)
+            elif known.isdisjoint(row):
+                cells.append(f"{_beginning(json.dumps(row))} has none of the columns")
+            else:
+                cells.append([row.get(name) for name in self.names])
+        return cells
+
+    def _csv(self, data: bytes) -> list[Sequence[Any] | str]:
+        """Lines of values; a line that repeats the names of the columns is no row."""
+        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+        width, cells = len(self.names), list[Sequence[Any] | str]()
+        limit = csv.field_size_limit(MAX_CELL)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
+        try:
+            while True:
+                try:
+                    cells.extend(reader)
+                    break
+                except csv.Error as error:
+                    cells.append(f"{error}")
+        finally:
+            csv.field_size_limit(limit)
+        if cells and isinstance(cells[0], list) and [name.strip() for name in cells[0]] == list(self.names):
+            del cells[0]
+        # Rows of the right width, which are nearly all, are passed on as they are.
+        if any(isinstance(row, str) or len(row) != width for row in cells):
+            wrong = "{} fields where the columns are {}".format
+            cells = [
+                row if isinstance(row, str) or len(row) == width else wrong(len(row), width) for row in cells if row
+            ]
+        return cells
+
+
+def _objects(data: bytes) -> list[dict[str, Any] | str]:
+    """The objects of a message, and the faults of what is none."""
+    try:
+        whole = json.loads(data)
+    except (ValueError, RecursionError, UnicodeError):
+        lines = data.splitlines()
+        if len(lines) < 2 or not data.lstrip().startswith(b"{"):
+            return [f"{_beginning(data)} is not JSON"]
+        return [one for line in lines if line.strip() for one in _objects(line)]
+    every = whole if isinstance(whole, list) else [whole]
+    return [one if isinstance(one, dict) else f"{_beginning(json.dumps(one))} is not a JSON object" for one in every]
+
+
+def _beginning(text: str | bytes) -> str:
+    whole = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    more = f"... ({len(whole)} bytes)" if len(whole) > 40 else ""
+    return repr(whole[:40].decode("utf-8", "replace")) + more
+
+
+# The stream as records.
+
 #: Ids of rows that are remembered with an id column.
-IDS = 100_000
+MAX_IDS = 100_000
 
 #: How often nothing may come before the end of a stream, until we ask whether what is missing is still there.
-PAUSES = 10
+MAX_PAUSES = 10
 
 
 class Broker(ABC):
@@ -115,7 +335,7 @@ class BrokerRecords(Records):
         form: str | None = None,
         columns: Sequence[str] | None = None,
         id_column: str | None = None,
-        id_memory: int = IDS,
+        id_memory: int = MAX_IDS,
         *,
         follow: bool = False,
         accept_gap: bool = False,
@@ -178,7 +398,7 @@ class BrokerRecords(Records):
             self._next = message.place + 1
             if self._reader is None:
                 self._unread.append(message)
-                self._reader = reader_for(message, self._form, self._columns, self.label)
+                self._reader = RowReader.find(message, self._form, self._columns, self.label)
                 if self._reader is not None:
                     self._held.extend(map(self._reader.rows, self._unread))
                     self._unread = []
@@ -189,7 +409,7 @@ class BrokerRecords(Records):
     def _expects_more(self) -> bool:
         """Whether more is to come although nothing came: where places have holes, a pause is the end."""
         self._pauses += 1
-        if self.broker.dense and self._pauses >= PAUSES:
+        if self.broker.dense and self._pauses >= MAX_PAUSES:
             # The server is slow, or messages before the end were removed after we had asked for it.
             self._pauses = 0
             kept = self.broker.first_kept(self._next)
@@ -286,7 +506,7 @@ class BrokerRecords(Records):
             "stream": self.broker.identity,
             "message": first[0] if first else self._next,
             "row": self._read_rows,
-            "reader": None if self._reader is None else self._reader.state(),
+            "reader": None if self._reader is None else dict(vars(self._reader)),
             "id_column": self._id_column,
             "ids": np.fromiter(self._ids, np.uint64, len(self._ids)),
             "repeated": self.n_repeated,
@@ -314,7 +534,7 @@ class BrokerRecords(Records):
             )
         self._held.clear()
         self._unread.clear()
-        self._reader = None if position["reader"] is None else RowReader.restored(position["reader"])
+        self._reader = None if position["reader"] is None else RowReader(**position["reader"])
         self._ids = dict.fromkeys(np.asarray(position["ids"]).tolist())
         self.n_repeated, self.n_lost = int(position["repeated"]), int(position["lost"])
         self.offset = offset
@@ -335,7 +555,7 @@ def open_broker(
     form: str | None = None,
     columns: Sequence[str] | None = None,
     id_column: str | None = None,
-    id_memory: int = IDS,
+    id_memory: int = MAX_IDS,
     follow: bool = False,
     accept_gap: bool = False,
     patience: float = PATIENCE,

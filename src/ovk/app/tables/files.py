@@ -1,18 +1,27 @@
-"""Files where the library takes arrays: as two arrays, in chunks, and in progressive evaluation."""
+"""Files where the library takes arrays: as two arrays, in chunks, and in progressive evaluation; ranges of files.
+
+Ranges can be read apart: row groups of a Parquet file, bytes of a CSV or JSON lines file. A line belongs to the range
+that its first byte lies in, so that ranges which cover a file hold every line once. What cannot be entered in the
+middle (compressed files, UTF-16) is one range.
+"""
 
 from __future__ import annotations
 
+import glob
 import inspect
+import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
-from ovk.app.tables.opening import open_records
+import numpy as np
+
 from ovk.app.tables.preparation import WORDS_OF_TABLE, Preparation
-from ovk.app.tables.records import Records, concatenate
-from ovk.app.tables.text import STDIN
+from ovk.app.tables.records import FORMATS, ParquetRecords, Records, concatenate, open_records, records_of_text
+from ovk.app.tables.text import COMPRESSED, MARKS, STDIN, decoded, stem_suffix
 from ovk.base import Array
 from ovk.evaluation import Chunk, Table
 from ovk.evaluation import chunks as chunks_of_rows
@@ -70,30 +79,27 @@ def read_table(
 
 
 class FileTable(Table):
-    """A file, opened for each reading: every row must be readable, and every cell of the columns read a number."""
+    """A file or a part of one, opened for each reading: every row must be readable, and every cell a number."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        if str(path) == STDIN:
+    def __init__(self, part: FileRange) -> None:
+        self.part = part
+        if part.path == STDIN:
             raise ValueError("standard input cannot be read twice: give a file, or an iterator of chunks (X, Y)")
-        with open_records(self.path, strict=True) as records:
-            self.names, self.n_rows, self.label = records.names, records.n_rows, records.label
+        with part.open(strict=True) as records:
+            self.names, self.n_rows, self.label = records.names, records.n_rows, part.label
 
     def blocks(self, columns: list[int], size: int) -> Iterator[Array]:
-        with self._open(columns) as records:
+        with self.part.open(strict=True, columns=columns) as records:
             for cells, rows, _ in records.batches(size):
                 if rows:
                     yield self._numbers(cells, columns, lambda i, rows=rows: records.place(rows[i]))  # type: ignore[misc]
-
-    def _open(self, columns: list[int]) -> Records:
-        return open_records(self.path, strict=True, columns=columns)
 
 
 Reads = TypeVar("Reads", bound=Callable[..., Any])
 
 
 def _reads_files(function: Reads, rows: str) -> Reads:
-    """The function, with a file's path where it takes `rows`, by place or by name."""
+    """The function, which also takes the path of a file as its argument `rows`."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -101,7 +107,7 @@ def _reads_files(function: Reads, rows: str) -> Reads:
         given = signature.bind(*arguments, **options)
         source = given.arguments.get(rows)
         if isinstance(source, (str, os.PathLike)):
-            given.arguments[rows] = FileTable(source)
+            given.arguments[rows] = FileTable(FileRange(os.fspath(source)))
         return function(*given.args, **given.kwargs)
 
     return cast(Reads, call)
@@ -112,3 +118,191 @@ def _reads_files(function: Reads, rows: str) -> Reads:
 #: ``.gz``, ``.xz`` or ``.bz2`` behind it, or ``.parquet``. Only a chunk is in memory at a time.
 chunks = _reads_files(chunks_of_rows, "source")
 progressive = _reads_files(progressive_of_rows, "X")
+
+
+# Ranges of files.
+
+#: Bytes of text in a range, unless the user says how large ranges are.
+RANGE_BYTES = 1 << 26
+
+#: Places of a text range at which a sample is read, and bytes read at each.
+SAMPLES, SAMPLE_BYTES = 8, 1 << 16
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """A part of a file.
+
+    Attributes
+    ----------
+    path : the file
+    form : "csv", "jsonl" or "parquet", None to tell it by the name
+    start, stop : bytes of a text, or row groups of a Parquet file; `stop` None for the whole file
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk.app.tables import split_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "t.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("x,y\\n" + "".join(f"{i},{i}\\n" for i in range(10)))
+    ...     for part in split_files(path, size=20):
+    ...         with part.open() as records:
+    ...             print(part.label, records.names, [batch.columns[0] for batch in records.batches(99)])
+    t.csv, bytes 0 to 20 ('x', 'y') [('0', '1', '2', '3')]
+    t.csv, bytes 20 to 40 ('x', 'y') [('4', '5', '6', '7', '8')]
+    t.csv, bytes 40 to 44 ('x', 'y') [('9',)]
+    """
+
+    path: str
+    form: str | None = None
+    start: int = 0
+    stop: int | None = None
+
+    @property
+    def label(self) -> str:
+        """What to call it in a message."""
+        name = os.path.basename(self.path)
+        if self.stop is None:
+            return name
+        unit = "row groups" if self._form == "parquet" else "bytes"
+        return f"{name}, {unit} {self.start} to {self.stop}"
+
+    @property
+    def _form(self) -> str | None:
+        return self.form or FORMATS.get(stem_suffix(self.path))
+
+    def open(self, *, strict: bool = False, columns: Sequence[int] | None = None) -> Records:
+        """The rows of the range, with the names of the columns of the file."""
+        if self.stop is None:
+            return open_records(self.path, self.form, strict=strict, columns=columns)
+        if self._form == "parquet":
+            records = ParquetRecords(Path(self.path), strict, columns, range(self.start, self.stop))
+            records.label = self.label
+            return records
+        form = "jsonl" if self._form == "jsonl" else "csv"
+        raw: Any = _LineRange(self.path, self.start, self.stop, header=form == "csv")
+        return records_of_text(
+            decoded(io.BufferedReader(raw, SAMPLE_BYTES), self.label), form, self.label, strict, columns
+        )
+
+    def table(self) -> FileTable:
+        """The range as a table of numbers."""
+        return FileTable(self)
+
+    def sample(self, rng: np.random.Generator) -> list[FileRange]:
+        """Small ranges within, at random places; those of Parquet cannot be entered in the middle, but read in part."""
+        if self.stop is None or self._form == "parquet" or self.stop - self.start <= SAMPLES * SAMPLE_BYTES:
+            return [self]
+        starts = np.sort(rng.integers(self.start, self.stop - SAMPLE_BYTES, size=SAMPLES)).tolist()
+        return [FileRange(self.path, self.form, start, start + SAMPLE_BYTES) for start in starts]
+
+
+class _LineRange(io.RawIOBase):
+    """The lines of a file that begin between two bytes, behind its first line if that is a header."""
+
+    def __init__(self, path: str, start: int, stop: int, *, header: bool) -> None:
+        # An open file of ours, and not of whoever made the range: ranges travel between processes.
+        self._file: BinaryIO = open(path, "rb")  # noqa: SIM115
+        try:
+            self._head = self._file.readline() if header else b""
+            first = len(self._head)
+            self._end = self._line_from(stop, first)
+            self._at = self._line_from(start, first)
+            self._file.seek(self._at)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _line_from(self, byte: int, first: int) -> int:
+        """Where the first line begins that begins at that byte or later, and behind the header."""
+        if byte <= first:
+            return first
+        self._file.seek(byte - 1)
+        self._file.readline()
+        return self._file.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._head:
+            data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        else:
+            data = self._file.read(min(len(buffer), max(self._end - self._at, 0)))
+            self._at += len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def split_files(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    size: int | None = None,
+    form: str | None = None,
+) -> list[FileRange]:
+    """Files as ranges that can be read apart, in the order of their names.
+
+    Parameters
+    ----------
+    paths : file, pattern such as ``data/*.parquet``, or several of them
+    size : bytes of a text range, default 64 MB; a Parquet file is split into its row groups, as many together as have
+        this size
+    form : "csv", "jsonl" or "parquet"; default by the names of the files
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk.app.tables import split_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "ab":
+    ...         with open(os.path.join(folder, f"{name}.csv"), "w") as file:
+    ...             _ = file.write("x,y\\n1,2\\n")
+    ...     [part.label for part in split_files(os.path.join(folder, "*.csv"))]
+    ['a.csv, bytes 0 to 8', 'b.csv, bytes 0 to 8']
+    """
+    wanted = RANGE_BYTES if size is None else size
+    if wanted < 1:
+        raise ValueError(f"size must be a number of bytes from 1 on, got {size!r}")
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: list[FileRange] = []
+    for path in (os.fspath(one) for one in listed):
+        files = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.exists(path) else [path]
+        if not files:
+            raise FileNotFoundError(f"no file matches {path!r}: check the pattern")
+        for name in files:
+            found += _ranges(name, form, wanted)
+    return found
+
+
+def _ranges(path: str, form: str | None, size: int) -> list[FileRange]:
+    known = form or FORMATS.get(stem_suffix(path))
+    if known == "parquet":
+        with ParquetRecords(Path(path), True, None) as records:
+            bytes_of = [records.file.metadata.row_group(i).total_byte_size for i in range(records.file.num_row_groups)]
+        return _grouped(path, form, bytes_of, size)
+    with open(path, "rb") as file:
+        head = file.read(8)
+    # Of the marks of encodings only that of UTF-8 leaves the ends of lines single bytes.
+    wide = any(head.startswith(mark) for mark, encoding in MARKS.items() if encoding != "utf-8-sig")
+    if Path(path).suffix.lower() in COMPRESSED or wide or known is None:
+        return [FileRange(path, form)]
+    total = os.path.getsize(path)
+    return [FileRange(path, form, start, min(start + size, total)) for start in range(0, max(total, 1), size)]
+
+
+def _grouped(path: str, form: str | None, bytes_of: list[int], size: int) -> list[FileRange]:
+    """Row groups that follow each other, as many together as have `size` bytes."""
+    ends = np.cumsum(bytes_of) if bytes_of else np.zeros(0)
+    found, start = [], 0
+    while start < len(bytes_of):
+        before: Array | float = ends[start - 1] if start else 0.0
+        stop = max(start + 1, int(np.searchsorted(ends, before + size, side="right")))
+        found.append(FileRange(path, form, start, stop))
+        start = stop
+    return found or [FileRange(path, form)]

@@ -7,26 +7,26 @@ the connection: the server keeps nothing about us that could disagree with the s
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from ovk._extras import required
-from ovk.app.tables.broker_access import Address, BrokerError, Message, StreamLost, tls_context
-from ovk.app.tables.brokers import Broker
+from ovk.app.tables.brokers import Address, Broker, BrokerError, Message, StreamLost
 
 #: Seconds to wait for a new message, for an answer, and between two attempts to reach a server, at first and at most.
 WAIT, ANSWER, PAUSE, LONGEST_PAUSE = 1.0, 10.0, 0.1, 5.0
 
 #: Bytes that a fetch should bring, and most messages of one.
-FETCH, MOST = 1 << 22, 256
+FETCH_BYTES, MAX_MESSAGES = 1 << 22, 256
 
 T = TypeVar("T")
 
 
-class Connection:
-    """A connection to NATS servers, made anew when it breaks."""
+class JetStream(Broker):
+    """A stream of JetStream, or a subject of it. A connection that breaks is made anew."""
 
     def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
         with required("nats://", "nats"):
@@ -34,26 +34,39 @@ class Connection:
             from nats.aio.client import Client
         self._make, self._errors = Client, errors
         self._address, self._known, self._patience = address, known, patience
-        self._tls = tls_context(known)
+        self.label = address.label + (f"?subject={address.part}" if address.part else "")
+        self._stream, self._subject = address.name, address.part
+        # Messages on other subjects have sequence numbers too.
+        self.dense = not self._subject
+        self._subscription: Any = None
+        self._next, self._message_bytes = 0, FETCH_BYTES
+        self._tls = _tls_context(known)
         self._client: Any = None
         #: The reason that the server last gave for refusing us.
         self._said = ""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ovk-nats", daemon=True)
         self._thread.start()
+        try:
+            _, _, created = self._first_call(self._info)
+        except BaseException:
+            self.close()
+            raise
+        self.identity = f"nats {self._stream} {self._subject} of {created}"
 
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    # The connection ---------------------------------------------------------------------------------------------------
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine, run in the thread of the connection."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    async def connect(self) -> Any:
+    async def _connect(self) -> Any:
         """A JetStream context, on a connection that is there."""
         if self._client is None or not self._client.is_connected:
-            await self.drop()
-            known = self._known
-            who = {name: known[name] for name in ("user", "password", "token") if name in known}
-            if "creds" in known:
-                who["user_credentials"] = known["creds"]
+            await self._drop()
+            who = {name: self._known[name] for name in ("user", "password", "token") if name in self._known}
+            if "creds" in self._known:
+                who["user_credentials"] = self._known["creds"]
             # Kept before it is connected, so that what it has opened is closed if it cannot be.
             self._client = self._make()
             await self._client.connect(
@@ -72,22 +85,27 @@ class Connection:
     async def _heard(self, error: Exception) -> None:
         self._said = str(error)
 
-    async def drop(self) -> None:
-        """Close the connection, if there is one."""
+    async def _drop(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
-    def first(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _quiet_drop(self) -> None:
+        try:
+            await self._drop()
+        except (TimeoutError, OSError, self._errors.Error):
+            self._client = None
+
+    def _first_call(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The first call to a server: whatever fails is told in a sentence."""
         host = self._address.hosts
         try:
-            return self.call(action())
+            return self._call(action())
         except BrokerError:
             raise
         except (TimeoutError, OSError, self._errors.Error) as error:
             said = f"{error} {self._said}".lower()
-            if "authorization" in said or "permissions" in said or "auth" in said:
+            if "permissions" in said or "auth" in said:
                 raise BrokerError(
                     f"the NATS server at {host} refuses us: check OVK_BROKER_USER and OVK_BROKER_PASSWORD, "
                     "OVK_BROKER_TOKEN or OVK_BROKER_CREDS"
@@ -101,29 +119,20 @@ class Connection:
                 f"there is no NATS server at {host}: check the address, and that the server runs"
             ) from error
 
-    def patiently(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def _patiently(self, action: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of an action that is tried again, on a new connection, with growing pauses."""
         pause, until = PAUSE, time.monotonic() + self._patience
         while True:
             try:
-                return self.call(action())
+                return self._call(action())
             except BrokerError:
                 raise
             except (TimeoutError, OSError, self._errors.Error) as error:
                 if time.monotonic() > until:
-                    raise StreamLost(
-                        f"{self._address.label} has been away for {self._patience:.0f} s ({error}): what was learned "
-                        "is saved, go on with --resume when it is back"
-                    ) from error
-            self.call(self._quiet_drop())
+                    raise StreamLost.away(self._address.label, self._patience, error) from error
+            self._call(self._quiet_drop())
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-    async def _quiet_drop(self) -> None:
-        try:
-            await self.drop()
-        except (TimeoutError, OSError, self._errors.Error):
-            self._client = None
 
     def close(self) -> None:
         """End the connection and its thread."""
@@ -139,31 +148,13 @@ class Connection:
             if not self._thread.is_alive():
                 self._loop.close()
 
-
-class JetStream(Broker):
-    """A stream of JetStream, or a subject of it."""
-
-    def __init__(self, address: Address, known: Mapping[str, str], patience: float) -> None:
-        self.label = address.label + (f"?subject={address.part}" if address.part else "")
-        self._stream, self._subject = address.name, address.part
-        # Messages on other subjects have sequence numbers too.
-        self.dense = not self._subject
-        self._subscription: Any = None
-        self._at = 0
-        self._size = FETCH
-        self._link = Connection(address, known, patience)
-        try:
-            self._first, self._stop, created = self._link.first(self._info)
-        except BaseException:
-            self._link.close()
-            raise
-        self.identity = f"nats {self._stream} {self._subject} of {created}"
+    # The stream -------------------------------------------------------------------------------------------------------
 
     async def _info(self) -> tuple[int, int, str]:
         """First sequence number, the one behind the last, and when the stream was made."""
         from nats.js import errors
 
-        context = await self._link.connect()
+        context = await self._connect()
         try:
             info = await context.stream_info(self._stream)
         except errors.NotFoundError as error:
@@ -177,16 +168,16 @@ class JetStream(Broker):
         return int(info.state.first_seq or info.state.last_seq + 1), int(info.state.last_seq) + 1, str(info.created)
 
     def bounds(self) -> tuple[int, int]:
-        first, stop, created = self._link.patiently(self._info)
+        first, stop, created = self._patiently(self._info)
         if not self.identity.endswith(f"of {created}"):
             raise BrokerError(f"{self.label} was made anew while it was read: its messages are others now")
         return max(first, 1), max(stop, first, 1)
 
     def read(self, place: int) -> list[Message]:
-        found = self._link.patiently(lambda: self._messages(place))
+        found = self._patiently(lambda: self._messages(place))
         if found:
-            self._at = found[-1].place + 1
-            self._size = max(max(len(message.data) for message in found), 1)
+            self._next = found[-1].place + 1
+            self._message_bytes = max(max(len(message.data) for message in found), 1)
         else:
             # Nothing new, or a consumer that is no more: a new one costs little.
             self._subscription = None
@@ -195,12 +186,13 @@ class JetStream(Broker):
     async def _messages(self, place: int) -> list[Message]:
         from nats import errors
 
-        context = await self._link.connect()
+        context = await self._connect()
         try:
-            if self._subscription is None or self._at != place:
+            if self._subscription is None or self._next != place:
                 self._subscription = await self._subscribe(context, place)
-                self._at = place
-            got = await self._subscription.fetch(min(max(FETCH // self._size, 1), MOST), timeout=WAIT)
+                self._next = place
+            count = min(max(FETCH_BYTES // self._message_bytes, 1), MAX_MESSAGES)
+            got = await self._subscription.fetch(count, timeout=WAIT)
         except errors.TimeoutError:
             if not context._nc.is_connected:
                 raise
@@ -222,17 +214,27 @@ class JetStream(Broker):
         return await context.pull_subscribe(self._subject, stream=self._stream, config=config)
 
     def first_kept(self, place: int) -> int | None:
-        return self._link.patiently(lambda: self._following(place))
+        return self._patiently(lambda: self._following(place))
 
     async def _following(self, place: int) -> int | None:
         from nats.js.errors import NotFoundError
 
-        context = await self._link.connect()
+        context = await self._connect()
         try:
             found = await context.get_msg(self._stream, seq=place, subject=self._subject or ">", next=True)
         except NotFoundError:
             return None
         return int(found.seq)
 
-    def close(self) -> None:
-        self._link.close()
+
+def _tls_context(known: Mapping[str, str]) -> Any:
+    """The TLS context that credentials ask for, None for none."""
+    if not any(known.get(name) for name in ("ca", "cert", "key", "tls")):
+        return None
+    try:
+        context = ssl.create_default_context(cafile=known.get("ca"))
+        if "cert" in known:
+            context.load_cert_chain(known["cert"], known.get("key"))
+    except (OSError, ssl.SSLError) as error:
+        raise BrokerError(f"the certificates for TLS cannot be used: {error}") from error
+    return context

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ovk._extras import required
-from ovk.app.tables.broker_access import Address, BrokerError, Message, StreamLost
-from ovk.app.tables.brokers import Broker, Gap
+from ovk.app.tables.brokers import Address, Broker, BrokerError, Gap, Message, StreamLost
 
 #: Seconds of a poll, for whose end a signal waits, and of an answer.
 POLL, ANSWER = 0.2, 10.0
 
 #: Most messages of a poll.
-MOST = 500
+MAX_MESSAGES = 500
 
 
 class KafkaPartition(Broker):
@@ -106,10 +105,7 @@ class KafkaPartition(Broker):
 
     def _give_up(self, until: float, error: Any) -> None:
         if time.monotonic() > until:
-            raise StreamLost(
-                f"{self.label} has been away for {self._patience:.0f} s ({error}): what was learned is saved, go on "
-                "with --resume when it is back"
-            )
+            raise StreamLost.away(self.label, self._patience, error)
 
     def read(self, place: int) -> list[Message]:
         if self._at != place:
@@ -118,7 +114,7 @@ class KafkaPartition(Broker):
         until = time.monotonic() + self._patience
         while True:
             found: list[Message] = []
-            for message in self._consumer.consume(MOST, timeout=POLL):
+            for message in self._consumer.consume(MAX_MESSAGES, timeout=POLL):
                 error = message.error()
                 if error is None:
                     offset = message.offset()
@@ -169,11 +165,7 @@ def _chosen(address: Address, numbers: Sequence[int]) -> int:
 
 
 def security(known: Mapping[str, str]) -> dict[str, str]:
-    """The library's names for credentials.
-
-    >>> security({"user": "me", "password": "secret", "tls": "1"})["security.protocol"]
-    'SASL_SSL'
-    """
+    """The library's names for credentials."""
     files = {"ca": "ssl.ca.location", "cert": "ssl.certificate.location", "key": "ssl.key.location"}
     found = {option: known[name] for name, option in files.items() if name in known}
     tls = bool(found) or bool(known.get("tls"))

@@ -2,31 +2,170 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovk.app.tables.columns import (
+from ovk.app.tables.records import Batch
+from ovk.base import (
+    INSTANTS_FOR_STEP,
+    Array,
+    Category,
     Column,
     Instant,
     Label,
     Number,
-    check_present,
-    doubt,
+    Parameters,
+    as_word,
+    check_int,
+    closest_names,
     few_whole_numbers,
-    find_columns,
-    guess,
+    guess_column,
     guess_labels,
     in_comma_table,
-    instant,
-    numbers_things,
+    is_missing_cell,
+    quoted,
+    read_numbers,
 )
-from ovk.app.tables.records import Batch
-from ovk.base import REMEMBERED, Array, Parameters, check_int, is_missing_cell, read_numbers
-from ovk.evaluation import Chunk, quoted
+from ovk.evaluation import Chunk
+
+# Names of columns that are asked for, among those that a table has.
+
+
+def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> None:
+    """Refuse names that are not, or not only once, among the columns of a table."""
+    wanted = list(wanted)
+    check_present(wanted, names, label)
+    counts = Counter(names)
+    for name in wanted:
+        if counts[name] > 1:
+            raise ValueError(f"column {name!r} stands {counts[name]} times in {label}: give each its own name")
+
+
+def check_present(wanted: Sequence[str], names: Sequence[str], label: str) -> None:
+    """Refuse names that are not among the columns of a table, all at once, with those that may be meant instead.
+
+    >>> check_present(["HNR", "RPDE"], ["NHR", "rpde"], "t.csv")
+    Traceback (most recent call last):
+    ValueError: there are no columns 'HNR', 'RPDE' in t.csv: did you mean 'NHR' for 'HNR' and 'rpde' for 'RPDE'?
+    >>> check_present(["NHR", "HNR"], ["NHR", "hz"], "t.csv")
+    Traceback (most recent call last):
+    ValueError: there is no column 'HNR' in t.csv: its columns are 'NHR', 'hz'
+    >>> check_present(["b"], ["a:b"], "t")
+    Traceback (most recent call last):
+    ValueError: there is no column 'b' in t: its only column is 'a:b'; separate cells by commas, semicolons, tabs or |
+    """
+    missing = list(dict.fromkeys(name for name in wanted if name not in names))
+    if not missing:
+        return
+    meant = closest_names(missing, [name for name in names if name not in wanted])
+    hint = f"its columns are {quoted(names)}"
+    if len(names) == 1 and all(name in names[0] for name in missing):
+        hint = f"its only column is {quoted(names)}; separate cells by commas, semicolons, tabs or |"
+    elif len(missing) == len(meant) == 1:
+        hint = f"did you mean {meant[missing[0]]!r}?"
+    elif len(meant) == len(missing):
+        hint = f"did you mean {_pairs(meant)}?"
+    elif meant:
+        hint = f"did you mean {_pairs(meant)}? Its columns are {quoted(names)}"
+    what = f"is no column {missing[0]!r}" if len(missing) == 1 else f"are no columns {quoted(missing)}"
+    raise ValueError(f"there {what} in {label}: {hint}")
+
+
+def _pairs(meant: dict[str, str]) -> str:
+    *first, last = [f"{found!r} for {name!r}" for name, found in meant.items()]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# Columns that may not be what they are read as: numbers in another notation, names, numbers of things.
+
+#: Different words of a column before anything is said about them.
+MIN_WORDS = 10
+
+#: Part of the cells that look like numbers, or of the rows that have a word of their own, from which on it is said.
+DOUBTFUL_SHARE = 0.5
+
+#: Rows for each value, on average, from which on a column may number or name things that come again.
+ROWS_PER_THING = 3
+
+#: A number with signs before it and a unit behind it: <0,5 and EUR 12.50 and 12 kg and (1,234).
+_LIKE_NUMBER = re.compile(
+    r"(?:[<>=~\u2264\u2265\u2248(]+|[^\w\s]|[A-Z]{3})?\s*"
+    r"[+\u2212-]?\d[\d.,'\u2019\s]*(?:[eE*x][+-]?[\d^-]+)?\s*\)?\s*"
+    r"[^\W\d_]{0,5}[%\u2030/\u00b0\u00b2\u00b3$\u20ac]?[^\W\d_]{0,3}"
+)
+
+#: Words in the name of a column that tells which thing a row belongs to.
+_THINGS = re.compile(
+    r"id|ids|identifier|uuid|guid|(patient|subject|participant|person|user|customer|client|student|animal|household"
+    r"|hospital|school|site|station|device|machine|vehicle|donor|specimen)s?"
+)
+
+
+def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> str | None:
+    """A sentence about a column that is read as words but may be something else; None for the others.
+
+    Parameters
+    ----------
+    name : of the column
+    column : how it is read, None if it is not used
+    cells : those that told so
+
+    Examples
+    --------
+    >>> from ovk.base import guess_column
+    >>> cells = [f"{i % 20} kg" for i in range(100)]
+    >>> column_warning("mass", guess_column("mass", cells, 50), cells)
+    "Column 'mass' is read as words, although most of its cells look like numbers, such as '0 kg': write them as plain numbers (0.5 or 0,5), or leave the column out (--ignore, in Python ignore=['mass'])."
+    """  # noqa: E501
+    if not (column is None or isinstance(column, Category)):
+        return None
+    words = [as_word(cell) for cell in cells if not is_missing_cell(cell)]
+    different = len(set(words))
+    if different < MIN_WORDS:
+        return None
+    cure = f"leave the column out (--ignore, in Python ignore=[{name!r}])"
+    like = [word for word in words if _LIKE_NUMBER.fullmatch(word)]
+    if len(like) > DOUBTFUL_SHARE * len(words):
+        used = "is read as words" if column is not None else "is not used, since its words never repeat"
+        return (
+            f"Column {name!r} {used}, although most of its cells look like numbers, such as {like[0][:40]!r}: write "
+            f"them as plain numbers (0.5 or 0,5), or {cure}."
+        )
+    if column is not None and different > DOUBTFUL_SHARE * len(words):
+        return (
+            f"Column {name!r} holds {different:,} different words in {len(words):,} rows, such as {words[0][:40]!r}; "
+            f"{len(column.levels)} of them come often enough to learn from. If they are names, {cure}."
+        )
+    return None
+
+
+def numbers_things(name: str, column: Column | None, cells: Sequence[Any]) -> int:
+    """How many things a column numbers or names, each in several rows, if its name says that it does; else 0.
+
+    >>> cells = [str(i % 9) for i in range(90)]
+    >>> numbers_things("patient", Number("patient"), cells), numbers_things("age", Number("age"), cells)
+    (9, 0)
+    """
+    tokens = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    if not isinstance(column, (Number, Category)) or not any(_THINGS.fullmatch(token.lower()) for token in tokens):
+        return 0
+    present = [cell for cell in cells if not is_missing_cell(cell)]
+    if isinstance(column, Number):
+        values = column.encode([present]).values[:, 0]
+        values = values[np.isfinite(values)]
+        if (values != np.round(values)).any():
+            return 0
+        different = len(np.unique(values))
+    else:
+        different = len(set(map(as_word, present)))
+    return different if 2 < different <= len(present) / ROWS_PER_THING else 0
+
 
 # Outputs of earlier rows as inputs.
 
@@ -117,6 +256,7 @@ class Prepared(NamedTuple):
     instants: Array | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Preparation(Parameters):
     """Turns the columns of a table into inputs and outputs: numbers, categories, dates, calendar, lagged outputs.
 
@@ -160,25 +300,13 @@ class Preparation(Parameters):
 
     _state_classes = {"columns_": Column, "outputs_": Column}
 
-    outputs_: list[Column]
-
-    def __init__(
-        self,
-        targets: Sequence[str],
-        features: Sequence[str] | None = None,
-        time: Sequence[str] = (),
-        lags: Sequence[int] = (),
-        max_levels: int = 50,
-        classify: bool = False,
-        ignore: Sequence[str] = (),
-    ) -> None:
-        self.targets = targets
-        self.features = features
-        self.time = time
-        self.lags = lags
-        self.max_levels = max_levels
-        self.classify = classify
-        self.ignore = ignore
+    targets: Sequence[str]
+    features: Sequence[str] | None = None
+    time: Sequence[str] = ()
+    lags: Sequence[int] = ()
+    max_levels: int = 50
+    classify: bool = False
+    ignore: Sequence[str] = ()
 
     def bind(self, names: Sequence[str], label: str = "the table", *, predict: bool = False) -> Preparation:
         """Say in which order the columns of the batches to come stand; all that are needed must be there.
@@ -244,7 +372,7 @@ class Preparation(Parameters):
         if self.time:
             self.columns_.append(self._calendar(batch))
         self.class_like_: dict[str, list[str]] = {}
-        self.outputs_ = [self._output(batch, name) for name in self.targets]
+        self.outputs_: list[Column] = [self._output(batch, name) for name in self.targets]
         self._agree_on_commas(batch)
         self.lags_ = Lags(tuple(self.lags))
         self.lags_.checked()
@@ -265,12 +393,12 @@ class Preparation(Parameters):
         self.id_like_: dict[str, int] = {}
         for name in features:
             cells = self._cells(batch, name)
-            column = guess(name, cells, most)
+            column = guess_column(name, cells, most)
             if column is None:
                 self.left_out_[name] = "its words never repeat in the first rows"
             else:
                 self.columns_.append(column)
-            if found := doubt(name, column, cells):
+            if found := column_warning(name, column, cells):
                 self.doubts_[name] = found
             # Who names a column as a feature knows what it is.
             if self.features is None and (things := numbers_things(name, column, cells)):
@@ -288,7 +416,7 @@ class Preparation(Parameters):
     def _calendar(self, batch: Batch) -> Column:
         """The time of the rows, which must be readable in nearly all of them."""
         cells = [self._cells(batch, name) for name in self.time]
-        column = instant(list(self.time), cells)
+        column = Instant.guess(self.time, cells)
         bad = column.encode(cells).bad
         if len(bad) and bad.mean() > 0.5:
             first = int(bad.argmax())
@@ -304,7 +432,7 @@ class Preparation(Parameters):
         cells = self._cells(batch, name)
         if self.classify:
             return guess_labels(name, cells, self.label)
-        column = guess(name, cells, 1)
+        column = guess_column(name, cells, 1)
         if isinstance(column, Number):
             if few := few_whole_numbers(cells):
                 self.class_like_[name] = few
@@ -318,41 +446,42 @@ class Preparation(Parameters):
     def _cells(self, batch: Batch, name: str) -> Sequence[object]:
         return batch.columns[self._place[name]]
 
+    def _sources(self, batch: Batch, column: Column) -> list[Sequence[object]]:
+        return [self._cells(batch, name) for name in column.sources()]
+
     def prepare(self, batch: Batch) -> Prepared:
         """Inputs and outputs of the rows; their outputs become the lags of the rows to come.
 
         A number or a date that cannot be read is missing, and its row is named with the fault.
         """
-        n = len(batch.rows)
         self._check_width(batch)
-        X = np.empty((n, len(self.feature_names_)))
-        Y = np.full((n, len(self.targets)), np.nan)
         faults: dict[int, str] = {}
-        end = 0
-        for column in self.columns_:
-            cells = [self._cells(batch, source) for source in column.sources()]
-            values, bad = column.encode(cells)
-            start, end = end, end + values.shape[1]
-            X[:, start:end] = values
-            for i in np.flatnonzero(bad).tolist():
-                faults.setdefault(i, self._fault(column, [part[i] for part in cells]))
-        for q, output in enumerate(self.outputs_):
-            (name,) = output.sources()
-            if name in self._place:
-                cells = [self._cells(batch, name)]
-                values, bad = output.encode(cells)
-                Y[:, q] = values[:, 0]
-                for i in np.flatnonzero(bad).tolist():
-                    faults.setdefault(i, self._fault(output, [cells[0][i]]))
+        X = self._encoded(self.columns_, batch, np.empty((len(batch.rows), len(self.feature_names_))), faults)
+        Y = self._encoded(self.outputs_, batch, np.full((len(batch.rows), len(self.targets)), np.nan), faults)
         if self.lags:
-            X[:, end:] = self._lagged(batch, Y)
+            lagged = self._lagged(batch, Y)
+            X[:, X.shape[1] - lagged.shape[1] :] = lagged
         named = [(batch.rows[i], fault) for i, fault in faults.items()]
         chunk = Chunk(X, Y, tuple(self.feature_names_), tuple(self.targets))
         clock, instants = self.clock(), None
         if clock is not None:
-            instants = clock.instants([self._cells(batch, source) for source in clock.sources()])
-            self.instants_ = np.concatenate([self.instants_, instants])[-REMEMBERED:]
+            instants = clock.instants(self._sources(batch, clock))
+            self.instants_ = np.concatenate([self.instants_, instants])[-INSTANTS_FOR_STEP:]
         return Prepared(chunk, batch.rows, sorted([*batch.bad, *named]), instants)
+
+    def _encoded(self, columns: Sequence[Column], batch: Batch, values: Array, faults: dict[int, str]) -> Array:
+        """Fill in what the columns hold, except those that the table lacks, and note the cells that cannot be read."""
+        end = 0
+        for column in columns:
+            start, end = end, end + len(column.names())
+            if not all(name in self._place for name in column.sources()):
+                continue
+            cells = self._sources(batch, column)
+            values[:, start:end], bad = column.encode(cells)
+            for i in np.flatnonzero(bad).tolist():
+                found, where = " ".join(str(part[i]) for part in cells), " and ".join(map(repr, column.sources()))
+                faults.setdefault(i, f"{found[:40]!r} in column {where} is treated as missing")
+        return values
 
     def _check_width(self, batch: Batch) -> None:
         """Refuse rows whose columns are not those that were bound."""
@@ -368,8 +497,7 @@ class Preparation(Parameters):
         """Cells of the columns of categories that hold none of the levels, by the name of the column."""
         found = {}
         for column in self.columns_:
-            cells = [self._cells(batch, source) for source in column.sources()]
-            if unknown := column.unknown(cells):
+            if unknown := column.unknown(self._sources(batch, column)):
                 found[column.sources()[0]] = unknown
         return found
 
@@ -413,8 +541,3 @@ class Preparation(Parameters):
         known = {source: column.describe() for column in self.columns_ for source in column.sources()}
         outputs = {column.sources()[0]: column.describe() for column in self.outputs_}
         return {**known, **outputs, **{name: f"{UNUSED}{why}" for name, why in self.left_out_.items()}}
-
-    @staticmethod
-    def _fault(column: Column, cells: Sequence[object]) -> str:
-        names = " and ".join(map(repr, column.sources()))
-        return f"{' '.join(map(str, cells))[:40]!r} in column {names} is treated as missing"

@@ -3,6 +3,10 @@
 A row that cannot be read is counted and named, and the others are read on; a strict reader refuses the file with its
 first faulty row. Text is read by the standard library: half the speed of pyarrow's reader and faster than the learners
 behind it; it names the line of what it cannot read, and leaves one way whether pyarrow is installed or not.
+
+When a file is read again, it is recognised by a digest of everything in it up to a row: of the text, after
+decompression and decoding, so that a log may be packed between two runs. It costs a few percent of reading: lines are
+joined and hashed a block at a time.
 """
 
 from __future__ import annotations
@@ -17,29 +21,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice, tee
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TextIO
 
-from ovk.app.tables.text import LONGEST, PipedText, part_read
+import numpy as np
 
-# By what a file is recognised when it is read again: a digest of everything in it up to a row.
-#
-# The digest is one of the text, after decompression and decoding, so that a log may be packed between two runs. It
-# costs
-# a few percent of reading: lines are joined and hashed a block at a time.
+from ovk._extras import required
+from ovk.app.tables.text import COMPRESSED, MAX_LINE, STDIN, PipedText, open_text, part_read, stem_suffix
 
 
 class TextDigest:
-    """A running digest of lines.
-
-    The end of the last line does not count, since a file whose last line has none yet may grow.
-
-    >>> one, two = TextDigest(), TextDigest()
-    >>> one.add("x,y\\n1,2\\n")
-    >>> two.add("x,y\\n")
-    >>> two.add("1,2")
-    >>> one.hexdigest() == two.hexdigest()
-    True
-    """
+    """A running digest of lines. The end of the last one does not count: a file whose last line has none may grow."""
 
     def __init__(self) -> None:
         # The fastest of hashlib where the processor helps, as nearly all do.
@@ -56,36 +48,11 @@ class TextDigest:
         self._end = lines[len(body) :]
 
     def hexdigest(self) -> str:
-        """The digest of all lines so far."""
         return self._hash.hexdigest()
 
 
-class ColumnDigest:
-    """A running digest of a table that comes in columns, whatever the sizes of the pieces in which it comes.
-
-    >>> one, two = ColumnDigest(["x"]), ColumnDigest(["x"])
-    >>> one.add([b"12"])
-    >>> two.add([b"1"])
-    >>> two.add([b"2"])
-    >>> one.hexdigest() == two.hexdigest()
-    True
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._columns = [hashlib.sha256(repr(name).encode()) for name in names]
-
-    def add(self, columns: Sequence[bytes]) -> None:
-        """Add cells of each column, as bytes that stand for them one after the other."""
-        for digest, cells in zip(self._columns, columns, strict=True):
-            digest.update(cells)
-
-    def hexdigest(self) -> str:
-        """The digest of all cells so far."""
-        return hashlib.sha256(b"".join(digest.digest() for digest in self._columns)).hexdigest()
-
-
 #: Most letters of a cell, which is Python's own limit unless somebody moves it.
-FIELD = 1 << 17
+MAX_CELL = 1 << 17
 
 
 class Batch(NamedTuple):
@@ -206,7 +173,7 @@ class TextRecords(Records):
         #: Lines that were read to learn the names, and are rows as well.
         self._rows_at_hand = 0
         # Not `for line in file`: a line without an end would fill the memory.
-        self.lines: Iterator[str] = iter(partial(file.readline, LONGEST), "")
+        self.lines: Iterator[str] = iter(partial(file.readline, MAX_LINE), "")
         self._digest = TextDigest()
         #: The same lines once more, for the digest.
         self._again: Iterator[str] = iter(())
@@ -289,7 +256,7 @@ class CSVRecords(TextRecords):
     def _parse(self, size: int) -> tuple[list[Any], list[tuple[int, str]]]:
         before = self.reader.line_num
         # The limit belongs to the process, and others move it.
-        others = csv.field_size_limit(FIELD)
+        others = csv.field_size_limit(MAX_CELL)
         try:
             rows, faults = self._parse_any_width(size)
         finally:
@@ -398,3 +365,184 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# Rows of a Parquet file.
+
+
+class ParquetRecords(Records):
+    """A Parquet file, through pyarrow: about a row group of it is in memory at a time."""
+
+    def __init__(
+        self, path: Path, strict: bool, columns: Sequence[int] | None, groups: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(path.name, strict, columns)
+        with required("Parquet files", "files"):
+            from pyarrow import ArrowException, parquet
+        self._error = ArrowException
+        try:
+            # Unless told otherwise, pyarrow reads all row groups ahead, that is the whole file.
+            self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16)
+        except (ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{self.label} is not a Parquet file, or it is damaged: {error}") from error
+        self.names, self._groups = tuple(self.file.schema_arrow.names), groups
+        metadata = self.file.metadata
+        self.n_rows = int(metadata.num_rows if groups is None else sum(metadata.row_group(i).num_rows for i in groups))
+        self._stream: Iterator[Any] | None = None
+        self._ahead: list[Any] = []
+        #: A digest for each column: it does not depend on the sizes of the batches.
+        read = self.names if columns is None else [self.names[j] for j in columns]
+        self._digests = [hashlib.sha256(repr(name).encode()) for name in read]
+
+    def digest(self) -> str:
+        return hashlib.sha256(b"".join(digest.digest() for digest in self._digests)).hexdigest()
+
+    def _read(self, size: int) -> Batch | None:
+        from pyarrow import Table
+
+        names = None if self.columns is None else [self.names[j] for j in self.columns]
+        if self._stream is None:
+            self._stream = self.file.iter_batches(
+                batch_size=size, row_groups=self._groups, columns=names, use_threads=False
+            )
+        # Batches end where row groups do: fill up, so that the same rows always stand together.
+        try:
+            while sum(map(len, self._ahead)) < size and (batch := next(self._stream, None)) is not None:
+                self._ahead.append(batch)
+            if not self._ahead:
+                return None
+            table = Table.from_batches(self._ahead)
+            self._ahead = table.slice(size).to_batches()
+            found = table.slice(0, size)
+            chosen = found.columns if names is None else [found.column(name) for name in names]
+            cells = [self._cells(column) for column in chosen]
+            if not self.strict:
+                for digest, column, values in zip(self._digests, chosen, cells, strict=True):
+                    digest.update(_column_bytes(column, values))
+        except (self._error, OSError, ValueError) as error:
+            raise ValueError(f"{self.label} cannot be read on ({error}): it is damaged") from error
+        first = self.offset + 1
+        self.offset += len(found)
+        return Batch(cells, list(range(first, first + len(found))), [])
+
+    def _cells(self, column: Any) -> Sequence[Any]:
+        from pyarrow import types
+
+        if self.strict and (types.is_floating(column.type) or types.is_integer(column.type)):
+            # A cast that is not safe rounds whole numbers beyond 2^53, as floats must.
+            numbers: Sequence[Any] = column.cast("float64", safe=False).to_numpy()
+            return numbers
+        cells: list[Any] = column.to_pylist()
+        return cells
+
+    def place(self, row: int) -> str:
+        # Counted from 0, as in the data frames that such files are made of.
+        return f"row {row - 1}"
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _column_bytes(column: Any, cells: Sequence[Any]) -> bytes:
+    from pyarrow import types
+
+    kind = column.type
+    if not (types.is_float64(kind) or types.is_float32(kind) or types.is_integer(kind)):
+        return "".join(f"{cell!r}\n" for cell in cells).encode("utf-8", "surrogatepass")
+    values = column.fill_null(0).to_numpy()
+    numbers = np.empty(len(values), dtype=[("value", values.dtype), ("missing", "?")])
+    numbers["value"], numbers["missing"] = values, column.is_null().to_numpy()
+    return numbers.tobytes()
+
+
+#: Formats by the ending of a file's name.
+FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+#: Schemes of the addresses of brokers, with the port that is meant where none is given.
+PORTS = {"nats": 4222, "kafka": 9092}
+
+#: What a file is that begins with these bytes.
+_NO_TEXT = {b"PK\x03\x04": "a spreadsheet or another zip file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a broker, and not the path of a file.
+
+    >>> is_address("nats://127.0.0.1/STREAM"), is_address("data/t.csv")
+    (True, False)
+    """
+    return any(text.startswith(f"{scheme}://") for scheme in PORTS)
+
+
+def open_records(
+    path: str | Path, form: str | None = None, *, strict: bool = False, columns: Sequence[int] | None = None
+) -> Records:
+    """Open a file for reading once: CSV, JSON lines or Parquet, compressed perhaps, or ``-`` for standard input.
+
+    Parameters
+    ----------
+    path : the file
+    form : "csv", "jsonl" or "parquet"; by default told by the ending of the name or the first character
+    strict : bool
+        Whether a row that cannot be read is an error; by default it is left out and named among the faults.
+    columns : numbers of the columns to read; default all
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ovk.app.tables import open_records
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "t.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("a,b\\n1,2\\n3\\nx,?\\n")
+    ...     with open_records(path) as records:
+    ...         [(batch.columns, batch.rows, batch.bad) for batch in records.batches(10)]
+    [([('1', 'x'), ('2', '?')], [1, 3], [(2, '1 field where the first line names 2')])]
+    """
+    path = Path(path)
+    known = form or FORMATS.get(stem_suffix(path))
+    if known not in (None, *FORMATS.values()):
+        raise ValueError(f"the format must be csv, jsonl or parquet, got {form!r}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give a file in it")
+    if known == "parquet":
+        if str(path) == STDIN or path.suffix.lower() in COMPRESSED:
+            raise ValueError("Parquet is read from a file of its own, not from a pipe or a compressed one: unpack it")
+        return ParquetRecords(path, strict, columns)
+    label = "standard input" if str(path) == STDIN else path.name
+    with readable(label):
+        _refuse_spreadsheets(path, label)
+        file = open_text(path)
+    return records_of_text(file, known, label, strict, columns)
+
+
+def _refuse_spreadsheets(path: Path, label: str) -> None:
+    """Refuse a file of Excel and other zip files, whose first line would be taken for names."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        head = file.read(max(map(len, _NO_TEXT)))
+    for begin, what in _NO_TEXT.items():
+        if head.startswith(begin):
+            raise ValueError(f"{label} is {what}, not a text file: save it as CSV and read that")
+
+
+def records_of_text(
+    file: TextIO, known: str | None, label: str, strict: bool, columns: Sequence[int] | None
+) -> TextRecords:
+    """The rows of an opened text, which is closed with them."""
+    try:
+        if known is None:
+            known = "jsonl" if _first_letter(file) == "{" else "csv"
+        kind = JSONRecords if known == "jsonl" else CSVRecords
+        return kind(file, label, strict, columns)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _first_letter(file: TextIO) -> str:
+    head: bytes = file.buffer.peek(64)  # type: ignore[attr-defined]
+    return head.decode(file.encoding, errors="replace").lstrip("\ufeff \t\r\n")[:1]

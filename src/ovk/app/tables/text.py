@@ -26,10 +26,10 @@ from ovk._extras import required
 PAUSE = 0.05
 
 #: Bytes asked for at a time.
-SIZE = 1 << 16
+READ_SIZE = 1 << 16
 
 #: Most letters of a line; a longer one is taken for several.
-LONGEST = 1 << 23
+MAX_LINE = 1 << 23
 
 # A carriage return at the very end may be the first half of a line's end.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r(?=[^\n]))")
@@ -46,15 +46,6 @@ def is_pipe(raw: Any) -> bool:
 class PipedText(io.TextIOBase):
     """Text out of a pipe, line by line, which tells how many lines have come.
 
-    Parameters
-    ----------
-    buffered : bytes of the pipe
-    encoding : of the text
-
-    Examples
-    --------
-    >>> import io, os
-    >>> from ovk.app.tables.text import PipedText
     >>> end, beginning = os.pipe()
     >>> _ = os.write(beginning, b"a,b\\n1,2\\n3,")
     >>> text = PipedText(io.BufferedReader(io.FileIO(end)), "utf-8")
@@ -91,13 +82,13 @@ class PipedText(io.TextIOBase):
         return max(len(self._lines), 1)
 
     def _fill(self) -> None:
-        data = self.buffer.read1(SIZE)
+        data = self.buffer.read1(READ_SIZE)
         self._ended = not data
         text = self._rest + self._decoder.decode(data, final=self._ended)
         lines = _LINE.findall(text)
         self._lines.extend(lines)
         self._rest = text[sum(map(len, lines)) :]
-        if self._rest and (self._ended or len(self._rest) > LONGEST):
+        if self._rest and (self._ended or len(self._rest) > MAX_LINE):
             self._lines.append(self._rest)
             self._rest = ""
 
@@ -130,7 +121,7 @@ OPENERS: dict[re.Pattern[bytes], Callable[[Any], Any]] = {
 }
 
 #: Bytes that are enough to tell.
-LONGEST_BEGINNING = 10
+MAGIC_BYTES = 10
 
 #: Byte order marks. The longer ones first: UTF-16's is the beginning of UTF-32's.
 MARKS = {
@@ -173,7 +164,7 @@ def open_text(path: Path) -> TextIO:
         raw = io.FileIO(path)
     buffered = io.BufferedReader(raw, HEAD)
     for beginning, opener in OPENERS.items():
-        if beginning.match(buffered.peek(LONGEST_BEGINNING)):
+        if beginning.match(buffered.peek(MAGIC_BYTES)):
             return decoded(_Decompressed(opener(buffered), buffered), path.name)
     return decoded(buffered, path.name)
 

@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, Indices, ProgressBar, Targets, members_of_groups, track
+from ovk.base import Array, Indices, ProgressBar, Targets, track
 from ovk.ovkernels import (
     DenseBlocks,
     Gram,
@@ -29,15 +30,15 @@ from ovk.solvers import (
     Cholesky,
     CholeskyState,
     ConjugateGradient,
-    DenseLeaveOneOut,
     GradientState,
-    KroneckerLeaveOneOut,
+    PairwisePath,
+    SeparablePath,
     Solution,
     Solver,
     SolverInfo,
     as_solver,
-    cholesky_factor,
     eigenpairs,
+    factored_leave_one_out,
     preconditioner,
     solve_with_intercept,
 )
@@ -404,36 +405,16 @@ def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, fo
     if not system.complete:
         return _with_holes(system, learned.weights, alpha, folds)
     u = system.u if system.intercept else None
-    if folds is None and len(system.alone.operators) == 1:
+    if len(system.alone.operators) == 1:
         [(G, T)] = system.alone.gram(learned.weights).terms() or []
-        return KroneckerLeaveOneOut(eigenpairs(G), system.Y, u).residuals(T.eigh(), alpha)
-    sets = np.arange(len(system.Y)) if folds is None else folds
+        return SeparablePath(eigenpairs(G), system.Y, u, folds).residuals(T.eigh(), alpha)
     rotated = system.alone.rotated(learned.weights, always=True)
     if rotated is None:
-        return _by_solving(system, learned, alpha, sets)
-    return _in_common_eigenvectors(rotated, system.Y, u, alpha, sets)
-
-
-def _in_common_eigenvectors(rotated: Rotated, Y: Array, u: Array | None, alpha: float, folds: Indices) -> Array:
-    """((A^-1)_SS)^-1 (A^-1 y)_S for each set S of each scalar problem.
-
-    With an intercept A^-1 loses z z' / u'z, z = A^-1 u.
-    """
-    parts = rotated.split(Y)
-    sets = members_of_groups(folds)
-    for q, part in enumerate(parts):
-        if rotated.vanishes(q):
-            inverse = np.eye(len(Y)) / alpha
-        else:
-            inverse = cholesky_factor(lambda q=q: rotated.matrix(q), alpha).solve(np.eye(len(Y)))  # type: ignore[misc]
-        if u is not None:
-            z = inverse @ u
-            inverse = inverse - np.outer(z, z) / (u @ z)
-        left = (inverse @ part) / np.diagonal(inverse)[:, None]
-        for S in sets:
-            if len(S) > 1:
-                left[S] = np.linalg.solve(inverse[np.ix_(S, S)], inverse[S] @ part)
-        parts[q] = left
+        return _by_solving(system, learned, alpha, np.arange(len(system.Y)) if folds is None else folds)
+    parts = [
+        factored_leave_one_out(partial(rotated.matrix, q), alpha, part, u, folds)[0]
+        for q, part in enumerate(rotated.split(system.Y))
+    ]
     return rotated.join(parts)
 
 
@@ -466,7 +447,7 @@ def _with_holes(system: System, weights: Array, alpha: float, folds: Indices | N
             f"{DENSE_LIMIT}: choose alpha on fewer curves"
         )
     together = observed.points if folds is None else folds[observed.points]
-    left = DenseLeaveOneOut(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
+    left = PairwisePath(gram.dense(), system.right[:, 0], together, system.columns()).residuals(alpha)
     residuals = np.full(observed.shape, np.nan)
     residuals[observed.points, observed.outputs] = left
     return residuals

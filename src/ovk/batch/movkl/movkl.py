@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base import Parameters, Targets, check_alphas, check_int, in_interval, positive
+from ovk.base import Targets, check_alphas, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
 from ovk.batch.ridge.left_out import check_two_inputs
@@ -19,113 +20,16 @@ from ovk.operators import Identity, Integral
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 
 
-class MovKLParameters(Parameters, saved=False):
-    """Base of `MovKL` and `MovKLClassifier`: the parameters, described there."""
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        alpha: float = 1.0,
-        r: float = 2.0,
-        *,
-        grid: Any = None,
-        solver: Any = "auto",
-        fit_intercept: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.kernels = kernels
-        self.alpha = alpha
-        self.r = r
-        self.grid = grid
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-
-
-class MovKL(MovKLParameters, CurveOutputs):
-    """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
-
-    Minimises over f_k and d
-
-        sum_i |y_i - sum_k f_k(x_i)|^2 + alpha sum_k |f_k|^2 / d_k,    d_k >= 0,  sum_k d_k^r <= 1,
-
-    in turn: given d, ridge regression with the combined kernel, (sum_k d_k K_k + alpha I) c = y and
-    f_k = d_k sum_i K_k(., x_i) c_i; given f, the weights in closed form,
-
-        d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r).
-
-    The objective never increases. For r = 1 most weights tend to zero; the larger r, the more even they are; for
-    r = inf all are 1 and there is nothing to learn but f. (The paper's alpha is twice our c.)
-
-    Parameters
-    ----------
-    kernels : sequence of operator-valued kernels, optional
-        Kernels k * T keep their structure; with others among them (`CurlFree`, `Diagonal`, `Hadamard`) the matrix of
-        all observed values is formed.
-        By default `kernel_grid` of the training inputs: five Gaussians and three polynomials, each with the identity
-        and, where a grid is given, multiplication by exp(-t^2) and the integral operator of exp(-|t - s|).
-    alpha : float > 0
-    r : float in [1, inf]
-        Which norm of the weights is bounded by 1.
-    grid : `Grid` or its points, optional
-        Outputs are curves on this grid. Without it they are curves on [0, 1] when a kernel has an operator on curves,
-        and plain vectors when none has.
-    solver : "auto", or as in `OVKRidge`
-        "auto" groups the kernels by operator and takes a common rotation of the outputs where there is one, else
-        conjugate gradients that start from the last solution.
-    fit_intercept : bool, optional
-        Learn a constant for each output that is not penalised. By default for labels (`MovKLClassifier`) alone.
-    tol : float > 0
-        Stop when the coefficients change by less than this, relatively.
-    max_iter : int
-
-    Attributes
-    ----------
-    weights_ : (M,) d
-    kernel_norms_ : (M,) |f_k|
-    objective_ : value of the objective
-    history_ : (iterations, 3) objective, relative change of the coefficients, iterations of the solver
-    n_iter_ : how often the system was solved
-    kernel_ : the learned `WeightedSum`
-    and those of `FunctionalRidge`
-
-    Examples
-    --------
-    Of three kernels, the data need the middle one.
-
-    >>> import numpy as np
-    >>> from ovk import MovKL
-    >>> from ovk.kernels import Gaussian, Linear
-    >>> from ovk.operators import Identity
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-2, 2, (60, 1))
-    >>> Y = np.sin(2 * X) + 0.1 * rng.standard_normal((60, 3))
-    >>> model = MovKL([k * Identity() for k in (Gaussian(0.05), Gaussian(1.0), Linear())], alpha=0.1, r=1.0).fit(X, Y)
-    >>> model.weights_.argmax(), model.predict(X, split=True).shape
-    (np.int64(1), (3, 60, 3))
-    """
+class KernelCombination(CurveOutputs, saved=False):
+    """Base of `MovKL` and `MovKLCV`, where the parameters are described."""
 
     kernel = None
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
-        """Learn from inputs and outputs.
-
-        Parameters
-        ----------
-        X : (n, p)
-        y : (n, d) or (n,), nan where an output was not observed
-        sample_weight : (n,), optional
-        task : (n,) integers, optional
-            Long form: row i is one observation, of output task_i (of a curve: of the grid's point task_i).
-        """
-        with self._fitting(X, y):
-            alpha = positive(self.alpha, "alpha")
-            X, targets = self._check(X, y, sample_weight, task)
-            system = self._system(X, targets)
-            self._keep(system, alpha, self._learn(system, alpha))
-        return self
+    kernels: Any
+    r: float
+    solver: Any
+    fit_intercept: Any
+    tol: float
+    max_iter: int
 
     def _output_dim(self) -> int | None:
         return next((k.output_dim for k in self._given() if k.output_dim is not None), None)
@@ -197,7 +101,101 @@ class MovKL(MovKLParameters, CurveOutputs):
         return shares[:, :, 0] if self.single_output_ else shares
 
 
-class MovKLCV(MovKL):
+@dataclass(eq=False, repr=False)
+class MovKL(KernelCombination):
+    """Multiple operator-valued kernel learning: f = sum_k f_k and the weights d of  K = sum_k d_k K_k.
+
+    Minimises over f_k and d
+
+        sum_i |y_i - sum_k f_k(x_i)|^2 + alpha sum_k |f_k|^2 / d_k,    d_k >= 0,  sum_k d_k^r <= 1,
+
+    in turn: given d, ridge regression with the combined kernel, (sum_k d_k K_k + alpha I) c = y and
+    f_k = d_k sum_i K_k(., x_i) c_i; given f, the weights in closed form,
+
+        d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r).
+
+    The objective never increases. For r = 1 most weights tend to zero; the larger r, the more even they are; for
+    r = inf all are 1 and there is nothing to learn but f. (The paper's alpha is twice our c.)
+
+    Parameters
+    ----------
+    kernels : sequence of operator-valued kernels, optional
+        Kernels k * T keep their structure; with others among them (`CurlFree`, `Diagonal`, `Hadamard`) the matrix of
+        all observed values is formed.
+        By default `kernel_grid` of the training inputs: five Gaussians and three polynomials, each with the identity
+        and, where a grid is given, multiplication by exp(-t^2) and the integral operator of exp(-|t - s|).
+    alpha : float > 0
+    r : float in [1, inf]
+        Which norm of the weights is bounded by 1.
+    grid : `Grid` or its points, optional
+        Outputs are curves on this grid. Without it they are curves on [0, 1] when a kernel has an operator on curves,
+        and plain vectors when none has.
+    solver : "auto", or as in `OVKRidge`
+        "auto" groups the kernels by operator and takes a common rotation of the outputs where there is one, else
+        conjugate gradients that start from the last solution.
+    fit_intercept : bool, optional
+        Learn a constant for each output that is not penalised. By default for labels (`MovKLClassifier`) alone.
+    tol : float > 0
+        Stop when the coefficients change by less than this, relatively.
+    max_iter : int
+
+    Attributes
+    ----------
+    weights_ : (M,) d
+    kernel_norms_ : (M,) |f_k|
+    objective_ : value of the objective
+    history_ : (iterations, 3) objective, relative change of the coefficients, iterations of the solver
+    n_iter_ : how often the system was solved
+    kernel_ : the learned `WeightedSum`
+    and those of `FunctionalRidge`
+
+    Examples
+    --------
+    Of three kernels, the data need the middle one.
+
+    >>> import numpy as np
+    >>> from ovk import MovKL
+    >>> from ovk.kernels import Gaussian, Linear
+    >>> from ovk.operators import Identity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (60, 1))
+    >>> Y = np.sin(2 * X) + 0.1 * rng.standard_normal((60, 3))
+    >>> model = MovKL([k * Identity() for k in (Gaussian(0.05), Gaussian(1.0), Linear())], alpha=0.1, r=1.0).fit(X, Y)
+    >>> model.weights_.argmax(), model.predict(X, split=True).shape
+    (np.int64(1), (3, 60, 3))
+    """
+
+    kernels: Any = None
+    alpha: float = 1.0
+    r: float = 2.0
+    _: KW_ONLY
+    grid: Any = None
+    solver: Any = "auto"
+    fit_intercept: Any = None
+    tol: float = 1e-4
+    max_iter: int = 200
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn from inputs and outputs.
+
+        Parameters
+        ----------
+        X : (n, p)
+        y : (n, d) or (n,), nan where an output was not observed
+        sample_weight : (n,), optional
+        task : (n,) integers, optional
+            Long form: row i is one observation, of output task_i (of a curve: of the grid's point task_i).
+        """
+        with self._fitting(X, y):
+            alpha = positive(self.alpha, "alpha")
+            X, targets = self._check(X, y, sample_weight, task)
+            system = self._system(X, targets)
+            self._keep(system, alpha, self._learn(system, alpha))
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class MovKLCV(KernelCombination):
     """`MovKL` with alpha chosen by leaving out one curve at a time, the weights kept.
 
     For each alpha the weights are learned from all curves; then every curve is predicted from the others with these
@@ -233,30 +231,17 @@ class MovKLCV(MovKL):
     0.1
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        alphas: Any = None,
-        r: float = 2.0,
-        *,
-        grid: Any = None,
-        solver: Any = "auto",
-        fit_intercept: bool = False,
-        folds: int | None = None,
-        n_eigen: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.kernels = kernels
-        self.alphas = alphas
-        self.r = r
-        self.grid = grid
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.folds = folds
-        self.n_eigen = n_eigen
-        self.tol = tol
-        self.max_iter = max_iter
+    kernels: Any = None
+    alphas: Any = None
+    r: float = 2.0
+    _: KW_ONLY
+    grid: Any = None
+    solver: Any = "auto"
+    fit_intercept: bool = False
+    folds: int | None = None
+    n_eigen: Any = None
+    tol: float = 1e-4
+    max_iter: int = 200
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
         """Choose and learn; the arguments are those of `MovKL.fit`."""

@@ -8,7 +8,6 @@ F is linear in C and linear in B, so each step is convex; each lowers L or leave
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -40,20 +39,21 @@ ROUNDS, ENOUGH = 500, 1e-5
 RELAX, UNBALANCED = 1.6, 5.0
 
 
+@dataclass(frozen=True, eq=False)
 class Splitting:
-    """Minimises |Y - W G C B - E theta|^2 + alpha <C, G C B> + Omega(C), to a few digits.
+    """Minimises |Y - W G C B - E theta|^2 + alpha <C, G C B> + Omega(C), to a few digits."""
 
-    Parameters
-    ----------
-    Q, V : eigenvectors of the rows and of the outputs
-    curvature : (r, d) or (r, 1), the second derivative m of the quadratic part in the entries of Q' C V
-    pulled_Y, pulled_E : (r, d) and (r, e, d or 1), Y V and E as the gradient of that part sees them
-    EE, EY : E'E and E'Y V
-    """
-
-    def __init__(self, Q: Array, V: Array, curvature: Array, pulled_Y: Array, pulled_E: Array, EE: Array, EY: Array):
-        self.Q, self.V, self.curvature = Q, V, curvature
-        self.pulled_Y, self.pulled_E, self.EE, self.EY = pulled_Y, pulled_E, EE, EY
+    #: Eigenvectors of the rows and of the outputs.
+    Q: Array
+    V: Array
+    #: (r, d) or (r, 1), the second derivative m of the quadratic part in the entries of Q' C V.
+    curvature: Array
+    #: (r, d) and (r, e, d or 1), Y V and E as the gradient of that part sees them.
+    pulled_Y: Array
+    pulled_E: Array
+    #: E'E and E'Y V.
+    EE: Array
+    EY: Array
 
     @classmethod
     def in_eigenvectors(cls, pairs: Eigenpairs, b: Array, V: Array, Y: Array, E: Array, alpha: float) -> Self:
@@ -73,7 +73,6 @@ class Splitting:
         return cls(Q, np.eye(Y.shape[1]), curvature, pull @ Y, (pull @ E)[:, :, None], E.T @ E, E.T @ Y)
 
     def minimise(self, penalty: Penalty, start: Array) -> Array:
-        """Coefficients near the minimum, with the zeros of the penalty."""
         curvature = self.curvature
         # Between the few large eigenvalues and the many small ones; balancing does the rest.
         rho = float(np.sqrt(curvature.mean() * max(float(np.median(curvature)), 1e-12 * float(curvature.max()))))
@@ -144,7 +143,6 @@ class ClosedFormCoefficients:
 
     @property
     def possible(self) -> bool:
-        """Whether `solve` can be called."""
         return self._separable or self._small
 
     def solve(self, B: Array, alpha: float, decay: Array, turns: int) -> Array:
@@ -183,17 +181,14 @@ class ClosedFormCoefficients:
         """The problem with a penalty taken apart, for given decays; None where nothing decouples."""
         if not self._separable or alpha == 0:
             return None
-        Y = (
-            self.regression.Y
-            if self.regression.decaying is None
-            else self.regression.Y + decay * self.regression.decaying
-        )
-        if self.regression.W is None:
-            return Splitting.in_eigenvectors(*self._spectra(B, alpha), Y, self.regression.E, alpha)
+        Y, E, W, decaying = self.regression.Y, self.regression.E, self.regression.W, self.regression.decaying
+        Y = Y if decaying is None else Y + decay * decaying
+        if W is None:
+            return Splitting.in_eigenvectors(*self._spectra(B, alpha), Y, E, alpha)
         if not _is_multiple_of_identity(B) or B[0, 0] == 0:
             return None
         assert isinstance(self.coupling, Decomposable)
-        return Splitting.of_integrals(self.coupling.G, self.regression.W, float(B[0, 0]), Y, self.regression.E, alpha)
+        return Splitting.of_integrals(self.coupling.G, W, float(B[0, 0]), Y, E, alpha)
 
     def freedom(self, B: Array, alpha: float) -> float:
         """How many parameters h is worth: the trace of the map from Y to the fit, constants and decay apart."""
@@ -287,10 +282,24 @@ TURNS = 3
 POWER_STEPS = 12
 
 
-@dataclass(frozen=True)
-class LearningSettings:
-    """The parameters of `OKVAR` that the minimisation needs; `operator_weight` is 0 when B is not learned."""
+@dataclass
+class OKVARSolution:
+    """Operator and coefficients, with the objective after every step; `info` is None for a closed form."""
 
+    B: Array
+    C: Array
+    objective: list[float]
+    info: ProximalInfo | None = None
+    #: Whether the stopping rule of the scheme, or of its only step, was met.
+    converged: bool = True
+
+
+@dataclass(eq=False)
+class AlternatingMinimiser:
+    """Minimises L for one kernel on one set of samples; `operator_weight` is 0 when B is not learned."""
+
+    coupling: Coupling
+    regression: SeriesRegression
     alpha: float
     penalty: Penalty | None
     operator_weight: float
@@ -307,92 +316,69 @@ class LearningSettings:
             raise ValueError(f"penalty must be a penalty of ovk.objectives or None, got {self.penalty!r}")
         if self.alpha == 0 and self.penalty is None:
             raise ValueError("alpha must be > 0 without a penalty, got 0: the system would be singular")
+        self.unpenalised = UnpenalisedTerms(self.regression)
+        self.closed = ClosedFormCoefficients(self.coupling, self.regression, self.unpenalised)
 
-
-@dataclass
-class OKVARSolution:
-    """Operator and coefficients, as far as the minimisation has come.
-
-    Attributes
-    ----------
-    B, C : operator and coefficients
-    objective : L after every step
-    info : of the last proximal step for C, None after a closed form
-    converged : the stopping rule of the scheme, or of its only step, was met
-    """
-
-    B: Array
-    C: Array
-    objective: list[float]
-    info: ProximalInfo | None = None
-    converged: bool = True
-
-
-class AlternatingMinimiser:
-    """Minimises L for one kernel on one set of samples."""
-
-    def __init__(self, coupling: Coupling, regression: SeriesRegression, settings: LearningSettings) -> None:
-        self.coupling, self.regression, self.settings = coupling, regression, settings
-        self.unpenalised = UnpenalisedTerms(regression)
-        self.closed = ClosedFormCoefficients(coupling, regression, self.unpenalised)
-
-    def minimise(self, B: Array, start: OKVARSolution | None = None) -> OKVARSolution:
-        """The coefficients for the operator B or, when it is learned, both from B; or from another solution."""
-        learn = self.settings.operator_weight > 0
+    def minimise(self, B: Array) -> OKVARSolution:
+        """The coefficients for the operator B or, when it is learned, both from B."""
         solution = OKVARSolution(B, np.zeros((len(self.regression.Z), len(B))), [])
-        if start is not None and start.C.shape == solution.C.shape:
-            solution.B, solution.C = (start.B if learn else B), start.C
-        if learn:
+        if self.operator_weight > 0:
             self.alternate(solution)
         else:
             self.learn_coefficients(solution)
         return solution
 
     def warn_if_zero(self, fit: OKVARSolution) -> None:
-        """Say so when the penalties left nothing."""
-        if self.settings.penalty is not None and not fit.C.any():
+        if self.penalty is not None and not fit.C.any():
             warnings.warn(
-                f"the penalty {self.settings.penalty!r} leaves no coefficient, so h is zero: lower its weight",
-                stacklevel=4,
+                f"the penalty {self.penalty!r} leaves no coefficient, so h is zero: lower its weight",
+                stacklevel=3,
             )
-        elif self.settings.operator_weight and not fit.B.any():
+        elif self.operator_weight and not fit.B.any():
             warnings.warn(
-                f"operator_weight={self.settings.operator_weight:g} leaves no entry of the operator, so h is zero: "
-                "lower it",
-                stacklevel=4,
+                f"operator_weight={self.operator_weight:g} leaves no entry of the operator, so h is zero: lower it",
+                stacklevel=3,
             )
 
     def objective(self, B: Array, C: Array) -> float:
         """L(B, C)."""
         F = self.coupling.values(self.coupling.features(C), B)
-        R = self.unpenalised.residual(self.regression.left(F))
-        value = float(np.vdot(R, R)) + self.settings.alpha * float(np.vdot(C, F))
-        value += self.settings.operator_weight * float(np.abs(B).sum())
-        return value if self.settings.penalty is None else value + self.settings.penalty.value(C)
+        value, _ = self._squares(C, F)
+        value += self.operator_weight * float(np.abs(B).sum())
+        return value if self.penalty is None else value + self.penalty.value(C)
 
-    def values(self, fit: OKVARSolution) -> Array:
+    def _squares(self, C: Array, F: Array) -> tuple[float, Array]:
+        """|R|^2 + alpha |h|^2, and R."""
+        R = self.unpenalised.residual(self.regression.left(F))
+        return float(np.vdot(R, R)) + self.alpha * float(np.vdot(C, F)), R
+
+    def values(self, B: Array, C: Array) -> Array:
         """W F."""
-        return self.regression.left(self.coupling.values(self.coupling.features(fit.C), fit.B))
+        return self.regression.left(self.coupling.values(self.coupling.features(C), B))
 
     def learn_coefficients(self, fit: OKVARSolution, turns: int = 200) -> None:
         """Step 1: C, for the operator at hand."""
-        if self.settings.penalty is None and self.closed.possible:
-            _, decay = self.unpenalised.coefficients(self.values(fit))
-            fit.C = self.closed.solve(fit.B, self.settings.alpha, decay, turns)
+        if self.penalty is None and self.closed.possible:
+            _, decay = self.unpenalised.coefficients(self.values(fit.B, fit.C))
+            fit.C = self.closed.solve(fit.B, self.alpha, decay, turns)
             fit.info = None
         else:
             gram = self.coupling.gram(fit.B)
-            smooth = self._smooth_in_coefficients(gram)
+
+            def smooth(C: Array) -> tuple[float, Array]:
+                value, R = self._squares(C, gram.matmat(C))
+                return value, gram.matmat(2.0 * (self.alpha * C - self.regression.back(R)))
+
             scale = float(np.linalg.norm(smooth(np.zeros_like(fit.C))[1]))
             found = proximal_gradient(
                 smooth,
-                self.settings.penalty,
+                self.penalty,
                 self._near(fit),
                 step=1.0 / max(self._curvature(gram), 1e-300),
                 scale=max(scale, 1e-300),
-                tol=self.settings.tol,
-                max_iter=self.settings.max_iter,
-                value_only=lambda C: self._value_in_coefficients(gram, C)[0],
+                tol=self.tol,
+                max_iter=self.max_iter,
+                value_only=lambda C: self._squares(C, gram.matmat(C))[0],
             )
             fit.C, fit.info = found
             fit.converged = found.info.converged
@@ -400,33 +386,20 @@ class AlternatingMinimiser:
 
     def _near(self, fit: OKVARSolution) -> Array:
         """Where to start: at the coefficients at hand, or lower where a splitting leads lower."""
-        if self.settings.penalty is None:
+        if self.penalty is None:
             return fit.C
         best, lowest = fit.C, self.objective(fit.B, fit.C)
         for _ in range(1 if self.regression.decaying is None else TURNS):
-            _, decay = self.unpenalised.coefficients(self.values(OKVARSolution(fit.B, best, [])))
-            splitting = self.closed.splitting(fit.B, self.settings.alpha, decay)
+            _, decay = self.unpenalised.coefficients(self.values(fit.B, best))
+            splitting = self.closed.splitting(fit.B, self.alpha, decay)
             if splitting is None:
                 break
-            near = splitting.minimise(self.settings.penalty, best)
+            near = splitting.minimise(self.penalty, best)
             value = self.objective(fit.B, near)
             if value >= lowest:
                 break
             best, lowest = near, value
         return best
-
-    def _smooth_in_coefficients(self, gram: Gram) -> Callable[[Array], tuple[float, Array]]:
-        def smooth(C: Array) -> tuple[float, Array]:
-            value, R = self._value_in_coefficients(gram, C)
-            return value, gram.matmat(2.0 * (self.settings.alpha * C - self.regression.back(R)))
-
-        return smooth
-
-    def _value_in_coefficients(self, gram: Gram, C: Array) -> tuple[float, Array]:
-        """|R|^2 + alpha |h|^2, and R."""
-        F = gram.matmat(C)
-        R = self.unpenalised.residual(self.regression.left(F))
-        return float(np.vdot(R, R)) + self.settings.alpha * float(np.vdot(C, F)), R
 
     def _curvature(self, gram: Gram) -> float:
         """A little more than the largest second derivative in C: 2 |K W' W K + alpha K|."""
@@ -438,21 +411,21 @@ class AlternatingMinimiser:
                 return 0.0
             X /= norm
             F = gram.matmat(X)
-            X = gram.matmat(self.regression.back(self.regression.left(F))) + self.settings.alpha * F
+            X = gram.matmat(self.regression.back(self.regression.left(F))) + self.alpha * F
             size = float(np.linalg.norm(X))
         return 2.0 * 1.05 * size
 
     def freedom(self, fit: OKVARSolution) -> float:
         """Parameters that the fit is worth: entries that are not zero, or degrees of freedom if it is smooth."""
         if fit.info is None:
-            count = self.closed.freedom(fit.B, self.settings.alpha)
+            count = self.closed.freedom(fit.B, self.alpha)
         else:
             count = float(np.count_nonzero(fit.C))
-        return count + (float(np.count_nonzero(np.triu(fit.B))) if self.settings.operator_weight else 0.0)
+        return count + (float(np.count_nonzero(np.triu(fit.B))) if self.operator_weight else 0.0)
 
     def bic(self, fit: OKVARSolution) -> float:
         """n log(mean squared residual) of each variable, plus log(n) for each parameter."""
-        V = self.values(fit)
+        V = self.values(fit.B, fit.C)
         R, seen = self.unpenalised.residual(V), self.unpenalised.seen.sum(axis=0)
         decays = int((self.unpenalised.coefficients(V)[1] > 0).sum())
         others = self.regression.E.shape[1] * len(seen) + decays
@@ -464,13 +437,10 @@ class AlternatingMinimiser:
     def learn_operator(self, fit: OKVARSolution) -> None:
         """Step 2: B, for the coefficients at hand, by proximal steps of |.|_1 on the cone."""
         A = self.coupling.features(fit.C)
-        alpha, regression, coupling = self.settings.alpha, self.regression, self.coupling
 
         def smooth(B: Array) -> tuple[float, Array]:
-            F = coupling.values(A, B)
-            R = self.unpenalised.residual(regression.left(F))
-            value = float(np.vdot(R, R)) + alpha * float(np.vdot(fit.C, F))
-            return value, coupling.slope(A, alpha * fit.C - 2.0 * regression.back(R))
+            value, R = self._squares(fit.C, self.coupling.values(A, B))
+            return value, self.coupling.slope(A, self.alpha * fit.C - 2.0 * self.regression.back(R))
 
         zero = np.zeros_like(fit.B)
         scale = float(np.linalg.norm(smooth(zero)[1]))
@@ -479,17 +449,17 @@ class AlternatingMinimiser:
             fit.B = zero
         else:
             # The values move with B by at most |A| for each of its entries.
-            flat = regression.left(A.reshape(len(A), -1))
+            flat = self.regression.left(A.reshape(len(A), -1))
             curvature = 2.0 * float(np.linalg.norm(flat, 2)) ** 2
-            both = PenaltySum([L1(self.settings.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
+            both = PenaltySum([L1(self.operator_weight), PSDCone()], tol=1e-5, max_iter=20)
             found = proximal_gradient(
                 smooth,
                 both,
                 fit.B,
                 step=1.0 / curvature,
                 scale=scale,
-                tol=self.settings.tol,
-                max_iter=self.settings.max_iter,
+                tol=self.tol,
+                max_iter=self.max_iter,
                 warn=False,
             )
             fit.B = found.C
@@ -497,15 +467,15 @@ class AlternatingMinimiser:
 
     def alternate(self, fit: OKVARSolution) -> None:
         """Both steps in turn until neither B nor C moves, or one of them is empty."""
-        tol = 10.0 * self.settings.tol
+        tol = 10.0 * self.tol
         self.learn_coefficients(fit, TURNS)
-        for _ in range(self.settings.max_rounds):
+        for _ in range(self.max_rounds):
             B, C = fit.B, fit.C
             self.learn_operator(fit)
             if not fit.B.any():
                 break
             self.learn_coefficients(fit, TURNS)
-            if relative_change(fit.B, B) <= tol and relative_change(fit.C, C) <= tol:
+            if _relative_change(fit.B, B) <= tol and _relative_change(fit.C, C) <= tol:
                 return
             if not fit.C.any():
                 break
@@ -514,14 +484,13 @@ class AlternatingMinimiser:
             fit.converged = abs(fit.objective[-1] - fit.objective[-3]) <= tol * abs(fit.objective[-1])
             if not fit.converged:
                 warnings.warn(
-                    f"operator and coefficients still moved after max_rounds={self.settings.max_rounds} rounds, the "
+                    f"operator and coefficients still moved after max_rounds={self.max_rounds} rounds, the "
                     f"last of which lowered the objective by {1 - fit.objective[-1] / fit.objective[-3]:.1e} of it: "
                     "raise max_rounds or tol",
                     ConvergenceWarning,
-                    stacklevel=6,
+                    stacklevel=5,
                 )
 
 
-def relative_change(new: Array, old: Array) -> float:
-    """Relative distance of two matrices."""
+def _relative_change(new: Array, old: Array) -> float:
     return float(np.linalg.norm(new - old)) / max(float(np.linalg.norm(new)), 1e-300)

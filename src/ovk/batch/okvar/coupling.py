@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -20,11 +21,9 @@ from ovk.ovkernels import DenseBlocks, Gram, Hadamard, Kronecker, OperatorKernel
 
 
 class Coupling(ABC):
-    """The values of h at the inputs as a function of C and B.
+    """The values of h at the inputs as a function of C and B."""
 
-    `has_operator` tells whether the values depend on B.
-    """
-
+    #: Whether the values depend on B.
     has_operator = True
 
     @abstractmethod
@@ -44,11 +43,11 @@ class Coupling(ABC):
         """Derivative of <D, F> in B, (d, d), symmetric."""
 
 
+@dataclass(frozen=True, eq=False)
 class Decomposable(Coupling):
     """K = k B on samples with the scalar gram G."""
 
-    def __init__(self, G: Array) -> None:
-        self.G = G
+    G: Array
 
     def gram(self, B: Array) -> Kronecker:
         return Kronecker(self.G, Dense(B))
@@ -64,11 +63,11 @@ class Decomposable(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
+@dataclass(frozen=True, eq=False)
 class Entrywise(Coupling):
     """K = B o K0 with the blocks of K0, (m, d, m, d)."""
 
-    def __init__(self, blocks: Array) -> None:
-        self.blocks = blocks
+    blocks: Array
 
     def gram(self, B: Array) -> DenseBlocks:
         m, d = self.blocks.shape[:2]
@@ -88,19 +87,18 @@ class Entrywise(Coupling):
         return np.asarray(0.5 * (S + S.T))
 
 
+@dataclass(frozen=True, eq=False)
 class FixedKernel(Coupling):
     """A kernel whose operator, if it has one, stays as it is."""
 
     has_operator = False
-
-    def __init__(self, gram: Gram) -> None:
-        self._gram = gram
+    K: Gram
 
     def gram(self, B: Array) -> Gram:
-        return self._gram
+        return self.K
 
     def features(self, C: Array) -> Array:
-        return self._gram.matmat(C)
+        return self.K.matmat(C)
 
     def values(self, A: Array, B: Array) -> Array:
         return A

@@ -24,28 +24,17 @@ from ovk.ovkernels import Expansion
 
 @dataclass(frozen=True, eq=False)
 class FittedDynamics:
-    """What was learned from time series.
-
-    Attributes
-    ----------
-    h : the expansion, on windows of standardised states
-    constant, decay : (d,) b and the linear decay
-    target : "next", "increment" or "integral"
-    lag : number of states that h sees
-    memory : time constant, in steps, of the low pass through which h sees them; 0 for none
-    units : with which states and times were standardised
-    periods, season : (P,) periods in steps, and (2 P, d) coefficients of their waves
-    """
+    """What was learned from time series; the parameters are those of `OKVAR`, with time counted in steps."""
 
     h: Expansion
-    constant: Array
-    decay: Array
+    constant: Array  # (d,)
+    decay: Array  # (d,)
     target: str
     lag: int
     memory: float
     units: Units
-    periods: Array
-    season: Array
+    periods: Array  # (P,)
+    season: Array  # (2 P, d) coefficients of their waves
 
     def drift(self, X: Any) -> Array:
         """The right-hand side at states X (n, d lag), without waves: the next state, or the rate of change."""
@@ -71,7 +60,7 @@ class FittedDynamics:
         return J
 
     def predict(self, series: TimeSeries) -> Array:
-        """The state one step after each row of a series, (n, d); nan where its window has a hole."""
+        """The state one step after each row of a series, (n, d); nan where its window has a gap."""
         values, view = self._views(series)
         seen = windows(view, self.lag)
         known = ~(np.isnan(seen).any(axis=1) | np.isnan(values).any(axis=1))
@@ -82,14 +71,9 @@ class FittedDynamics:
 
     def one_step_pairs(self, series: list[TimeSeries]) -> tuple[Array, Array]:
         """States that were observed one usual step after a known one, and the predictions of them, both (n, d)."""
-        observed, predicted = [np.empty((0, len(self.decay)))], [np.empty((0, len(self.decay)))]
-        for one in series:
-            if len(one) < 2:
-                continue
-            usual = steady(one, self.units.step, 1)
-            observed.append(one.values[1:][usual])
-            predicted.append(self.predict(one)[:-1][usual])
-        Y, F = np.concatenate(observed), np.concatenate(predicted)
+        usual = [steady(one, self.units.step, 1) for one in series]
+        Y = np.concatenate([one.values[1:][same] for one, same in zip(series, usual, strict=True)])
+        F = np.concatenate([self.predict(one)[:-1][same] for one, same in zip(series, usual, strict=True)])
         known = ~np.isnan(F).any(axis=1) & ~np.isnan(Y).all(axis=1)
         return Y[known], F[known]
 
@@ -128,7 +112,6 @@ class FittedDynamics:
         return self.units.original(lower), self.units.original(upper)
 
     def _standard_windows(self, X: Any) -> Array:
-        """Checked windows of states, standardised, (n, d lag)."""
         X = np.asarray(X, dtype=np.float64)
         d = len(self.decay)
         if X.ndim != 2 or X.shape[1] != d * self.lag:
@@ -204,12 +187,7 @@ class FittedDynamics:
 
 
 def runge_kutta(velocity: Callable[[Array], Array], state: Array, span: float, steps: int) -> Array:
-    """The state after the time `span`, by so many classical steps of Runge and Kutta.
-
-    >>> import numpy as np
-    >>> round(float(runge_kutta(lambda x: x, np.array(1.0), 1.0, 10)), 5)  # e
-    2.71828
-    """
+    """The state after the time `span`, by so many classical steps of Runge and Kutta."""
     h = span / steps
     for _ in range(steps):
         a = velocity(state)

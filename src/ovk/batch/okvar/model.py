@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive
-from ovk.batch.okvar.alternate import AlternatingMinimiser, LearningSettings, OKVARSolution
+from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
 from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
@@ -20,6 +21,7 @@ from ovk.objectives import Penalty, r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
 
 
+@dataclass(eq=False, repr=False)
 class OKVAR(NamedOutputs, Parameters):
     r"""Vector autoregression :math:`x_{t+1} = h(x_t) + \epsilon` with h in the space of an operator-valued kernel.
 
@@ -106,42 +108,23 @@ class OKVAR(NamedOutputs, Parameters):
 
     _state_classes = {"series_": TimeSeries}
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1.0,
-        penalty: Penalty | None = None,
-        learn_operator: bool = False,
-        *,
-        operator_weight: float = 1.0,
-        lag: int = 1,
-        target: str = "next",
-        decay: bool = True,
-        smoothing: float = 0.0,
-        memory: float = 0.0,
-        periods: Any = None,
-        standardize: bool = True,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 5000,
-        max_rounds: int = 20,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.penalty = penalty
-        self.learn_operator = learn_operator
-        self.operator_weight = operator_weight
-        self.lag = lag
-        self.target = target
-        self.decay = decay
-        self.smoothing = smoothing
-        self.memory = memory
-        self.periods = periods
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_rounds = max_rounds
+    kernel: Any = None
+    alpha: float = 1.0
+    penalty: Penalty | None = None
+    learn_operator: bool = False
+    _: KW_ONLY
+    operator_weight: float = 1.0
+    lag: int = 1
+    target: str = "next"
+    decay: bool = True
+    smoothing: float = 0.0
+    memory: float = 0.0
+    periods: Any = None
+    standardize: bool = True
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 5000
+    max_rounds: int = 20
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -162,7 +145,17 @@ class OKVAR(NamedOutputs, Parameters):
             Without it the points are taken to be equally spaced.
         """
         with self._fitting(X):
-            self._fit(X, series, times, None)
+            self.series_ = read_series(self, X, series, times)
+            self.__dict__.pop("output_frame_", None)
+            if (library := library_of(X)) is not None:
+                self.output_frame_ = OutputFrame(library, list(self.names_))
+            units = Units.from_series(self.series_, self.names_, self.standardize)
+            self.mean_, self.scale_, self.step_ = units.mean, units.scale, units.step
+            minimiser, solution = self._learn(self._regression(self.series_, units))
+            self.objective_, self.converged_ = solution.objective, solution.converged
+            self.bic_ = minimiser.bic(solution)
+            self.n_iter_ = 1 if solution.info is None else max(solution.info.iterations, 1)
+            minimiser.warn_if_zero(solution)
         return self
 
     def regression(self, X: Any, *, series: Any = None, times: Any = None) -> SeriesRegression:
@@ -170,20 +163,6 @@ class OKVAR(NamedOutputs, Parameters):
         reader: Self = clone(self)
         read = read_series(reader, X, series, times)
         return reader._regression(read, Units.from_series(read, reader.names_, self.standardize))
-
-    def _fit(self, X: Any, series: Any, times: Any, start: OKVARSolution | None) -> OKVARSolution:
-        """Learn, from the solution `start` of another weight of the penalty if there is one."""
-        self.series_ = read_series(self, X, series, times)
-        self.__dict__.pop("output_frame_", None)
-        if (library := library_of(X)) is not None:
-            self.output_frame_ = OutputFrame(library, list(self.names_))
-        units = Units.from_series(self.series_, self.names_, self.standardize)
-        self.mean_, self.scale_, self.step_ = units.mean, units.scale, units.step
-        minimiser, solution = self._learn(self._regression(self.series_, units), start)
-        self.objective_, self.converged_, self.bic_ = solution.objective, solution.converged, minimiser.bic(solution)
-        self.n_iter_ = 1 if solution.info is None else max(solution.info.iterations, 1)
-        minimiser.warn_if_zero(solution)
-        return solution
 
     def _regression(self, series: list[TimeSeries], units: Units) -> SeriesRegression:
         return make_regression(
@@ -198,19 +177,18 @@ class OKVAR(NamedOutputs, Parameters):
             periods=self.periods,
         )
 
-    def _learn(
-        self, regression: SeriesRegression, start: OKVARSolution | None = None
-    ) -> tuple[AlternatingMinimiser, OKVARSolution]:
+    def _learn(self, regression: SeriesRegression) -> tuple[AlternatingMinimiser, OKVARSolution]:
         """Minimise, and keep the function that was learned."""
         weight = positive(self.operator_weight, "operator_weight") if self.learn_operator else 0.0
-        settings = LearningSettings(self.alpha, self.penalty, weight, self.tol, self.max_iter, self.max_rounds)
         d = regression.Y.shape[1]
         given: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
         kernel = given.resolve(regression.Z, d)
         B, coupling = coupling_on(kernel, regression.Z, d, self.learn_operator)
-        minimiser = AlternatingMinimiser(coupling, regression, settings)
-        solution = minimiser.minimise(B, start)
-        theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution))
+        minimiser = AlternatingMinimiser(
+            coupling, regression, self.alpha, self.penalty, weight, self.tol, self.max_iter, self.max_rounds
+        )
+        solution = minimiser.minimise(B)
+        theta, self.decay_ = minimiser.unpenalised.coefficients(minimiser.values(solution.B, solution.C))
         self.__dict__.pop("season_", None)
         if self.periods is not None:
             self.season_ = theta[: 2 * len(np.atleast_1d(self.periods))]
@@ -228,7 +206,7 @@ class OKVAR(NamedOutputs, Parameters):
 
     @property
     def output_names_(self) -> list[str]:
-        """The same as `names_`: what is predicted are the variables themselves."""
+        """The same as `names_`: the variables themselves are predicted."""
         return list(self.names_)
 
     @property

@@ -16,7 +16,7 @@ that variable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,24 +30,14 @@ TARGETS = ("next", "increment", "integral")
 
 @dataclass(frozen=True, eq=False)
 class SeriesRegression:
-    """Y = W F + E theta - decay O, with F the values of h at Z.
+    """Y = W F + E theta - decay O, with F the values of h at Z."""
 
-    Attributes
-    ----------
-    Z : (m, q) inputs of h
-    Y : (n, d), nan where not observed
-    W : (n, m) sparse, None for the identity
-    E : (n, e) columns of all outputs
-    decaying : (n, d) O, a column of its own for each output; None for no decay
-    groups : (m,) the series that each input comes from
-    """
-
-    Z: Array
-    Y: Array
-    W: Any
-    E: Array
-    decaying: Array | None
-    groups: Indices
+    Z: Array  # (m, q) inputs of h
+    Y: Array  # (n, d), nan where not observed
+    W: Any  # (n, m) sparse, None for the identity
+    E: Array  # (n, e) columns of all outputs
+    decaying: Array | None  # (n, d) O, a column of its own for each output; None for no decay
+    groups: Indices  # (m,) the series that each input comes from
 
     def left(self, F: Array) -> Array:
         """W F."""
@@ -64,9 +54,7 @@ class SeriesRegression:
     def with_targets(self, Y: Array) -> SeriesRegression:
         """Other targets on the same inputs; what decays moves with them in an integral."""
         moves = self.decaying is not None and self.W is not None
-        return SeriesRegression(
-            self.Z, Y, self.W, self.E, self.left(np.nan_to_num(Y)) if moves else self.decaying, self.groups
-        )
+        return replace(self, Y=Y, decaying=self.left(np.nan_to_num(Y)) if moves else self.decaying)
 
 
 def make_regression(
@@ -135,12 +123,7 @@ def checked_periods(periods: Any, step: float, target: str) -> Array:
 
 
 def waves(times: Array, periods: Array) -> Array:
-    """w, (n, 2 P): a cosine and a sine of each period at times (n,), both in the same units.
-
-    >>> waves(np.array([0.0, 6.0]), np.array([24.0])).round(2)
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """w, (n, 2 P): a cosine and a sine of each period at times (n,), both in the same units."""
     phase = 2 * np.pi * times[:, None] / periods
     return np.column_stack([np.cos(phase), np.sin(phase)])
 
@@ -220,10 +203,8 @@ def integrals(
         blocks.append(trapezoidal(series.times[whole]))
         groups.append(np.full(int(whole.sum()), number))
     if not Z:
-        d = observed[0].values.shape[1]
-        return SeriesRegression(
-            np.empty((0, d)), np.empty((0, d)), None, np.empty((0, 0)), None, np.empty(0, dtype=np.intp)
-        )
+        none = np.empty((0, observed[0].values.shape[1]))
+        return SeriesRegression(none, none, None, none, None, np.empty(0, dtype=np.intp))
     W = sparse.csr_array(sparse.block_diag(blocks, format="csr"))
     series_of = np.concatenate(groups)
     starts = (series_of[:, None] == np.unique(series_of)).astype(np.float64)
@@ -234,9 +215,8 @@ def integrals(
 
 def trapezoidal(times: Array) -> Array:
     """Weights (n, n) of the integrals from the first time to every time."""
-    halves = 0.5 * np.diff(times)
     weights = np.zeros((len(times), len(times)))
-    for k, half in enumerate(halves):
+    for k, half in enumerate(0.5 * np.diff(times)):
         weights[k + 1 :, k] += half
         weights[k + 1 :, k + 1] += half
     return weights

@@ -1,4 +1,4 @@
-"""Choosing settings: the Bayesian information criterion, and leaving one series out."""
+"""Choosing settings, and networks that many fits agree on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from ovk.base import Array, ProgressBar, check_int, in_interval, track
-from ovk.batch.okvar.alternate import OKVARSolution
+from ovk.base import Array, check_int, in_interval, track
 from ovk.batch.okvar.model import OKVAR
 from ovk.batch.okvar.networks import Network, choose, off_diagonal, rank_average
 from ovk.batch.okvar.regression import TARGETS
@@ -18,66 +17,6 @@ from ovk.batch.okvar.series import TimeSeries, read_series
 
 #: Steps ahead at which `best_okvar` compares forecasts.
 AHEAD = 4
-
-
-def leave_one_series_out(model: OKVAR, X: Any, *, series: Any = None, times: Any = None) -> Array:
-    """Mean squared one-step error on each series of a model learned from the others, in standardised units, (s,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OKVAR
-    >>> from ovk.batch import leave_one_series_out
-    >>> rng = np.random.default_rng(0)
-    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
-    >>> leave_one_series_out(OKVAR("linear"), walks).shape
-    (4,)
-    """
-    every = read_series(clone(model), X, series, times)
-    if len(every) < 2:
-        raise ValueError(f"leaving one series out needs at least 2 series, got {len(every)}")
-    errors = np.full(len(every), np.nan)
-    for k, (fitted, left) in enumerate(without_each(model, every)):
-        observed, predicted = fitted.dynamics_.one_step_pairs([left])
-        if len(observed):
-            errors[k] = float(np.nanmean(((observed - predicted) / fitted.scale_) ** 2))
-    return errors
-
-
-def forecast_error(model: OKVAR, series: list[TimeSeries], steps: int) -> float:
-    """Mean logarithm, over variables, of the squared error of forecasts `steps` ahead, each series left out in turn.
-
-    One step ahead nearly all that is predicted is that a variable stays where it is; further ahead what acts on it
-    shows. Logarithms keep one variable that is hard to predict from deciding alone.
-    """
-    if len(series) < 2 or max(map(len, series)) < model.lag + steps:
-        raise ValueError(
-            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + steps} points or more, got "
-            f"{len(series)} of at most {max(map(len, series))}: use criterion='bic'"
-        )
-    gaps = np.concatenate([one.dynamics_.forecast_errors(left, steps) for one, left in without_each(model, series)])
-    squares = np.nanmean(gaps**2, axis=0)
-    return float(np.mean(np.log(squares + np.finfo(float).tiny)))
-
-
-def without_each(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
-    """For each series, the model fitted to the others, and that series."""
-    for k, left in enumerate(series):
-        yield fitted_to(model, [one for j, one in enumerate(series) if j != k]), left
-
-
-def fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
-    """A copy of the model, fitted to series that were read before."""
-    fresh: OKVAR = clone(model)
-    return fresh.fit([one.values for one in series], times=[one.times for one in series])
-
-
-def listed_models(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
-    """One model or several as a list, which must hold nothing else."""
-    listed = [models] if isinstance(models, OKVAR) else list(models)
-    if not listed or not all(isinstance(model, OKVAR) for model in listed):
-        raise ValueError(f"models must hold at least one OKVAR and nothing else, got {listed!r}")
-    return listed
 
 
 def best_okvar(
@@ -108,55 +47,64 @@ def best_okvar(
     >>> bool(values.argmin() < 2)
     True
     """
-    listed = listed_models(models)
+    listed = _listed_models(models)
     if criterion not in ("bic", "series", "forecast"):
         raise ValueError(f"criterion must be 'bic', 'series' or 'forecast', got {criterion!r}")
-    values = np.empty(len(listed))
-    fitted = []
-    with ProgressBar("choosing", len(listed)) as bar:
-        for k, model in enumerate(listed):
-            fresh: OKVAR = clone(model)
-            fitted.append(fresh)
-            if criterion == "bic":
-                values[k] = fresh.fit(X, series=series, times=times).bic_
-            elif criterion == "forecast":
-                values[k] = forecast_error(model, read_series(clone(model), X, series, times), AHEAD)
-            else:
-                values[k] = float(np.nanmean(leave_one_series_out(model, X, series=series, times=times)))
-            bar.update()
+    fitted: list[OKVAR] = [clone(model) for model in listed]
+    values = []
+    for model in track(fitted, "choosing"):
+        if criterion == "bic":
+            values.append(model.fit(X, series=series, times=times).bic_)
+        else:
+            every = read_series(clone(model), X, series, times)
+            values.append(_left_out_error(model, every) if criterion == "series" else _forecast_error(model, every))
     best = fitted[int(np.argmin(values))]
-    return (best if criterion == "bic" else best.fit(X, series=series, times=times)), values
+    return (best if criterion == "bic" else best.fit(X, series=series, times=times)), np.array(values)
 
 
-def penalty_path(
-    model: OKVAR, X: Any, weights: Sequence[float], *, series: Any = None, times: Any = None
-) -> list[OKVAR]:
-    """The model fitted at each weight of its penalty, the strongest first, each started from the one before.
+def _left_out_error(model: OKVAR, series: list[TimeSeries]) -> float:
+    """Mean, over series, of the mean squared one-step error of the model learned from the others, standardised."""
+    if len(series) < 2:
+        raise ValueError(f"criterion='series' needs at least 2 series, got {len(series)}: use criterion='bic'")
+    errors = []
+    for fitted, left in _without_each(model, series):
+        observed, predicted = fitted.dynamics_.one_step_pairs([left])
+        errors.append(float(np.nanmean(((observed - predicted) / fitted.scale_) ** 2)) if len(observed) else np.nan)
+    return float(np.nanmean(errors))
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk import OKVAR
-    >>> from ovk.batch import penalty_path
-    >>> from ovk.objectives import L1
-    >>> rng = np.random.default_rng(0)
-    >>> walks = [rng.standard_normal((20, 4)).cumsum(axis=0) for _ in range(4)]
-    >>> path = penalty_path(OKVAR(penalty=L1()), walks, [1.0, 10.0])
-    >>> [fitted.penalty.weight for fitted in path]
-    [10.0, 1.0]
+
+def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
+    """Mean logarithm, over variables, of the squared error of forecasts `AHEAD` steps ahead of series left out in turn.
+
+    One step ahead nearly all that is predicted is that a variable stays where it is; further ahead what acts on it
+    shows. Logarithms keep one variable that is hard to predict from deciding alone.
     """
-    if model.penalty is None or "weight" not in model.penalty.get_params():
-        raise ValueError(f"penalty_path needs a model with a penalty that has a weight, got {model.penalty!r}")
-    path: list[OKVAR] = []
-    start: OKVARSolution | None = None
-    for weight in sorted(map(float, weights), reverse=True):
-        fresh: OKVAR = clone(model).set_params(penalty__weight=weight)
-        start = fresh._fit(X, series, times, start)
-        path.append(fresh)
-    return path
+    longest = max(map(len, series))
+    if len(series) < 2 or longest < model.lag + AHEAD:
+        raise ValueError(
+            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + AHEAD} points or more, got "
+            f"{len(series)} of at most {longest}: use criterion='bic'"
+        )
+    gaps = np.concatenate([one.dynamics_.forecast_errors(left, AHEAD) for one, left in _without_each(model, series)])
+    return float(np.mean(np.log(np.nanmean(gaps**2, axis=0) + np.finfo(float).tiny)))
 
 
-# Networks that hold up: over subsamples, over series, over settings.
+def _without_each(model: OKVAR, series: list[TimeSeries]) -> Iterator[tuple[OKVAR, TimeSeries]]:
+    """For each series, the model fitted to the others, and that series."""
+    for k, left in enumerate(series):
+        yield _fitted_to(model, series[:k] + series[k + 1 :]), left
+
+
+def _fitted_to(model: OKVAR, series: list[TimeSeries]) -> OKVAR:
+    fresh: OKVAR = clone(model)
+    return fresh.fit([one.values for one in series], times=[one.times for one in series])
+
+
+def _listed_models(models: OKVAR | Sequence[OKVAR]) -> list[OKVAR]:
+    listed = [models] if isinstance(models, OKVAR) else list(models)
+    if not listed or not all(isinstance(model, OKVAR) for model in listed):
+        raise ValueError(f"models must hold at least one OKVAR and nothing else, got {listed!r}")
+    return listed
 
 
 def consensus(
@@ -202,13 +150,14 @@ def consensus(
     >>> consensus(models, walks, top_k=3).chosen.sum()
     np.int64(3)
     """
-    listed = listed_models(models)
+    listed = _listed_models(models)
     if over == "targets":
         forms = [(model, target) for model in listed for target in TARGETS if model.lag == 1 or target != "integral"]
         listed, over = [clone(model).set_params(target=target) for model, target in forms], "settings"
-    names, parts = _parts(listed, X, series, times, over, n_subsamples, fraction, random_state)
-    scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs, "finding a consensus"))
-    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), names)
+    reader: OKVAR = clone(listed[0])
+    parts = _subsets(read_series(reader, X, series, times), over, n_subsamples, fraction, random_state)
+    scores = rank_average(_all_scores(listed, parts, aggregate, balance, n_jobs))
+    return Network(scores, choose(scores, threshold, top_k, None, None), np.zeros_like(scores), reader.names_)
 
 
 def stability_selection(
@@ -257,47 +206,43 @@ def stability_selection(
     >>> bool(network.scores.max() <= 1.0)
     True
     """
-    names, parts = _parts(listed_models(model), X, series, times, "subsamples", n_subsamples, fraction, random_state)
-    found = _all_scores([model], parts, aggregate, balance, n_jobs, "selecting")
+    reader: OKVAR = clone(model)
+    parts = _subsets(read_series(reader, X, series, times), "subsamples", n_subsamples, fraction, random_state)
+    found = _all_scores([model], parts, aggregate, balance, n_jobs)
     d = len(found[0])
     k = min(2 * d, int(off_diagonal(d).sum())) if top_k is None else check_int(top_k, "top_k")
     shares = np.mean([choose(scores, None, k, None, None) for scores in found], axis=0)
     chosen = off_diagonal(d) & (shares >= in_interval(threshold, "threshold", 0, 1))
-    return Network(shares, chosen, np.zeros_like(shares), names)
+    return Network(shares, chosen, np.zeros_like(shares), reader.names_)
 
 
-def _parts(
-    models: list[OKVAR], X: Any, series: Any, times: Any, over: str, count: int, fraction: float, random_state: Any
-) -> tuple[tuple[str, ...], list[list[TimeSeries]]]:
-    """Names of the variables, and the series of each fit."""
-    reader: OKVAR = clone(models[0])
-    every = read_series(reader, X, series, times)
+def _subsets(
+    series: list[TimeSeries], over: str, count: int, fraction: float, random_state: Any
+) -> list[list[TimeSeries]]:
+    """The series of each fit: all of them, each alone, or a random stretch of consecutive points of each."""
     if over == "settings":
-        return reader.names_, [every]
+        return [series]
     if over == "series":
-        return reader.names_, [[one] for one in every]
+        return [[one] for one in series]
     if over != "subsamples":
         raise ValueError(f"over must be 'settings', 'series', 'subsamples' or 'targets', got {over!r}")
     rng, share = np.random.default_rng(random_state), in_interval(fraction, "fraction", 0.01, 1)
-    repeats = range(check_int(count, "n_subsamples"))
-    return reader.names_, [[_random_stretch(one, share, rng) for one in every] for _ in repeats]
 
+    def stretch(one: TimeSeries) -> TimeSeries:
+        length = max(2, round(share * len(one)))
+        first = int(rng.integers(0, max(len(one) - length, 0) + 1))
+        return TimeSeries(one.values[first : first + length], one.times[first : first + length])
 
-def _random_stretch(series: TimeSeries, fraction: float, rng: np.random.Generator) -> TimeSeries:
-    """A random stretch of consecutive points."""
-    length = max(2, round(fraction * len(series)))
-    first = int(rng.integers(0, max(len(series) - length, 0) + 1))
-    rows = slice(first, first + length)
-    return TimeSeries(series.values[rows], series.times[rows])
+    return [[stretch(one) for one in series] for _ in range(check_int(count, "n_subsamples"))]
 
 
 def _all_scores(
-    models: list[OKVAR], parts: list[list[TimeSeries]], aggregate: Any, balance: float, n_jobs: int | None, label: str
+    models: list[OKVAR], subsets: list[list[TimeSeries]], aggregate: Any, balance: float, n_jobs: int | None
 ) -> list[Array]:
-    """Scores of the edges for every model and every part of the series that it is fitted to."""
-    fits = [delayed(_fit_and_score)(model, part, aggregate, balance) for model in models for part in parts]
-    return list(track(Parallel(n_jobs=n_jobs, return_as="generator")(fits), label, len(fits)))
+    """Scores of the edges for every model and every subset of the series."""
+    fits = [delayed(_fit_and_score)(model, series, aggregate, balance) for model in models for series in subsets]
+    return list(track(Parallel(n_jobs=n_jobs, return_as="generator")(fits), "learning networks", len(fits)))
 
 
 def _fit_and_score(model: OKVAR, series: list[TimeSeries], aggregate: Any, balance: float) -> Array:
-    return fitted_to(model, series).edge_scores(aggregate=aggregate, balance=balance)
+    return _fitted_to(model, series).edge_scores(aggregate=aggregate, balance=balance)

@@ -21,35 +21,13 @@ SAME_STEP = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class TimeSeries(State):
-    """One multivariate time series.
+    """One multivariate time series."""
 
-    Attributes
-    ----------
-    values : (n, d), nan where nothing was observed
-    times : (n,), increasing
-    """
-
-    values: Array
-    times: Array
+    values: Array  # (n, d), nan where nothing was observed
+    times: Array  # (n,), increasing
 
     def __len__(self) -> int:
         return len(self.values)
-
-
-@dataclass(frozen=True)
-class SeriesTable:
-    """Series before they are checked: all rows below each other.
-
-    Attributes
-    ----------
-    rows : what scikit-learn is to check, (n, d)
-    lengths : of each series
-    times : (n,) or None
-    """
-
-    rows: Any
-    lengths: list[int]
-    times: Array | None
 
 
 def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | None = None) -> list[TimeSeries]:
@@ -58,21 +36,23 @@ def read_series(estimator: Any, X: Any, series: Any, times: Any, step: float | N
     Without `step` the estimator remembers the variables. With it they must be those that it remembers, and points
     without times are that far apart.
     """
-    table = _gathered(X, series, times)
-    rows = check_inputs(estimator, table.rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
+    rows, lengths, clock = _gathered(X, series, times)
+    rows = check_inputs(estimator, rows, reset=step is None, dtype=np.float64, ensure_all_finite="allow-nan")
     if np.isinf(rows).any():
         raise ValueError("Input X contains infinity: replace it by nan where nothing was observed")
-    return _split(np.asarray(rows), table.lengths, table.times, 1.0 if step is None else step)
+    return _split(np.asarray(rows), lengths, clock, 1.0 if step is None else step)
 
 
-def _gathered(X: Any, series: Any, times: Any) -> SeriesTable:
-    """All series below each other, with their lengths; a frame without the columns that are not variables."""
+def _gathered(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
+    """All series below each other, (n, d), with their lengths and times; a frame without columns that are no
+    variables."""
     if sparse.issparse(X):
         raise TypeError("OKVAR does not take sparse series: pass X.toarray()")
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
         raise ValueError(f"X must be a series (n, d), a list of such, or a data frame, got {type(X).__name__}")
     X = [masked_as_nan(one, "X") for one in X] if isinstance(X, list) else masked_as_nan(X, "X")
-    if is_list_of_series(X):
+    # A list of tables, and not one table written as a list of rows.
+    if isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X):
         if series is not None:
             raise ValueError("series tells the rows of one table apart: leave it out with a list of series")
         parts = [np.asarray(part) for part in X]
@@ -80,13 +60,8 @@ def _gathered(X: Any, series: Any, times: Any) -> SeriesTable:
         if len(widths) > 1:
             raise ValueError(f"all series must have the same variables, got series with {sorted(widths)} columns")
         lengths = [len(part) for part in parts]
-        return SeriesTable(np.concatenate(parts), lengths, None if times is None else _listed(times, lengths))
+        return np.concatenate(parts), lengths, None if times is None else _listed(times, lengths)
     return _table(X, series, times)
-
-
-def is_list_of_series(X: Any) -> bool:
-    """Whether X is a list of tables, and not one table written as a list of rows."""
-    return isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X)
 
 
 def _listed(times: Any, lengths: list[int]) -> Array:
@@ -104,7 +79,7 @@ def _listed(times: Any, lengths: list[int]) -> Array:
     return np.tile(_numbers(shared), len(lengths))
 
 
-def _table(X: Any, series: Any, times: Any) -> SeriesTable:
+def _table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | None]:
     names = [name for name in (series, times) if isinstance(name, str)]
     if names:
         columns = getattr(X, "columns", None)
@@ -130,11 +105,11 @@ def _table(X: Any, series: Any, times: Any) -> SeriesTable:
         lengths = np.bincount(place[numbers]).tolist()
         rows = _reordered(rows, order)
     if clock is None:
-        return SeriesTable(rows, lengths, None)
+        return rows, lengths, None
     clock = _numbers(np.asarray(clock))
     if clock.shape != (n,):
         raise ValueError(f"times must have an entry for each of the {n} rows, got shape {clock.shape}")
-    return SeriesTable(rows, lengths, clock[order])
+    return rows, lengths, clock[order]
 
 
 def _reordered(rows: Any, order: Any) -> Any:
@@ -173,17 +148,11 @@ def _split(rows: Array, lengths: Sequence[int], times: Array | None, step: float
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """With what series are standardised.
+    """The units in which series are standardised."""
 
-    Attributes
-    ----------
-    mean, scale : (d,) mean and standard deviation of each variable
-    step : the usual time between two points
-    """
-
-    mean: Array
-    scale: Array
-    step: float
+    mean: Array  # (d,)
+    scale: Array  # (d,) standard deviations
+    step: float  # the usual time between two points
 
     @classmethod
     def from_series(cls, series: Sequence[TimeSeries], names: Sequence[str], standardize: bool) -> Self:

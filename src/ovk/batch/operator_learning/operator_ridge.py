@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ from ovk.ovkernels import Expansion, Separable
 CALIBRATING, QUANTILES = 200, 401
 
 
+@dataclass(eq=False, repr=False)
 class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     """Learns an operator, with functions as inputs and functions as outputs; nothing has to be set.
 
@@ -114,45 +116,21 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
     (20, 200)
     """
 
-    inputs_: PrincipalComponents
-    outputs_: PrincipalComponents
-    groups_: list[tuple[int, int]]
-    kernels_: list[ScalarKernel]
-    alphas_: list[float]
-    decays_: list[float]
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: Any = None,
-        *,
-        decay: Any = None,
-        input_grid: Any = None,
-        output_grid: Any = None,
-        groups: int = 3,
-        metric: Any = None,
-        tol: float = 1e-6,
-        max_components: int = 512,
-        search_rows: int = 4000,
-        solver: str = "cholesky",
-        rank: int = 1000,
-        dtype: str = "float64",
-        random_state: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.decay = decay
-        self.input_grid = input_grid
-        self.output_grid = output_grid
-        self.groups = groups
-        self.metric = metric
-        self.tol = tol
-        self.max_components = max_components
-        self.search_rows = search_rows
-        self.solver = solver
-        self.rank = rank
-        self.dtype = dtype
-        self.random_state = random_state
+    kernel: Any = None
+    alpha: Any = None
+    _: KW_ONLY
+    decay: Any = None
+    input_grid: Any = None
+    output_grid: Any = None
+    groups: int = 3
+    metric: Any = None
+    tol: float = 1e-6
+    max_components: int = 512
+    search_rows: int = 4000
+    solver: str = "cholesky"
+    rank: int = 1000
+    dtype: str = "float64"
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from pairs of functions.

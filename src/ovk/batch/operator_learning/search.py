@@ -11,17 +11,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ovk.base import Array, Mask, track
 from ovk.batch.operator_learning.exact import symmetric_gram
 from ovk.kernels import Gaussian, Linear, Matern, Polynomial, RationalQuadratic, ScalarKernel
 from ovk.operators import Identity
-from ovk.solvers import KroneckerLeaveOneOut, cholesky_factor, eigenpairs
+from ovk.solvers import SeparablePath, eigenpairs, factored_leave_one_out
 
 #: Decays that are tried where none is given.
 DECAYS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -89,32 +89,19 @@ def left_out(
     """Left-out residuals at every ridge, an intercept included."""
     points = Z * stretch(scales, candidate.decay)
     kernel = candidate.kernel.resolve(points)
-    resolved = KernelCandidate(kernel, candidate.decay)
+    resolved, ones = KernelCandidate(kernel, candidate.decay), np.ones(len(T))
     if len(alphas) <= FEW:
-        # For so few ridges factorisations cost less than eigenvectors.
-        parts = [_by_factor(kernel, points, T, alpha) for alpha in alphas]
+        gram = partial(symmetric_gram, kernel, points)
+        parts = [factored_leave_one_out(gram, alpha, T, ones) for alpha in alphas]
     else:
-        one = KroneckerLeaveOneOut(eigenpairs(kernel(points)), T, np.ones(len(T)))
-        parts = [(C, H[:, 0]) for C, H in one.rotated(Identity(T.shape[1]).eigh(), np.array(alphas))]
+        path = SeparablePath(eigenpairs(kernel(points)), T, ones)
+        solutions = path.solutions(Identity(T.shape[1]).eigh(), np.array(alphas))
+        parts = [(one.C / one.P[0][:, 0, 0], one.P[0][:, 0, 0, 0]) for one in solutions]
     found = []
-    for alpha, (C, h) in zip(alphas, parts, strict=True):
-        residuals = C / h[:, None]
+    for alpha, (residuals, h) in zip(alphas, parts, strict=True):
         squares = residuals**2
         found.append(ScoredCandidate(resolved, alpha, squares.mean(axis=0), h @ squares / len(T), 1.0 / h, residuals))
     return found
-
-
-def _by_factor(kernel: ScalarKernel, points: Array, T: Array, alpha: float) -> tuple[Array, Array]:
-    """C = B T and the diagonal of B = A^-1 - z z' / 1'z, z = A^-1 1, with A = K + alpha I = L L'.
-
-    (A^-1)_ii is the sum of the squares in column i of L^-1: a third of the work is saved that A^-1 would take.
-    """
-    factor = cholesky_factor(lambda: symmetric_gram(kernel, points), alpha)
-    C, z = factor.solve(T), factor.solve(np.ones((len(T), 1)))[:, 0]
-    inverse, _ = lapack.dtrtri(factor.L, lower=1, overwrite_c=1)
-    diagonal = np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])
-    total = float(z.sum())
-    return C - np.outer(z, z @ T) / total, diagonal - z**2 / total
 
 
 def search(

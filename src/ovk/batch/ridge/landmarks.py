@@ -27,7 +27,14 @@ from ovk.base import Array, Indices, SingularSystem, State, Targets, check_int, 
 from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
 from ovk.operators import OutputOperator, spectrum
 from ovk.ovkernels import OperatorKernel
-from ovk.solvers import CholeskyFactor, SolverInfo, cholesky_factor, conjugate_gradient, inner_blocks
+from ovk.solvers import (
+    CholeskyFactor,
+    SolverInfo,
+    cholesky_factor,
+    conjugate_gradient,
+    inner_blocks,
+    residuals_of_smoother,
+)
 
 
 @dataclass
@@ -123,19 +130,15 @@ class LandmarkRidge(State, ABC):
         """Residuals (n, d) of rows among those of the sums, each predicted as if its row had not been learned.
 
         With P_i the posterior covariance at row i within the features, the fitted values move by P_i w_i / alpha for
-        each unit by which the row's outputs move, so that the residuals r_i become (I - w_i P_i / alpha)^-1 r_i.
+        each unit by which the row's outputs move.
 
         Parameters
         ----------
         R : (n, d) residuals with all rows learned, nan where an output was not observed
         """
-        seen = ~np.isnan(R)
         w = np.ones(len(R)) if weight is None else weight
         moved = (w[:, None] / np.broadcast_to(alpha, (self.d,)))[:, None, :]
-        both = seen[:, :, None] & seen[:, None, :]
-        H = np.where(both, self.within(X, alpha, intercept=intercept) * moved, 0.0)
-        found = np.asarray(np.linalg.solve(np.eye(self.d) - H, np.where(seen, R, 0.0)[:, :, None])[:, :, 0])
-        return np.where(seen, found, np.nan)
+        return residuals_of_smoother(R, self.within(X, alpha, intercept=intercept) * moved)
 
 
 @dataclass

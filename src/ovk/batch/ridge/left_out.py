@@ -21,12 +21,12 @@ from ovk.kernels import Linear
 from ovk.operators import Identity, OutputOperator, Spectrum
 from ovk.ovkernels import Observed, OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import (
-    DenseLeaveOneOut,
     Eigenpairs,
-    KroneckerLeaveOneOut,
+    PairwisePath,
+    SeparablePath,
+    decoupled_path,
     eigenpairs,
     observed_eigenpairs,
-    rotated_leave_one_out,
 )
 
 
@@ -86,7 +86,7 @@ class CompleteErrors:
         ((G, _),) = self.problem.gram.terms() or []
         self.pairs = eigenpairs(G, tol)
         self.u = self.problem.columns() if intercept else None
-        self._left_out = KroneckerLeaveOneOut(self.pairs, self.problem.Y, self.u)
+        self._left_out = SeparablePath(self.pairs, self.problem.Y, self.u)
         self._total = _total(once)
         same = len(once.Y) == len(targets.Y)
         self.every: Eigenpairs | None = self.pairs if same and self.pairs.full else None
@@ -109,7 +109,7 @@ def decoupled_errors(
     parts = problem.gram.rotation()
     if parts is None:
         return None
-    path = rotated_leave_one_out(parts, problem.Y, problem.columns() if intercept else None, alphas, entry=entry)
+    path = decoupled_path(parts, problem.Y, problem.columns() if intercept else None, alphas, entry=entry)
     return (_mean_squares(each, within, _total(once)) for each in path)
 
 
@@ -146,7 +146,7 @@ class PairErrors:
 
     def __init__(self, K: Array | Eigenpairs, pairs: ObservedPairs, *, intercept: bool, entry: bool) -> None:
         E = pairs.columns() if intercept else None
-        self._left_out = DenseLeaveOneOut(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E)
+        self._left_out = PairwisePath(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E)
         self._pairs = pairs
         self._total = pairs.sum_by_output(pairs.weights)
 

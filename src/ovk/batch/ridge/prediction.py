@@ -36,10 +36,10 @@ from ovk.solvers import (
     DENSE_LIMIT,
     Cholesky,
     Eigen,
-    LeftOut,
-    PairsLeftOut,
-    SeparableLeftOut,
-    SeparablePairsLeftOut,
+    LeaveOneOut,
+    PairwiseLeaveOneOut,
+    ScalarPairsLeaveOneOut,
+    SeparableLeaveOneOut,
     as_solver,
     eigenpairs,
 )
@@ -100,7 +100,7 @@ class LeaveOutPredictor(NamedTuple):
     kernels : what `left_out` takes for new points, `cross` and `prior`, from their inputs
     """
 
-    left_out: LeftOut
+    left_out: LeaveOneOut
     width: int
     kernels: Callable[[Any], tuple[Array, Array]]
 
@@ -159,7 +159,7 @@ class TrainingData:
         ((G, _),) = CompleteSystem(Separable(k, Identity(targets.d)), X, targets, 1.0).gram.terms() or []
         how: dict[str, Any] = {"intercept": self.intercept, "together": together}
         T = kernel.operator.dense()
-        left_out = SeparableLeftOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
+        left_out = SeparableLeaveOneOut(eigenpairs(G), targets.Y, T, self.alpha, targets.weight, **how)
         return LeaveOutPredictor(left_out, X.shape[0] * (targets.d + 2), lambda new: (k(new, X), k.diag(new)))
 
     def _by_pairs(self, together: Indices | None) -> LeaveOutPredictor:
@@ -175,7 +175,7 @@ class TrainingData:
         # Its matrices, one of (n, n) for each output, must take no more memory than that of the pairs.
         if separable is not None and self.targets.task is None and d * n**2 <= len(pairs) ** 2:
             k = separable.scalar
-            left_out: LeftOut = SeparablePairsLeftOut(k(X), separable.operator.dense(), pairs, self.alpha, **how)
+            left_out: LeaveOneOut = ScalarPairsLeaveOneOut(k(X), separable.operator.dense(), pairs, self.alpha, **how)
             return LeaveOutPredictor(left_out, n * (d + 2), lambda new: (k(new, X), k.diag(new)))
         K = PairSystem(kernel, X, replace(self.targets, weight=None), 1.0).gram.dense()
 
@@ -185,7 +185,7 @@ class TrainingData:
             cross = kernel.pairs(repeated, outputs, X[pairs.points], pairs.outputs).reshape(m, d, -1)
             return cross, np.einsum("nqq->nq", kernel.diagonal_blocks(new))
 
-        left_out = PairsLeftOut(K, pairs, self.alpha, **how)
+        left_out = PairwiseLeaveOneOut(K, pairs, self.alpha, **how)
         return LeaveOutPredictor(left_out, len(pairs) * d, kernels)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +13,20 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ovk.base import Array, Indices, State, check_inputs, is_missing, refuse_odd_frames
+from ovk.base import (
+    Array,
+    Category,
+    Indices,
+    Instant,
+    Number,
+    State,
+    as_word,
+    check_inputs,
+    guess_column,
+    is_missing,
+    is_missing_cell,
+    refuse_odd_frames,
+)
 from ovk.batch.ridge.kernel_estimator import KernelEstimator
 
 # Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.
@@ -85,21 +97,8 @@ def mean_and_deviation(A: Array, weight: Array | None = None) -> tuple[Array, Ar
 
 # Columns of text that are not categories: numbers, percentages and dates written as text, and names.
 
-#: Part of the cells that must look like numbers or dates.
-AGREEMENT = 0.9
-
 #: Share of different words among the cells from which on they are names, and cells from which on that is asked.
 NAMES, ENOUGH = 0.8, 20
-
-#: A number with a decimal mark, groups of three digits, an exponent or a percent sign. Whole numbers may be codes.
-_NUMBER = re.compile(
-    r"[+-]?(?:\d{1,3}(?:[., ]\d{3})+(?:[.,]\d*)?|\d+[.,]\d*|[.,]\d+|\d+(?=\s*%)|\d+(?=[eE]))(?:[eE][+-]?\d+)?\s*%?"
-)
-_WHOLE = re.compile(r"[+-]?\d+")
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ]+\d{1,2}:\d{2}.*)?")
-
-#: How a missing value may be spelled, in small letters.
-_MISSING = {"", "nan", "na", "n/a", "<na>", "?", "-", "null", "none"}
 
 
 def check_categories(words: Sequence[str], name: object) -> None:
@@ -111,21 +110,21 @@ def check_categories(words: Sequence[str], name: object) -> None:
     ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; if they are categories, give the column the type category
     >>> check_categories(["red", "blue", "red"], "colour")
     """  # noqa: E501
-    present = [text for word in words if (text := word.strip()).lower() not in _MISSING]
-    dates = [text for text in present if _DATE.fullmatch(text)]
-    numbers = [text for text in present if _NUMBER.fullmatch(text) and not _DATE.fullmatch(text)]
-    whole = [text for text in present if _WHOLE.fullmatch(text)]
-    enough = AGREEMENT * len(present)
+    present = [word.strip() for word in words if not is_missing_cell(word)]
+    column = guess_column(str(name), present, 1)
     category = "if they are categories, give the column the type category"
-    if dates and len(dates) >= enough:
+    if isinstance(column, (Number, Instant)):
+        readable = [text for text, bad in zip(present, column.encode([present]).bad, strict=True) if not bad]
+    if isinstance(column, Instant):
         raise ValueError(
-            f"column {name!r} of X holds dates written as text, such as {dates[0]!r}: turn them into numbers, such as "
-            "days since the first one, or leave the column out; ovk.app.tables.read_table makes the time of day, of "
+            f"column {name!r} of X holds dates written as text, such as {readable[0]!r}: turn them into numbers, such "
+            "as days since the first one, or leave the column out; ovk.app.tables.read_table makes the time of day, of "
             f"the week and of the year of them; {category}"
         )
-    if numbers and len(numbers) + len(whole) >= enough:
+    # Whole numbers may be codes.
+    if isinstance(column, Number) and (broken := [text for text in readable if not text.lstrip("+-").isdecimal()]):
         raise ValueError(
-            f"column {name!r} of X holds numbers written as text, such as {numbers[0]!r}: make numbers of them (strip "
+            f"column {name!r} of X holds numbers written as text, such as {broken[0]!r}: make numbers of them (strip "
             "percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; "
             f"{category}"
         )
@@ -204,7 +203,7 @@ class FrameColumns(State):
                     raise ValueError(f"column {name!r} of X held numbers in training, now it holds words")
                 numbers.append(values)
             else:
-                words += [(values.astype(str) == category).astype(np.float64) for category in categories]
+                words.append(Category(name, categories).encode([values.astype(str).tolist()]).values)
         return np.column_stack([*numbers, *words])
 
 
@@ -227,10 +226,11 @@ def column_values(column: Any, name: Any) -> Array:
             "for instance to days since the first"
         )
     if kind.startswith(WORDS):
-        values = [None if is_missing(value) else value for value in column.to_numpy().tolist()]
+        cells = column.to_numpy().tolist()
+        values = [None if is_missing(cell) or is_missing_cell(cell) else cell for cell in cells]
         if kind == "object" and all(value is None or isinstance(value, (int, float)) for value in values):
             return np.array([np.nan if value is None else float(value) for value in values])
-        return np.array(["" if value is None else str(value) for value in values], dtype=np.str_)
+        return np.array(["" if value is None else as_word(value) for value in values], dtype=np.str_)
     try:
         return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan), dtype=np.float64)
     except TypeError:  # polars takes neither argument, and makes nan of what is missing by itself

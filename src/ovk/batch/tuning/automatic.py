@@ -34,7 +34,7 @@ from ovk.base import Array, Indices, Registered
 from ovk.batch.tuning.gradient_metric import FEWEST_ROWS, halves, metric_kernels
 from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, map_threads, mean_loss
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
-from ovk.solvers import DenseLeaveOneOut
+from ovk.solvers import PairwisePath
 
 # Whether outputs with gaps should learn from each other: operators (1 - w) I + w C, C their shrunk correlation.
 #
@@ -111,7 +111,7 @@ def coupled(
     for share in SHARES:
         T = (1.0 - share) * np.eye(d) + share * C
         K = G * T[np.ix_(outputs, outputs)] * np.outer(v, v)
-        left_out = DenseLeaveOneOut(K, Y[at, outputs] * v, together, E[:, used] if intercept else None)
+        left_out = PairwisePath(K, Y[at, outputs] * v, together, E[:, used] if intercept else None)
         for c, residuals in zip(FACTORS, left_out.path(np.array(FACTORS)), strict=True):
             R = np.full(Y.shape, np.nan)
             R[at, outputs] = residuals / v

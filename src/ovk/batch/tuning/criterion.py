@@ -14,7 +14,7 @@ from ovk.ovkernels import OperatorKernel, Term
 from ovk.solvers import (
     Criterion,
     dense_evidence,
-    dense_leave_one_out,
+    pairwise_leave_one_out,
     separable_evidence,
     separable_leave_one_out,
     split_among_terms,
@@ -274,7 +274,7 @@ class TuningCriterion:
         if self._evidence:
             value, omega = dense_evidence(A, self.y, self._E)
         else:
-            value, omega = dense_leave_one_out(A, self.y, self._together, self._E)
+            value, omega = pairwise_leave_one_out(A, self.y, self._together, self._E)
         by_noise = self.pairs.sum_by_output(np.diagonal(omega))
         return value, omega if self._scale is None else omega * self._scale, by_noise
 

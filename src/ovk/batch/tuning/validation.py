@@ -19,9 +19,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import solve_triangular
 
-from ovk.base import Array, Indices, members_of_groups, one_blas_thread, progress_shown, track
+from ovk.base import Array, Indices, one_blas_thread, progress_shown, track
 from ovk.operators import Spectrum
-from ovk.solvers import KroneckerLeaveOneOut, eigenpairs
+from ovk.solvers import SeparablePath, eigenpairs
 
 #: Parts of a series in time: the first only to learn from, each other predicted from those before it.
 PARTS = 6
@@ -73,9 +73,7 @@ class EachRow(Validation):
         return self
 
     def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
-        d = Y.shape[1]
-        left_out = KroneckerLeaveOneOut(eigenpairs(G), Y, u)
-        return np.array(list(left_out.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
+        return _left_out(G, Y, u, alphas, None)
 
 
 class EachGroup(Validation):
@@ -96,26 +94,15 @@ class EachGroup(Validation):
         return len(np.unique(self._groups))
 
     def residuals(self, G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
-        result = np.full((len(alphas), *Y.shape), np.nan)
-        members = members_of_groups(self._groups)
-        if len(members) < 2:
-            return result
-        pairs = eigenpairs(G)
-        Q, filters = pairs.Q, 1.0 / (pairs.g + alphas[:, None])
-        # All alphas at once, (alphas, ...): there are many small groups.
-        C = Q @ (filters[:, :, None] * (Q.T @ Y))
-        z = np.zeros((len(alphas), len(G)))  # A^-1 u / sqrt(u'A^-1 u)
-        if u is not None:
-            z = (filters * (Q.T @ u)) @ Q.T
-            z /= np.sqrt(z @ u)[:, None]
-            C -= z[:, :, None] * (z @ Y)[:, None, :]
-        alone = np.concatenate([rows for rows in members if len(rows) == 1] or [np.empty(0, dtype=np.intp)])
-        result[:, alone] = C[:, alone] / (filters @ (Q[alone] ** 2).T - z[:, alone] ** 2)[:, :, None]
-        for rows in members:
-            if len(rows) > 1:
-                P = (Q[rows] * filters[:, None, :]) @ Q[rows].T - z[:, rows, None] * z[:, None, rows]
-                result[:, rows] = np.linalg.solve(P, C[:, rows])
-        return result
+        if len(np.unique(self._groups)) < 2:
+            return np.full((len(alphas), *Y.shape), np.nan)
+        return _left_out(G, Y, u, alphas, self._groups)
+
+
+def _left_out(G: Array, Y: Array, u: Array | None, alphas: Array, together: Indices | None) -> Array:
+    d = Y.shape[1]
+    path = SeparablePath(eigenpairs(G), Y, u, together)
+    return np.array(list(path.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
 
 
 class Forward(Validation):

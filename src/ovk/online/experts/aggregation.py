@@ -46,9 +46,9 @@ from ovk.base import Array, Mask, Parameters, Transactional, reads_snapshot
 #: Relative differences of predictions that are rounding.
 ROUNDING = 8.0 * float(np.finfo(float).eps)
 #: The size of the regrets grows by at most this factor in a row.
-GROWTH = 2.0
+MAX_SIZE_GROWTH = 2.0
 #: Squares of larger regrets could overflow: such a row is left out.
-LARGEST = 1e140
+MAX_REGRET = 1e140
 #: What is never divided by less.
 TINY = float(np.finfo(float).tiny)
 
@@ -121,7 +121,7 @@ class MLPolyRows:
 
     def update(self, regrets: Array) -> None:
         largest, size, step = np.maximum.reduce(np.abs(regrets)), self._size, self._step
-        if not np.logical_and.reduce(largest <= LARGEST):
+        if not np.logical_and.reduce(largest <= MAX_REGRET):
             self._leave_to_rule(regrets)
             return
         factor = size / np.maximum(np.maximum(largest, size), TINY)
@@ -130,7 +130,7 @@ class MLPolyRows:
         np.multiply(step[0], step[0], out=step[1])
         self._sums *= self._rule.discount
         self._sums += step
-        reached = np.minimum(largest, GROWTH * size)
+        reached = np.minimum(largest, MAX_SIZE_GROWTH * size)
         if not self._begun:
             reached = np.where(size > 0.0, reached, largest)
         self._size = size = np.maximum(self._fading * size, reached)
@@ -323,9 +323,9 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
         """
         age: Any = discount
         largest, size = np.maximum.reduce(np.abs(regrets)), self.size_
-        if not (largest <= LARGEST).all():
+        if not (largest <= MAX_REGRET).all():
             with np.errstate(invalid="ignore"):
-                regrets = np.where((np.abs(regrets) > LARGEST).any(axis=0), np.nan, regrets)
+                regrets = np.where((np.abs(regrets) > MAX_REGRET).any(axis=0), np.nan, regrets)
             known = np.isfinite(regrets)
             regrets = np.where(known, regrets, 0.0)
             # An output without a label at this row does not age.
@@ -334,7 +334,7 @@ class Aggregation(Transactional, Parameters, ABC, saved=False):
         factor = size / np.maximum(np.maximum(largest, size), TINY)
         self.regret_ = age * self.regret_ + regrets
         self.cut_ = age * self.cut_ + (1.0 - factor) * largest
-        reached = np.where(size > 0.0, np.minimum(largest, GROWTH * size), largest)
+        reached = np.where(size > 0.0, np.minimum(largest, MAX_SIZE_GROWTH * size), largest)
         self.size_ = np.maximum(np.sqrt(age) * size, reached)
         return factor * regrets, age
 

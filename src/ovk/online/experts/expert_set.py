@@ -10,27 +10,354 @@ ages, only what was observed in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrmm, dtrmv
+from scipy.linalg.blas import dtrmm, dtrmv, dtrsm
 from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.spatial.distance import pdist
 
 from ovk.base import Array, State
 from ovk.online.experts.logistic import OnlineLogistic
-from ovk.online.experts.stages import COMPARED, WIDTHS, Choice, choose, gaussian, linear_weight
-from ovk.online.second_order.decaying import DecayingRidge, append_row
-from ovk.online.shared.compact_state import CompactState
-from ovk.online.shared.scale import DEVIATIONS, FEW, Scale
+from ovk.online.second_order.decaying_ridge import CompactState, DecayingRidge, append_row
+from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, RowBuffer, Scale
+
+# The rows that a stage is chosen on, and what is chosen: width, ridge, last label or not, and a metric of the inputs.
+#
+# Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
+# predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
+
+#: Numbers of rows after which choices are made anew.
+REFIT_ROWS = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
+#: Rows kept for the next stage, and those among them that candidates are compared on.
+MAX_ROWS_KEPT, ROWS_COMPARED = 10_000, 600
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+#: Residuals count as at most this, in deviations of the outputs.
+MAX_RESIDUAL = 5.0
+#: Rows that a metric is learned on.
+METRIC_ROWS = (300, 600, 1200)
+#: Fits that a metric is learned by, each with the metric of the one before.
+METRIC_STEPS = 5
+#: A metric must lower the score by this share.
+MIN_METRIC_GAIN = 0.02
+#: Rows of a band in which kernel values of a triangle are computed.
+BAND_ROWS = 100
+#: Kernel values are at least exp(-MAX_EXPONENT), which is nothing beside 1: exponentials that underflow are slow.
+MAX_EXPONENT = 100.0
+
+
+class RecentRows(State):
+    """The last rows up to a number, with the label before each, and with their weights once there are any.
+
+    Parameters
+    ----------
+    most : rows kept
+    """
+
+    _saved_state = ("most", "rows")
+    _state_classes = {"rows": RowBuffer}
+
+    def __init__(self, most: int, inputs: int, outputs: int) -> None:
+        self.most = most
+        self.rows = RowBuffer((np.empty((0, inputs)), np.empty((0, outputs)), np.empty((0, outputs))))
+
+    def append(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> None:
+        """Add rows; the oldest are dropped."""
+        if weights is not None and len(self.rows.arrays) == 3:
+            self.rows = RowBuffer((*self.rows.arrays, np.ones(len(self.rows))))
+        further = () if len(self.rows.arrays) == 3 else (1.0 if weights is None else weights,)
+        self.rows.append(X, last, Y, *further)
+        self.rows.drop(max(0, len(self.rows) - self.most))
+
+    def collect(self) -> tuple[Array, Array, Array, Array | None]:
+        """(n, p) inputs, (n, d) last labels, (n, d) labels and (n,) weights of the rows kept; None for weights of 1."""
+        X, last, Y, *weights = self.rows.arrays
+        return X, last, Y, weights[0] if weights else None
+
+    def replace_labels(self, Y: Array) -> None:
+        """Other labels for the rows kept."""
+        self.rows.replace(2, Y)
+
+
+@dataclass
+class Choice(State):
+    """What a stage has chosen.
+
+    Parameters
+    ----------
+    lag : whether the last label is an input of the kernel
+    width : of the Gaussian exp(-|u - v|^2 / 2 width^2) of inputs times the metric
+    metric : (p + d,) or (p,) factor of each input
+    alpha, linear_alpha : ridges of the kernel and of the linear experts
+    """
+
+    lag: bool
+    width: float
+    metric: Array
+    alpha: float
+    linear_alpha: float
+
+    def select(self, X: Array, last: Array) -> Array:
+        """Inputs of the kernel."""
+        return np.hstack([X, last]) if self.lag else X
+
+    def scaled(self, U: Array) -> tuple[Array, Array]:
+        """Inputs in units in which the Gaussian is exp(-|u - v|^2), and their squared lengths."""
+        U = U * (self.metric / (np.sqrt(2.0) * self.width))
+        return U, np.einsum("ij,ij->i", U, U)
+
+    def kernel(self, U: Array, V: Array) -> Array:
+        """(n, m) Gaussian of inputs."""
+        return gaussian(*self.scaled(U), *self.scaled(V))
+
+
+def gaussian(U: Array, lengths: Array, V: Array, others: Array) -> Array:
+    """(n, m) values exp(-|u - v|^2) for rows with these squared lengths."""
+    D = U @ V.T
+    D *= -2.0
+    D += lengths[:, None]
+    D += others
+    return _exponentials(D, -1.0)
+
+
+def _exponentials(D: Array, factor: float) -> Array:
+    """exp(factor D), for a negative factor, in place of the squared distances D."""
+    D *= factor
+    np.minimum(D, 0.0, out=D)
+    np.maximum(D, -MAX_EXPONENT, out=D)
+    values: Array = np.exp(D, out=D)
+    return values
+
+
+def choose(
+    X: Array,
+    last: Array,
+    Y: Array,
+    weights: Array | None = None,
+    *,
+    classes: bool,
+    previous: Sequence[Choice] = (),
+    rows: int = ROWS_COMPARED,
+    widths: tuple[float, ...] = WIDTHS,
+    shares: Array | None = None,
+) -> Choice:
+    """The best candidate for the last rows.
+
+    Parameters
+    ----------
+    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units, nan where missing; classes
+        are 0 and 1
+    weights : (n,) what the losses of the rows are multiplied by, above 0
+    previous : further candidates, such as the choice of the last stage
+    rows : how many candidates are compared on
+    widths : candidates, in median distances of the inputs
+    shares : (d,) what a label of each output counts, by default 1
+    """
+    compared = _Compared(X, last, Y, weights, rows, shares, classes=classes)
+    linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
+    starts = []
+    for lag in (False, True):
+        U = compared.inputs(lag)
+        median, metric = _median_distance(U), np.ones(U.shape[1])
+        starts += [Choice(lag, width * median, metric, 0.1, linear_alpha) for width in widths]
+    starts += [replace(choice, linear_alpha=linear_alpha) for choice in previous]
+    _, best = compared.best(starts)
+    _, best = compared.best(replace(best, alpha=alpha) for alpha in ALPHAS)
+    least, best = compared.best(replace(best, width=width * best.width) for width in (0.5, 0.7, 1.0, 1.4, 2.0))
+    if len(X) >= 200:
+        found, other = compared.best_with_metric(best)
+        if found < (1.0 - MIN_METRIC_GAIN) * least:
+            best = other
+    return best
+
+
+class _Compared:
+    """Scores of candidates on the last rows: means over the labels that were observed.
+
+    Outputs that were observed in the same rows share a system. With k systems each has 1 / k^(1/3) of the rows, so they
+    all take as long as one.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        last: Array,
+        Y: Array,
+        weights: Array | None,
+        rows: int,
+        shares: Array | None,
+        *,
+        classes: bool,
+    ) -> None:
+        shares = np.ones(Y.shape[1]) if shares is None else shares
+        # Outputs in one system count alike.
+        patterns, which = np.unique(np.vstack([shares, np.isfinite(Y)]), axis=1, return_inverse=True)
+        some = np.flatnonzero((patterns[0] > 0.0) & patterns[1:].any(axis=0))
+        self._fewer, self._parts, counts = len(some) ** (-1 / 3), list[_Part](), []
+        for number in some:
+            observed, outputs = patterns[1:, number] > 0.0, which.ravel() == number
+            own = None if weights is None else weights[observed]
+            part = X[observed], last[observed], Y[observed][:, outputs], own
+            self._parts.append(_Part(*part, round(rows * self._fewer), classes=classes))
+            counts.append(patterns[0, number] * self._parts[-1].count)
+        self._shares = np.array(counts) / sum(counts)
+
+    def inputs(self, lag: bool) -> Array:
+        """Inputs of the compared rows."""
+        return np.vstack([part.inputs[lag] for part in self._parts])
+
+    def linear_score(self, alpha: float) -> float:
+        """Of the linear term alone, with the last label."""
+        return float(self._shares @ [part.linear_score(alpha) for part in self._parts])
+
+    def score(self, choice: Choice) -> float:
+        """Of the kernel with the linear term."""
+        return float(self._shares @ [part.score(choice) for part in self._parts])
+
+    def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
+        """The least score, and the first candidate that has it."""
+        return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
+
+    def best_with_metric(self, choice: Choice) -> tuple[float, Choice]:
+        """The metric from gradients of fits of rows whose errors do not count, and the best width with it; its score.
+
+        It is learned on few rows, in case that the stream has changed, or on more.
+        """
+        found = []
+        for number in METRIC_ROWS:
+            fits = [part.fit(choice, round(number * self._fewer)) for part in self._parts]
+            tried, size = choice, _median_distance(np.vstack([fit.U for fit in fits]) * choice.metric)
+            for _ in range(METRIC_STEPS):
+                # Root mean squared gradient of the fit along each input; the largest is 1.
+                slopes, before = np.sqrt(self._shares @ [fit.gradients(tried) for fit in fits]), size
+                metric = np.maximum(slopes / slopes.max(), 1e-3) if slopes.max() > 0.0 else tried.metric
+                size = _median_distance(np.vstack([fit.U for fit in fits]) * metric)
+                widths = (width * size / before * tried.width for width in (0.7, 1.0, 1.4))
+                found.append(self.best(replace(tried, metric=metric, width=width) for width in widths))
+                tried = found[-1][1]
+        return min(found, key=lambda pair: pair[0])
+
+
+class _Part:
+    """Scores of candidates for outputs that are observed in all of these rows.
+
+    Candidates that come one after the other share distances, if their metric is the same, and kernel values, if their
+    width is too.
+    """
+
+    def __init__(self, X: Array, last: Array, Y: Array, weights: Array | None, rows: int, *, classes: bool) -> None:
+        recent = slice(max(0, len(X) - rows), None)
+        self._rows, self._columns = (X, last, Y, weights), X.shape[1] + last.shape[1]
+        #: Rows before those whose errors count.
+        self._stop = len(X) - min(len(X), rows) // 2
+        x, lags = X[recent], last[recent]
+        self.inputs = {False: x, True: np.hstack([x, lags])}
+        self._linear = {lag: _linear(U, self._columns) for lag, U in self.inputs.items()}
+        self._y, self._classes = Y[recent], classes
+        self._weights = None if weights is None else weights[recent]
+        self.count = self._y[len(x) // 2 :].size
+        self._metric: Array | None = None
+        self._width = np.nan
+
+    def linear_score(self, alpha: float) -> float:
+        return score(self._linear[True], self._y, alpha, self._weights, classes=self._classes)
+
+    def score(self, choice: Choice) -> float:
+        if choice.metric is not self._metric:
+            U = self.inputs[choice.lag] * choice.metric
+            lengths = np.einsum("ij,ij->i", U, U)
+            self._distances = lengths[:, None] + lengths - 2.0 * U @ U.T
+            self._metric, self._width = choice.metric, np.nan
+        if choice.width != self._width:
+            self._K, rows = np.empty_like(self._distances), len(self._distances)
+            # Bands of the upper triangle, which is all that `score` reads.
+            for start in range(0, rows, BAND_ROWS):
+                band = (slice(start, start + BAND_ROWS), slice(start, rows))
+                K = self._K[band]
+                K[:] = self._distances[band]
+                _exponentials(K, -0.5 / choice.width**2)
+                K += self._linear[choice.lag][band]
+            self._width = choice.width
+        return score(self._K, self._y, choice.alpha, self._weights, classes=self._classes)
+
+    def fit(self, choice: Choice, number: int) -> _Fit:
+        """The last rows whose errors do not count."""
+        some = slice(max(0, self._stop - number), self._stop)
+        X, last, Y, weights = self._rows
+        U = choice.select(X[some], last[some])
+        return _Fit(U, Y[some], None if weights is None else weights[some], _linear(U, self._columns))
+
+
+def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, classes: bool) -> float:
+    """Mean of the squared progressive residuals over the second half of the rows, with their weights.
+
+    A row of weight v has alpha / v on the diagonal, which its own residual does not depend on.
+    """
+    A = K.T.copy(order="F")  # the same matrix, in the order of LAPACK
+    A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
+    C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
+    if info:
+        return float("inf")
+    e = np.diag(C)[:, None] * dtrsm(1.0, C, Y, lower=1)
+    if classes:
+        e = Y - np.clip(Y - e, 0.0, 1.0)
+    half = slice(len(e) // 2, None)
+    losses = np.mean(np.minimum(e[half] ** 2, MAX_RESIDUAL**2), axis=1)
+    return float(np.average(losses, weights=None if weights is None else weights[half]))
+
+
+class _Fit(NamedTuple):
+    """Inputs, labels, weights and linear kernel of rows that a metric is learned on."""
+
+    U: Array
+    Y: Array
+    weights: Array | None
+    linear: Array
+
+    def gradients(self, choice: Choice) -> Array:
+        """Sum over the outputs of the mean squared gradient of the fit along each input; 0 where it fails."""
+        U, weights = self.U, self.weights
+        K, total = choice.kernel(U, U), np.zeros(U.shape[1])
+        A = (K + self.linear).T
+        alpha = max(choice.alpha, 1e-3)
+        A.flat[:: len(A) + 1] += alpha if weights is None else alpha / weights
+        C, info = dpotrf(A, lower=1, overwrite_a=1, clean=0)
+        if info:
+            return total
+        coefficients = dtrsm(1.0, C, dtrsm(1.0, C, self.Y, lower=1), lower=1, trans_a=1)
+        factor = (choice.metric / choice.width) ** 2
+        for c in coefficients.T:
+            # d/du_j sum_i c_i k(u, u_i) = sum_i c_i k(u, u_i) (u_ij - u_j) factor_j, and the linear part.
+            gradient = (K @ (c[:, None] * U) - (K @ c)[:, None] * U) * factor + (c @ U) * linear_weight(U.shape[1])
+            total += np.average(gradient**2, axis=0, weights=weights)
+        return total
+
+
+def linear_weight(inputs: int) -> float:
+    """Weight of the linear kernel beside the Gaussian."""
+    return 1.0 / inputs
+
+
+def _linear(U: Array, inputs: int) -> Array:
+    return 1.0 + linear_weight(inputs) * U @ U.T
+
+
+def _median_distance(U: Array) -> float:
+    D = pdist(U[:: max(1, len(U) // 200)])
+    positive = D[D > 0.0]
+    return float(np.median(positive)) if len(positive) else 1.0
+
 
 #: Points of the dictionary at most.
-POINTS = 600
+MAX_POINTS = 600
 #: Points that the kernel expert of the stage before goes on with.
 PREVIOUS_POINTS = 300
 #: Windows of the kernel experts, with the points that each uses; None never forgets.
-KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, POINTS), (4096, 400), (1024, 250), (256, 100))
+KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
 LINEAR_WINDOWS: tuple[int | None, ...] = (None, 1024, 256)
 MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
 #: The mean of late, among the experts.
@@ -38,23 +365,23 @@ RECENT_MEAN = 1
 LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
 #: The kernel expert that stays on in the next stage.
-KERNEL = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
+KERNEL_EXPERT = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
 #: The transitions from the last label: which expert, and its window.
 TRANSITIONS = len(MEAN_WINDOWS)
 TRANSITION_WINDOW = 2048
 #: Residuals larger than this many times the largest of late count as that.
-RESIDUALS = 2.0
+RESIDUAL_FACTOR = 2.0
 #: Outputs learn together if no more than this share of their rows has only one of them; and groups of them at most.
-APART, GROUPS = 0.1, 8
+MAX_SHARE_APART, MAX_GROUPS = 0.1, 8
 #: Labels with which other outputs count half in the choice of a stage; if they count less than this they are left out.
-FEW_LABELS, LEAST_SHARE = 60, 0.25
+HALF_SHARE_LABELS, MIN_SHARE = 60, 0.25
 #: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
 JITTER = 1e-6
 
 
 def number_of_experts(*, classes: bool) -> int:
     """Experts of a stage."""
-    return KERNEL + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
+    return KERNEL_EXPERT + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
 
 
 def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
@@ -81,7 +408,7 @@ def observed_together(Y: Array) -> list[list[int]]:
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
         apart = [(own ^ first).sum() / max((own | first).sum(), 1) for first in firsts]
-        if apart and (min(apart) <= APART or len(groups) == GROUPS):
+        if apart and (min(apart) <= MAX_SHARE_APART or len(groups) == MAX_GROUPS):
             groups[int(np.argmin(apart))].append(j)
         else:
             groups.append([j])
@@ -107,7 +434,7 @@ class ExpertSet(CompactState):
     _defaults_for_old_files = {"outputs": None, "count": 0}
     _triangles = ("whitening",)
     #: Rows that candidates are compared on, and candidates for the width.
-    _comparison_rows, _widths = COMPARED, WIDTHS
+    _comparison_rows, _widths = ROWS_COMPARED, WIDTHS
     _state_classes = {
         "inputs": Scale,
         "labels": Scale,
@@ -128,7 +455,7 @@ class ExpertSet(CompactState):
         outputs: list[int] | None = None,
     ) -> None:
         p, d = X.shape[1], Y.shape[1]
-        self.inputs, self.labels, self.classes = Scale.from_rows(X), Scale.from_rows(Y, FEW), classes
+        self.inputs, self.labels, self.classes = Scale.from_rows(X), Scale.from_rows(Y, MAX_OUTLIER_SHARE), classes
         self.outputs = outputs
         x, lags, y = self.inputs.inputs(X), self.labels.inputs(last), self._targets(Y)
         known = ~np.isnan(y).all(axis=1)
@@ -137,8 +464,8 @@ class ExpertSet(CompactState):
         shares = None
         if outputs is not None:
             # As long as there are few labels those of other outputs say what matters as well.
-            shares = np.full(d, FEW_LABELS / (FEW_LABELS + self.count))
-            shares[shares < LEAST_SHARE] = 0.0
+            shares = np.full(d, HALF_SHARE_LABELS / (HALF_SHARE_LABELS + self.count))
+            shares[shares < MIN_SHARE] = 0.0
             shares[outputs] = 1.0
         self.choice = choose(
             *(x, lags, Y if classes else self.labels.outputs(Y), weights),
@@ -150,7 +477,7 @@ class ExpertSet(CompactState):
         )
         if not known.all():
             x, lags, y, weights = x[known], lags[known], y[known], None if weights is None else weights[known]
-        sample = np.random.default_rng(len(x)).permutation(len(x))[:POINTS]
+        sample = np.random.default_rng(len(x)).permutation(len(x))[:MAX_POINTS]
         self.points = self.choice.select(x[sample], lags[sample])
         gram = np.asfortranarray(self.choice.kernel(self.points, self.points))
         gram.flat[:: len(gram) + 1] += JITTER
@@ -195,13 +522,13 @@ class ExpertSet(CompactState):
     def only_kernel(self) -> ExpertSet:
         """The kernel expert that never forgets, alone, with the first points of the dictionary."""
         copy = self._with(_scaled_points=None)
-        start, stop = self.spans[KERNEL]
+        start, stop = self.spans[KERNEL_EXPERT]
         cut = max(0, len(self.points) - PREVIOUS_POINTS)
         copy.points = self.points[: len(self.points) - cut]
         copy.whitening = np.asfortranarray(self.whitening[: len(copy.points), : len(copy.points)])
         copy.spans, copy.ridges, copy.logistic = (
             [[start, stop - cut]],
-            [self.ridges[KERNEL].leading(stop - cut - start)],
+            [self.ridges[KERNEL_EXPERT].leading(stop - cut - start)],
             [],
         )
         return copy
@@ -239,7 +566,7 @@ class ExpertSet(CompactState):
         return self._predictions(np.stack(F, axis=1))
 
     def _add(self, start: int, stop: int, alpha: float, window: int | None, outputs: int) -> None:
-        limit, robust = (np.inf, np.inf) if self.classes else (DEVIATIONS, RESIDUALS)
+        limit, robust = (np.inf, np.inf) if self.classes else (MAX_DEVIATIONS, RESIDUAL_FACTOR)
         ridge = DecayingRidge(stop - start, outputs, alpha, discount=discount_for(window), limit=limit, robust=robust)
         self.spans.append([start, stop])
         self.ridges.append(ridge)
@@ -258,9 +585,9 @@ class ExpertSet(CompactState):
 
     def left_out(self, X: Array, last: Array, Y: Array, weights: Array | None) -> Array:
         """(n, d) what the kernel expert that never forgets says of each row that the experts began with, without it."""
-        start, stop = self.spans[KERNEL]
+        start, stop = self.spans[KERNEL_EXPERT]
         R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))[:, start:stop]
-        ridge, y = self.ridges[KERNEL], self._targets(Y)
+        ridge, y = self.ridges[KERNEL_EXPERT], self._targets(Y)
         losses = np.ones((len(y), 1)) if weights is None else weights[:, None]
         found = np.where(np.isnan(y), ridge.predict(R), y - ridge.left_out(R, y, losses))
         return self._predictions(found)
@@ -293,7 +620,7 @@ class ExpertSet(CompactState):
 # rows: their predictions then have errors of their own, which average out.
 
 #: Ridge parameter, in units in which labels have a deviation of 1.
-ALPHA = 0.1
+OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
@@ -316,7 +643,7 @@ class OtherOutputs(State):
     ) -> None:
         self.units, self.groups = units, groups
         features = F.shape[1] + 1
-        self.ridges = [DecayingRidge(features, len(outputs), ALPHA, robust=robust) for outputs in groups]
+        self.ridges = [DecayingRidge(features, len(outputs), OTHER_OUTPUTS_ALPHA, robust=robust) for outputs in groups]
         f, residuals = self._rows(F), (Y - F) / units.scale
         for outputs, ridge in zip(groups, self.ridges, strict=True):
             ridge.replay(f, residuals[:, outputs], weights)

@@ -18,9 +18,9 @@ from ovk.base import Array, State
 from ovk.online.experts.aggregation import MLPoly
 
 #: Logits are clipped to this size.
-LARGEST = 12.0
+MAX_LOGIT = 12.0
 #: Newton steps of a fit of many rows.
-STEPS = 12
+NEWTON_STEPS = 12
 
 
 class OnlineLogistic(State):
@@ -59,7 +59,7 @@ class OnlineLogistic(State):
             w, P = self.weights[:, j].copy(), self.inverse[j]
             trace = float(P.trace())
             for i, (x, y, v) in enumerate(zip(X, Y[:, j].tolist(), losses, strict=True)):
-                p = 1.0 / (1.0 + exp(-min(max(float(w.dot(x)), -LARGEST), LARGEST)))
+                p = 1.0 / (1.0 + exp(-min(max(float(w.dot(x)), -MAX_LOGIT), MAX_LOGIT)))
                 Z[i, j] = p
                 if y != y:
                     continue
@@ -89,17 +89,17 @@ class OnlineLogistic(State):
             x, t, age = X[known], y[known], ages[known]
             w = start[:, j]
             H = ridge
-            for _ in range(STEPS):
+            for _ in range(NEWTON_STEPS):
                 p = sigmoid(x @ w)
                 H = ridge + (x.T * (age * np.maximum(p * (1.0 - p), 1e-4))) @ x
                 step = np.linalg.solve(H, x.T @ (age * (t - p)) - self.alpha * (w - start[:, j]))
-                w = w + step * min(1.0, LARGEST / max(float(np.abs(x @ step).max(initial=0.0)), 1e-12))
+                w = w + step * min(1.0, MAX_LOGIT / max(float(np.abs(x @ step).max(initial=0.0)), 1e-12))
             self.weights[:, j], self.inverse[j] = w, np.linalg.inv(H)
 
 
 def sigmoid(logits: Array) -> Array:
-    """1 / (1 + exp(-logit)) of logits within `LARGEST`."""
-    return 1.0 / (1.0 + np.exp(-np.clip(logits, -LARGEST, LARGEST)))
+    """1 / (1 + exp(-logit)) of logits within `MAX_LOGIT`."""
+    return 1.0 / (1.0 + np.exp(-np.clip(logits, -MAX_LOGIT, MAX_LOGIT)))
 
 
 def logit(p: Array) -> Array:

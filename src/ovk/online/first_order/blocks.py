@@ -16,15 +16,18 @@ bounds along the steps are linear recursions, solved at once as well (`recursion
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from math import isfinite, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtrs
 
-from ovk.base import Array, Gradients, Mask
+from ovk.base import Array, Diverged, Gradient, Gradients, Mask, State, Step, Times
+from ovk.objectives import DistanceOverGradients, Loss, Schedule, Squared, ThresholdLoss
 from ovk.ovkernels import Decoupled, Gram, Rotated
 
 
@@ -121,8 +124,8 @@ def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) 
     inner = task.gram.weighted(weights)
     base = task.base * (decays.start[:-1, None] / before_row)
     z, a, u = np.empty_like(base), np.zeros(base.shape), np.zeros(base.shape)
-    for first in range(0, b, PASS):
-        rows = slice(first, min(first + PASS, b))
+    for first in range(0, b, PASS_ROWS):
+        rows = slice(first, min(first + PASS_ROWS, b))
         known = base[rows] + inner.part_matmat(rows, slice(0, first), u[:first])
         step = -eta[rows, None]
         bias = None if task.bias is None else task.bias + a[:first].sum(axis=0)
@@ -143,7 +146,7 @@ def fixed_point(task: BlockInputs, gradient: Gradients, eta: Array, rho: Array) 
 
 
 #: Rows of which the steps are found together, by passes over them.
-PASS = 32
+PASS_ROWS = 32
 
 
 def _ended(task: BlockInputs, z: Array, a: Array, decays: Decays) -> Block:
@@ -197,7 +200,7 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
     z, u = [], []
     for q, (inner, target) in enumerate(zip(bases, targets, strict=True)):
         t = float(decoupled.weights[q, 0]) if single else 1.0
-        if t < NOTHING:
+        if t < MIN_EIGENVALUE:
             u.append((target - inner) / diagonal[:, None])
             z.append(inner)
             continue
@@ -218,7 +221,7 @@ def _divided(decoupled: Rotated, base: Array, Y: Array, diagonal: Array, start: 
 
 
 #: Eigenvalues of an operator below which an output hears nothing from the others.
-NOTHING = 1e-100
+MIN_EIGENVALUE = 1e-100
 
 
 def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta: Array) -> tuple[Array, Array]:
@@ -238,7 +241,7 @@ def _triangular(decoupled: Decoupled, weights: Array, base: Array, Y: Array, eta
 
 
 #: Products of factors between these exponents can be divided out without leaving the range of numbers.
-STEEPEST = 200.0
+MAX_LOG_FACTOR = 200.0
 
 
 def recursion(start: float, factors: Array, additions: Array) -> Array:
@@ -257,7 +260,7 @@ def recursion(start: float, factors: Array, additions: Array) -> Array:
     logs = np.log(factors).cumsum()
     x: Array = np.empty(len(factors) + 1)
     x[0] = start
-    if len(logs) and np.abs(logs).max() < STEEPEST:
+    if len(logs) and np.abs(logs).max() < MAX_LOG_FACTOR:
         E = np.exp(logs)
         with np.errstate(over="ignore", invalid="ignore"):
             np.cumsum(additions / E, out=x[1:])
@@ -270,3 +273,306 @@ def recursion(start: float, factors: Array, additions: Array) -> Array:
         current = factor * current + more
         x[j + 1] = current
     return x
+
+
+# The steps of a block, one row after the other: where a step size depends on the rows before, or a threshold moves.
+
+
+def any_loss(task: BlockInputs, gradient: Gradient, step: Step) -> Block:
+    """The steps of any loss, row by row, with the kernel's values already there: for step sizes that depend on the
+    rows before.
+
+    Parameters
+    ----------
+    gradient : ``gradient(j, z)`` is the gradient of the loss of row j at z, (d,)
+    step : ``step(j, z, g)`` is the step size and the decay of row j
+    """
+    b, d = task.base.shape
+    z, a, c = np.empty((b, d)), np.zeros((b, d)), np.zeros((b, d))
+    averaged = task.base_sum is not None
+    sum_z, sum_c, times = np.empty((b, d)), np.zeros((b, d)), 0.0
+    inner = task.gram.weighted(task.weighted(np.tri(b, b, -1)))
+
+    def before(j: int, c: Array) -> Array:
+        """sum_l<j K(x_j, x_l) c_l, (d,)."""
+        values: Array = inner.part_matmat(slice(j, j + 1), slice(0, j), c[:j])[0]
+        return values
+
+    decay = 1.0
+    bias = np.zeros(d) if task.bias is None else task.bias
+    for j in range(b):
+        value = decay * task.base[j] + before(j, c) + bias
+        z[j] = value
+        if task.base_sum is not None:
+            sum_z[j] = task.base_sum[j] + times * task.base[j] + before(j, sum_c)
+        if not task.steps[j]:
+            continue
+        g = gradient(j, value)
+        eta, rho = step(j, value, g)
+        a[j] = -eta * g
+        if task.bias is not None:
+            bias = bias + a[j]
+        if rho != 1.0:
+            c[:j] *= rho
+            decay *= rho
+        c[j] = a[j]
+        if averaged:
+            sum_c[: j + 1] += c[: j + 1]
+            times += decay
+    return Block(z, a, c, decay, (sum_z, sum_c, times) if averaged else None, task.biases(a))
+
+
+@dataclass
+class Progress(State):
+    """What a learner knows of its own way.
+
+    Attributes
+    ----------
+    norm2 : |f|^2 in the kernel's norm, as if nothing had been dropped
+    distance : largest |f| so far (for step sizes that adapt)
+    gradients : sum of the squared norms of all gradients (for step sizes that adapt)
+    scale : largest loss over norm of the gradient (for step sizes that adapt)
+    threshold : rho of novelty detection, and what other losses learn along with f
+    threshold_error : bound on its distance to the one of the learner that drops nothing
+    contraction : product of the decays since support points were last dropped
+    bias : (d,) the intercept, None for none
+    reach : what |f|^2 stays below with steps that do not overshoot, see `refuse_runaway`
+    """
+
+    norm2: float = 0.0
+    distance: float = 0.0
+    gradients: float = 0.0
+    scale: float = 0.0
+    threshold: float = 0.0
+    threshold_error: float = 0.0
+    contraction: float = 1.0
+    bias: Array | None = None
+    reach: float = 0.0
+
+
+class Steps(NamedTuple):
+    """A block of steps.
+
+    Attributes
+    ----------
+    block : predictions and coefficients
+    eta, rho : (b,) step sizes times weights, and decays; 0 and 1 in rows that are only predicted
+    targets : (b, d) what the loss compared the predictions with
+    loss : the loss, at the threshold that it had at each row
+    norm2 : (b,) |f|^2 before each row
+    """
+
+    block: Block
+    eta: Array
+    rho: Array
+    targets: Array
+    loss: Loss
+    norm2: Array
+
+
+def take_steps(
+    loss: Loss,
+    schedule: Schedule,
+    alpha: float,
+    discount: float,
+    task: BlockInputs,
+    Y: Array,
+    times: Times,
+    clock: Times,
+    scale: Array,
+    weights: Array | None,
+    progress: Progress,
+) -> Steps:
+    """Go through a block; `progress` is brought up to date.
+
+    `times` are the numbers of the steps, (b,), and `clock` those at which the schedule is read: they differ where a
+    window holds the step size. Where the schedule is scaled, its step sizes are divided by `scale` (b,). The losses of
+    the rows are multiplied by `weights` (b,), and so are their gradients.
+    """
+    if isinstance(schedule, DistanceOverGradients):
+        return _adaptive(loss, schedule, alpha, discount, task, Y, clock / np.maximum(times, 1), weights, progress)
+    eta = np.where(task.steps, schedule.rate(np.maximum(clock, 1)) / (scale if schedule.scaled else 1.0), 0.0)
+    rho = np.where(task.steps, discount * (1.0 - eta * alpha), 1.0)
+    # A gradient that is w times as large is a step of w eta, but for the decay.
+    steps = eta if weights is None else weights * eta
+    block = None
+    threshold = _Threshold(loss, Y, weights, progress)
+    if isinstance(loss, Squared) and task.bias is None:
+        missing = np.isnan(Y)
+        if not missing.any():
+            block = squared_loss(task, Y, steps, rho)
+        elif not missing[task.steps].any():
+            block = squared_loss(task, np.where(missing, 0.0, Y), steps, rho)
+    if block is None and not isinstance(loss, ThresholdLoss):
+        block = fixed_point(task, lambda rows, Z: loss.gradient(Y[rows], Z), steps, rho)
+    if block is None:
+
+        def step(j: int, z: Array, g: Array) -> tuple[float, float]:
+            threshold.move(j, z, float(eta[j]))
+            return float(eta[j]), float(rho[j])
+
+        block = any_loss(task, threshold.gradient, step)
+    norm2 = _norms(block, rho, task.gram.quadratic_forms(block.a), progress)
+    _move_bias(block, progress)
+    return Steps(block, steps, rho, *threshold.known(), norm2)
+
+
+class _Threshold:
+    """Gradients of the weighted loss, for some losses at a threshold that moves with every row."""
+
+    def __init__(self, loss: Loss, Y: Array, weights: Array | None, progress: Progress) -> None:
+        self._loss, self._Y, self._progress = loss, Y, progress
+        self._weights = np.ones(len(Y)) if weights is None else weights
+        self._theta = np.full(len(Y), progress.threshold)
+
+    def _at(self, rows: slice) -> tuple[Array, Loss]:
+        if isinstance(self._loss, ThresholdLoss):
+            return self._loss.at(self._Y[rows], self._theta[rows])
+        return self._Y[rows], self._loss
+
+    def known(self) -> tuple[Array, Loss]:
+        """Targets and loss of all rows."""
+        return self._at(slice(None))
+
+    def gradient(self, j: int, z: Array) -> Array:
+        self._theta[j] = self._progress.threshold
+        targets, loss = self._at(slice(j, j + 1))
+        gradients: Array = self._weights[j] * loss.gradient(targets, z[None])[0]
+        return gradients
+
+    def loss(self, j: int, z: Array) -> float:
+        """Loss of row j; without targets of its own it has no scale but that of the kernel."""
+        targets, loss = self._at(slice(j, j + 1))
+        value = 1.0 if loss.unsupervised else float(self._weights[j] * loss.value(targets, z[None])[0])
+        return value if isfinite(value) else 0.0
+
+    def slope(self, j: int, z: Array) -> float:
+        """Derivative of the loss in the threshold."""
+        if isinstance(self._loss, ThresholdLoss):
+            return self._loss.threshold_slope(self._progress.threshold, z, self._Y[j])
+        return 0.0
+
+    def move(self, j: int, z: Array, eta: float) -> None:
+        if isinstance(self._loss, ThresholdLoss):
+            moved = self._progress.threshold - eta * self.slope(j, z)
+            self._progress.threshold = max(moved, self._loss.lowest)
+
+
+def _move_bias(block: Block, progress: Progress) -> None:
+    if progress.bias is not None:
+        progress.bias = progress.bias + block.a.sum(axis=0)
+
+
+def _norms(block: Block, rho: Array, energy: Array, progress: Progress) -> Array:
+    """|f|^2 before each row: |rho f + K(x, .) a|^2 = rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>."""
+    values = block.z if block.bias is None else block.z - block.bias
+    changes = 2.0 * rho * np.einsum("jq,jq->j", block.a, values) + energy
+    norm2: Array = _square(recursion(progress.norm2, rho**2, changes))
+    progress.norm2 = float(norm2[-1])
+    return norm2[:-1]
+
+
+def _square(value: Any) -> Any:
+    """A squared norm, from its sum: not below zero by rounding, and infinity when the sum overflowed."""
+    return np.where(np.isnan(value), np.inf, np.maximum(value, 0.0))
+
+
+def _adaptive(
+    loss: Loss,
+    schedule: DistanceOverGradients,
+    alpha: float,
+    discount: float,
+    task: BlockInputs,
+    Y: Array,
+    held: Array,
+    weights: Array | None,
+    progress: Progress,
+) -> Steps:
+    """Steps whose size depends on the gradients before them.
+
+    Where a window holds the step size, the part `held` < 1 of the gradients counts, as many as the window has steps,
+    and the distance is the one travelled before.
+    """
+    own = task.gram.diagonal_blocks()
+    eta, rho, norm2 = np.zeros(len(Y)), np.ones(len(Y)), np.empty(len(Y))
+    threshold = _Threshold(loss, Y, weights, progress)
+    bias: Array = np.zeros(Y.shape[1]) if task.bias is None else task.bias.copy()
+
+    def step(j: int, z: Array, g: Array) -> tuple[float, float]:
+        norm2[j] = progress.norm2
+        size = float(g @ own[j] @ g)
+        total = size + threshold.slope(j, z) ** 2 + (0.0 if task.bias is None else float(g @ g))
+        if total > 0 and isfinite(total):
+            # A gradient too large to be squared is not followed.
+            progress.gradients += total
+            progress.scale = max(progress.scale, threshold.loss(j, z) / sqrt(total))
+            eta[j] = schedule.step(progress.distance, progress.gradients * float(held[j]), progress.scale)
+            if alpha > 0:
+                # A step chosen from the data cannot be refused for eta alpha >= 1: it is shortened.
+                eta[j] = min(eta[j], 0.5 / alpha)
+        rho[j] = decay = discount * (1.0 - float(eta[j]) * alpha)
+        taken = float(eta[j])
+        threshold.move(j, z, taken)
+        change = taken * (taken * size - 2.0 * decay * float(g @ (z - bias))) if taken > 0 else 0.0
+        if task.bias is not None:
+            bias[:] -= taken * g
+        progress.norm2 = float(_square(decay * decay * progress.norm2 + change))
+        if held[j] == 1:
+            progress.distance = max(progress.distance, sqrt(progress.norm2))
+        return taken, decay
+
+    block = any_loss(task, threshold.gradient, step)
+    _move_bias(block, progress)
+    norm2[~task.steps] = 0.0
+    return Steps(block, eta if weights is None else weights * eta, rho, *threshold.known(), norm2)
+
+
+#: How many times |f| may be as large as steps of a fitting size can make it.
+RUNAWAY_FACTOR = 1e6
+
+
+def refuse_runaway(learner: object, steps: Steps, Y: Array, times: Times, norms: Array, progress: Progress) -> None:
+    """Raise `Diverged` if the steps of a block, numbered by `times` (b,), overshoot by more and more; else extend the
+    reach.
+
+    Let l >= 0 be a convex loss whose gradient g has the Lipschitz constant L, and f' = rho f - eta K(x, .) g(f(x)) a
+    step with eta L |K(x, x)| <= rho <= 1. By convexity <g, z> >= l(z) - l(0), and by smoothness |g|^2 <= 2 L l(z), so
+
+        |f'|^2 = rho^2 |f|^2 - 2 rho eta <g, z> + eta^2 <g, K(x, x) g>  <=  |f|^2 + 2 eta l(0),
+
+    and |f_t|^2 <= |f_0|^2 + 2 sum eta l(0), the reach. Steps that are too large for the kernel overshoot, each by more
+    than the one before. A few of them do no harm, for most schedules decrease; a norm of a million times the reach is
+    the beginning of infinity. Where gradients are bounded steps are, too, and the norm grows slowly if at all.
+
+    Parameters
+    ----------
+    Y : (b, d) targets
+    norms : (b,) |K(x, x)| of each row
+    """
+    block = steps.block
+    wrong = ~(np.isfinite(block.z).all(axis=1) & np.isfinite(block.a).all(axis=1))
+    if steps.loss.lipschitz(Y.shape[1]) is None:
+        reach = progress.reach + np.cumsum(2.0 * steps.eta * steps.loss.value(steps.targets, np.zeros(Y.shape)))
+        wrong |= np.append(steps.norm2[1:], progress.norm2) > RUNAWAY_FACTOR**2 * reach
+        progress.reach = float(reach[-1])
+    if not wrong.any():
+        return
+    row = int(wrong.argmax())
+    norm, eta, size = float(np.sqrt(np.append(steps.norm2, progress.norm2)[row + 1])), steps.eta[row], norms[row]
+    largest = float(np.nanmax(np.abs(Y), initial=0.0))
+    if not np.isfinite(size):
+        raise Diverged(
+            f"{type(learner).__name__} cannot take step {int(times[row])}: the kernel's value K(x, x) is {size}. Check "
+            "the kernel, or scale X; nothing of this call was learned"
+        )
+    cure = (
+        f"Outputs go up to {largest:.3g}, where sums leave the range of numbers: divide y by a constant"
+        if largest > 1e150
+        else f"A step size of {eta:.3g} is too large for |K(x, x)| = {size:.3g}, their product should not exceed 1: "
+        f"lower the schedule to {eta / max(eta * size, 1.0):.1g}, scale X, or use schedule=None or 'auto', which "
+        "adapt to the kernel"
+    )
+    raise Diverged(
+        f"{type(learner).__name__} diverged at step {int(times[row])}: the norm of f is {norm:.3g}. {cure}. Nothing of "
+        "this call was learned"
+    )

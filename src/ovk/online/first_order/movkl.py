@@ -28,7 +28,7 @@ from ovk.operators import Identity
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
 
 #: Longest outputs whose squared errors can be added up.
-LARGEST = 1e145
+MAX_OUTPUT_NORM = 1e145
 
 
 class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters):
@@ -192,7 +192,7 @@ class OnlineMovKL(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional,
         with np.errstate(over="ignore"):
             lengths = np.sqrt(np.where(seen, Y, 0.0) ** 2 @ np.ones(Y.shape[1]))
         # Sums of squared errors over all rows are what the weights are made of.
-        if len(Y) and lengths.max() > LARGEST:
+        if len(Y) and lengths.max() > MAX_OUTPUT_NORM:
             raise Diverged(
                 f"OnlineMovKL cannot weigh outputs as large as {lengths.max():.3g}, whose squares leave the range of "
                 "numbers: divide y by a constant. Nothing of this call was learned"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from math import isqrt
-from typing import Any
+import warnings
+from math import isqrt, sqrt
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ovk.base import (
@@ -13,23 +15,104 @@ from ovk.base import (
     Mask,
     Times,
     check_inputs,
+    check_int,
+    in_interval,
     one_blas_thread,
+    positive,
     reads_snapshot,
     refuse_overflow,
     thread_for_row,
     threads_for,
 )
-from ovk.kernels import Gaussian
-from ovk.objectives import MarginLoss, ThresholdLoss, as_loss, as_schedule, simplex_code
-from ovk.online.first_order.base import FirstOrder
-from ovk.online.first_order.blocks import Block, BlockInputs
-from ovk.online.first_order.steps import Progress, refuse_runaway, take_steps
+from ovk.kernels import Gaussian, Stationary
+from ovk.objectives import (
+    DistanceOverGradients,
+    Loss,
+    MarginLoss,
+    Schedule,
+    SimplexHinge,
+    ThresholdLoss,
+    as_loss,
+    as_schedule,
+    simplex_code,
+)
+from ovk.online.first_order.blocks import (
+    RUNAWAY_FACTOR,
+    Block,
+    BlockInputs,
+    Progress,
+    Steps,
+    refuse_runaway,
+    take_steps,
+)
+from ovk.online.first_order.truncation import (
+    AUTO_WINDOW,
+    ByAge,
+    Errors,
+    Tolerance,
+    Truncation,
+    TruncationWarning,
+    Window,
+    as_truncation,
+    droppable,
+    leaving,
+    propagate,
+    propagate_row,
+)
 from ovk.online.shared.code_classifier import CodedClassifier
-from ovk.online.shared.rows import Rows, SupportPoints
-from ovk.ovkernels import Expansion
+from ovk.online.shared.learner import StreamRegressor, learns_width
+from ovk.online.shared.rows import Rows, SupportPoints, checked_rows
+from ovk.operators import OutputOperator
+from ovk.ovkernels import Expansion, OperatorKernel, Separable, as_operator_kernel
+
+#: Rows computed together, fewer where the kernel's values for a block would fill memory or most are out of the window.
+MAX_BLOCK, MAX_BLOCK_NUMBERS, MIN_BLOCK = 384, 1 << 22, 64
+# A gradient step on a single row, in numbers: what the block engine does when a block has one row.
+#
+#     z = f(x) + b,   a = -eta grad l(y, z),   f <- rho f + K(x, .) a,   b <- b + a,   rho = discount (1 - eta alpha),
+#     |f|^2 <- rho^2 |f|^2 + 2 rho <a, f(x)> + <a, K(x, x) a>.
+#
+# The points that leave the window after the step cost kappa rho |a_i| each (`certificate`).
+
+#: Step sizes that are read from the schedule at once.
+RATES_AHEAD = 64
 
 
-class OLOK(FirstOrder):
+class RowPlan:
+    """What single rows need of the parameters of a learner.
+
+    Attributes
+    ----------
+    loss, schedule, truncation : the objects that the parameters stand for
+    bounded : whether gradients of the loss are bounded
+    operator : T of a kernel k T with k(x, x) = 1; None for other kernels
+    """
+
+    def __init__(
+        self, loss: Loss, schedule: Schedule, truncation: Truncation | None, kernel: OperatorKernel, outputs: int
+    ) -> None:
+        self.loss, self.schedule, self.truncation, self._kernel = loss, schedule, truncation, kernel
+        self.bounded = loss.lipschitz(outputs) is not None
+        unit = isinstance(kernel, Separable) and isinstance(kernel.scalar, Stationary)
+        self.operator: OutputOperator | None = kernel.operator if unit else None
+        self._rates: tuple[int, list[float], dict[str, Any]] = (0, [], {})
+
+    def rate(self, t: int) -> float:
+        """The step size of the schedule at step t."""
+        first, rates, known = self._rates
+        # A schedule may be changed in place by `set_params`.
+        if not first <= t < first + len(rates) or known != self.schedule.__dict__:
+            first, rates = t, self.schedule.rate(np.arange(t, t + RATES_AHEAD)).tolist()
+            self._rates = first, rates, self.schedule.__dict__.copy()
+        return rates[t - first]
+
+    def energy(self, X: Array, a: Array) -> float:
+        """<a, K(x, x) a> for a row X, (1, p)."""
+        Ka = self._kernel.product(X, X, a[None]) if self.operator is None else self.operator.apply(a[None])
+        return float(Ka[0].dot(a))
+
+
+class OLOK(StreamRegressor):
     """Online learning with operator-valued kernels: f <- (1 - eta_t alpha) f - eta_t K(x_t, .) grad l(y_t, f(x_t)).
 
     Rows are learned in exact blocks: one at a time, in chunks of any sizes or all at once, the result is the same to
@@ -145,6 +228,62 @@ class OLOK(FirstOrder):
         # One pass over a few rows is not what batch learners are measured by.
         tags.regressor_tags.poor_score = True
         return tags
+
+    # Start ------------------------------------------------------------------------------------------------------------
+
+    def _start(self, rows: Rows) -> None:
+        kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))
+        X, d = rows.X[rows.valid], rows.Y.shape[1]
+        self.kernel_ = kernel.resolve(X, d)
+        refuse_overflow(self, self.kernel_, X)
+        self.single_output_ = rows.single
+        self.t_ = 0
+        self.cumulative_loss_ = self.cumulative_risk_ = 0.0
+        self.truncation_error_ = 0.0
+        self._rows = 0
+        bound = self.kernel_.norm_bound()
+        self.kappa2_ = 0.0 if bound is None else bound
+        truncation = self._truncation()
+        self.block_size_ = (
+            max(MIN_BLOCK, min(MAX_BLOCK, int(truncation.s))) if isinstance(truncation, Window) else MAX_BLOCK
+        )
+        if self.kernel_.gram(X[:1]).terms() is None:
+            self.block_size_ = min(self.block_size_, max(16, int(MAX_BLOCK_NUMBERS**0.5) // d))
+        loss = as_loss(self.loss)
+        self.progress_ = Progress(threshold=loss.start() if isinstance(loss, ThresholdLoss) else 0.0)
+        self.progress_.bias = np.zeros(d) if self.fit_intercept else None
+        self.support_ = SupportPoints.empty(X.shape[1], d, 2 if self.average else 1)
+        if self.init is not None:
+            self._start_from(self.init, d)
+        self.initial_norm_ = float(np.sqrt(self.progress_.norm2))
+        self.progress_.reach = self.progress_.norm2
+        if self.progress_.bias is not None:
+            self.progress_.reach += float(self.progress_.bias @ self.progress_.bias)
+
+    def _start_from(self, init: Any, d: int) -> None:
+        f = init if isinstance(init, Expansion) else getattr(init, "expansion_", None)
+        if not isinstance(f, Expansion):
+            raise TypeError(f"init must be an Expansion or a fitted estimator with `expansion_`, got {init!r}")
+        if f.offset is not None:
+            if not self.fit_intercept:
+                raise ValueError(
+                    "init must be an expansion without an intercept: fit it with fit_intercept=False, or learn one here"
+                )
+            self.progress_.bias = np.array(f.offset, dtype=np.float64)
+        C = f.C if isinstance(f.C, np.ndarray) else f.C.toarray()
+        if C.shape[1] != d or f.support.shape[1] != self.support_.X.shape[1]:
+            raise ValueError(
+                f"init maps {f.support.shape[1]} features to {C.shape[1]} outputs, the data have "
+                f"{self.support_.X.shape[1]} and {d}"
+            )
+        A = np.zeros((len(C), self.support_.A.shape[1], d))
+        A[:, 0] = C
+        self.support_.append(np.asarray(f.support), A, np.arange(1 - len(C), 1))
+        X = self.support_.X
+        self.progress_.norm2 = float(np.square(Expansion(self.kernel_, X, C).norm()))
+        for start in range(0, len(X) if self.kernel_.norm_bound() is None else 0, self.block_size_):
+            norms = self.kernel_.gram(X[start : start + self.block_size_]).block_norms()
+            self.kappa2_ = max(self.kappa2_, float(norms.max()))
 
     # Public methods ---------------------------------------------------------------------------------------------------
 
@@ -294,6 +433,276 @@ class OLOK(FirstOrder):
             return [self.kernel_.product(X, support.X, support.A[:, 0], since)]
         gram = self.kernel_.gram(X, support.X)
         return [gram.matmat(C) if since is None else gram.matmul_window(C, since) for C in np.moveaxis(support.A, 1, 0)]
+
+    # Checks -----------------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        alpha = positive(self.alpha, "alpha", zero=True)
+        if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
+            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+        check_int(self.max_support, "max_support")
+        if self.fit_intercept and self.average:
+            raise ValueError(
+                "fit_intercept=True goes with the last iterate, not with average=True: center the outputs, or add a "
+                "constant kernel"
+            )
+        if self.on_invalid not in ("raise", "skip"):
+            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
+        schedule = as_schedule(self.schedule)
+        if isinstance(schedule, DistanceOverGradients):
+            schedule.step(0.0, 1.0, 1.0)
+        if self._warm_up_rows() and self.init is not None:
+            raise ValueError("warm_up must be 0 with init, which is a function in the units of the user")
+        truncation = self._truncation()
+        if isinstance(truncation, ByAge):
+            truncation.size(np.array([1]), self._first_rate(), alpha)
+        elif isinstance(truncation, Tolerance):
+            truncation.allowed()
+            if self.fit_intercept:
+                raise ValueError(
+                    "truncation=Tolerance() cannot go with fit_intercept=True: no bound is known for a constant that "
+                    "does not decay; use a window, or center the outputs"
+                )
+            if self.average:
+                raise ValueError(
+                    "truncation=Tolerance() cannot go with average=True: in a mean of all iterates no point loses its "
+                    "weight; use a window, or the last iterate (average=False)"
+                )
+
+    def _refuse_weights(self) -> None:
+        loss = as_loss(self.loss)
+        if loss.unsupervised or isinstance(loss, ThresholdLoss):
+            raise ValueError(
+                f"sample_weight cannot go with loss={loss!r}, whose threshold counts rows: use another loss"
+            )
+
+    def _default_warm_up(self) -> int:
+        return super()._default_warm_up() if self._of_the_data() else 0
+
+    def _scales_outputs(self) -> bool:
+        loss = as_loss(self.loss)
+        return not loss.unsupervised and not isinstance(loss, (MarginLoss, SimplexHinge))
+
+    def _check_rates(self, n: int) -> None:
+        """Refuse steps that would turn f around."""
+        schedule, alpha = as_schedule(self.schedule), float(self.alpha)
+        if isinstance(schedule, DistanceOverGradients) or n == 0:
+            return
+        rates = schedule.rate(self._clock(np.arange(self.t_ + 1, self.t_ + n + 1)))
+        if rates.max() * alpha >= 1:
+            first = int(np.argmax(rates * alpha >= 1))
+            rate = float(rates[first])
+            raise ValueError(
+                f"eta_t * alpha must stay below 1, but at t = {self.t_ + 1 + first} it is {rate:g} * {alpha:g} = "
+                f"{rate * alpha:g}: lower alpha or the schedule's eta, or start the schedule later (start=)"
+            )
+
+    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
+        loss = as_loss(self.loss)
+        rows = checked_rows(
+            self,
+            X,
+            y,
+            outputs=None if first else self.support_.A.shape[2],
+            on_invalid=self.on_invalid,
+            whole=whole,
+            unsupervised=loss.unsupervised,
+        )
+        loss.check(rows.Y)
+        return rows
+
+    @reads_snapshot
+    def memory_needed(self, n_rows: int) -> int:
+        """Bytes that the support points will take after `n_rows` rows if none is dropped."""
+        check_is_fitted(self, "support_")
+        numbers: int = self.support_.X.shape[1] + self.support_.A.shape[1] * self.support_.A.shape[2] + 1
+        return 8 * n_rows * numbers
+
+    def _check_memory(self, n: int) -> None:
+        most = check_int(self.max_support, "max_support")
+        if self._truncation() is None and len(self.support_) + n > most:
+            need = self.memory_needed(len(self.support_) + n)
+            raise ValueError(
+                f"without truncation these {n} rows make {len(self.support_) + n} support points "
+                f"({need / 1e6:.0f} MB, and as many kernel values for each further row), more than "
+                f"max_support={most}: give truncation=Tolerance() or a window, or raise max_support"
+            )
+
+    # Dropping old support points --------------------------------------------------------------------------------------
+
+    def _of_the_data(self) -> bool:
+        """Whether the user leaves to the data what the learner works with: the algorithm is not that of the paper."""
+        return self.init is None and learns_width(self.kernel)
+
+    def _truncation(self) -> Truncation | None:
+        if isinstance(self.truncation, str) and self.truncation == "auto":
+            return Window(AUTO_WINDOW) if self._of_the_data() else None
+        return as_truncation(self.truncation)
+
+    def _certify(self, loss: Loss, steps: Steps, times: Times, edge: Times | None, kappa: Array) -> None:
+        """Bring the bound on the cost of truncation up to date."""
+        dropped = np.zeros(len(times) + 1)
+        if edge is not None:
+            logs = np.concatenate([[0.0], np.cumsum(np.log(steps.rho))])
+            time = self.support_.time[: np.searchsorted(self.support_.time, edge[-1], side="right")]
+            old = self.support_.A[: len(time), 0]
+            dropped = leaving(
+                edge,
+                np.concatenate([time, times]),
+                np.concatenate([np.linalg.norm(old, axis=1), np.linalg.norm(steps.block.a, axis=1)]),
+                np.concatenate([np.zeros(len(old)), logs[1:]]),
+                logs,
+                kappa,
+            )
+        self.progress_.contraction *= float(np.prod(steps.rho))
+        before = Errors(self.truncation_error_, self.progress_.threshold_error)
+        if any(before) or dropped.any():
+            self._bound(int(times[-1]), before, propagate(before, loss, steps, kappa, dropped))
+
+    def _bound(self, t: int, before: Errors, after: Errors) -> None:
+        if self.fit_intercept:
+            # The intercept does not decay, and nothing is known that keeps its distance small.
+            self.truncation_error_ = np.inf
+            return
+        self.truncation_error_, self.progress_.threshold_error = after
+        truncation = self.truncation
+        if isinstance(truncation, Tolerance) and before.f <= truncation.tol < self.truncation_error_:
+            warnings.warn(
+                f"after {t} steps the bound on the cost of dropping support points is "
+                f"{self.truncation_error_:.2g}, above truncation=Tolerance({truncation.tol:g}): predictions came too "
+                "near a kink of the loss, or steps are too large for the kernel. Dropping goes on and "
+                "`truncation_error_` stays valid; a smooth loss (huber, squared), a smaller tol or a larger alpha "
+                "keep it lower",
+                TruncationWarning,
+                stacklevel=2,
+            )
+
+    def _truncate(self) -> None:
+        truncation = self._truncation()
+        support, kappa = self.support_, self.kappa2_**0.5
+        if truncation is None or self._rows % self.block_size_:
+            return
+        if isinstance(truncation, Tolerance):
+            smooth = as_loss(self.loss).smoothness is not None
+            allowed = truncation.allowed(self.truncation_error_, self.progress_.contraction, smooth=smooth)
+            self._drop(droppable(support.A[:, 0], kappa, allowed))
+            self.progress_.contraction = 1.0
+        if len(support) > self.max_support:
+            self._drop(len(support) - int(self.max_support))
+
+    def _drop(self, count: int) -> None:
+        if count > 0:
+            norms = np.linalg.norm(self.support_.A[:count, 0], axis=1)
+            self.truncation_error_ += self.kappa2_**0.5 * float(norms.sum())
+            self.support_.drop(count)
+
+    def _first_rate(self) -> float:
+        schedule = as_schedule(self.schedule)
+        if isinstance(schedule, DistanceOverGradients):
+            return 1.0
+        bound = self.kernel_.norm_bound() if schedule.scaled and hasattr(self, "kernel_") else None
+        return float(schedule.rate(np.array([1]))[0]) / max(bound or 1.0, 1.0)
+
+    def _clock(self, times: Times) -> Times:
+        """At which steps the schedule is read: a window can hold the step size."""
+        truncation = self._truncation()
+        return times if truncation is None else truncation.clock(times)
+
+    def _window(self, times: Times) -> tuple[Times | None, Array | None]:
+        """The newest step that is dropped before the first row and after each row, (b + 1,), or None; and which rows
+        of the block each row sees, None for all before it."""
+        truncation = self._truncation()
+        if not isinstance(truncation, ByAge):
+            return None, None
+        last = np.concatenate([[self.t_], times])
+        sizes = truncation.size(np.maximum(last, 1), self._first_rate(), float(self.alpha))
+        edge = np.maximum.accumulate(last - sizes)
+        if edge[-1] < times[0]:
+            return edge, None
+        return edge, np.tri(len(times), k=-1) * (times[None, :] > edge[:-1, None])
+
+    # Single rows ------------------------------------------------------------------------------------------------------
+
+    def _row_plan(self) -> tuple[int, RowPlan] | None:
+        d = self.support_.A.shape[2]
+        plan = RowPlan(as_loss(self.loss), as_schedule(self.schedule), self._truncation(), self.kernel_, d)
+        adaptive = isinstance(plan.schedule, DistanceOverGradients)
+        aged = isinstance(plan.truncation, ByAge) and not isinstance(plan.truncation, Window)
+        learned_too = self.average or plan.loss.unsupervised or isinstance(plan.loss, ThresholdLoss)
+        if adaptive or aged or learned_too or self.kernel_.norm_bound() is None:
+            return None
+        return d, plan
+
+    def _row_prediction(self, X: Array) -> Array:
+        """f(x) + b, (d,), in the units of the learner."""
+        support, bias = self.support_, self.progress_.bias
+        f = self.kernel_.product(X, support.X, support.A[:, 0])[0] if len(support) else np.zeros(support.A.shape[2])
+        return f if bias is None else f + bias
+
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
+        assert self._gate is not None
+        plan: RowPlan = self._gate.plan
+        loss, truncation = plan.loss, plan.truncation
+        loss.check(y[None])
+        X, y = self._row_in_units(X, y)
+        progress, t = self.progress_, self.t_ + 1
+        window = truncation if isinstance(truncation, Window) else None
+        if truncation is None and len(self.support_) >= self.max_support:
+            self._check_memory(1)
+        clock = min(t, int(window.s)) if window is not None and window.hold_steps else t
+        alpha, eta = float(self.alpha), plan.rate(clock)
+        if plan.schedule.scaled:
+            eta /= max(self.kappa2_, 1.0)
+        if eta * alpha >= 1.0:
+            self._check_rates(1)
+        rho = float(self.discount) * (1.0 - eta * alpha)
+
+        z = self._row_prediction(X)
+        f = z if progress.bias is None else z - progress.bias
+        value, gradient = loss.of_row(y, z)
+        a = -eta * gradient
+        norm2 = rho * rho * progress.norm2 + 2.0 * rho * float(a.dot(f)) + plan.energy(X, a)
+        reach, most = progress.reach, np.inf
+        if not plan.bounded:
+            reach += 2.0 * eta * loss.of_row(y, np.zeros(len(y)))[0]
+            most = RUNAWAY_FACTOR**2 * reach
+        if not norm2 <= most:
+            # The block engine says what is wrong.
+            return self._after_row_in_block(X, y)
+
+        kappa, dropped, leaving = self.kappa2_**0.5, 0.0, 0
+        if window is not None:
+            _, A, times = self.support_.arrays
+            while leaving < len(times) and times[leaving] <= t - window.s:
+                old = A[leaving, 0]
+                dropped += kappa * rho * sqrt(float(old.dot(old)))
+                leaving += 1
+
+        before = Errors(self.truncation_error_, progress.threshold_error)
+        learned = self._with(
+            support_=self.support_.after_step(rho, leaving, X, a, t),
+            progress_=progress._with(
+                norm2=max(norm2, 0.0),
+                reach=reach,
+                contraction=progress.contraction * rho,
+                bias=None if progress.bias is None else progress.bias + a,
+            ),
+            t_=t,
+            _rows=self._rows + 1,
+            cumulative_loss_=self.cumulative_loss_ + value,
+            cumulative_risk_=self.cumulative_risk_ + value + (0.5 * alpha * progress.norm2 if alpha > 0 else 0.0),
+        )
+        if dropped or before.f:
+            learned._bound(t, before, propagate_row(before, loss, y[None], z[None], eta, rho, kappa, dropped))
+        if learned._rows % self.block_size_ == 0:
+            learned._truncate()
+        return learned, self._outputs_of_user(z)
+
+    def _after_row_in_block(self, X: Array, y: Array) -> tuple[Self, Array]:
+        """The same by the block engine, from a row in the units of the learner."""
+        with self._transaction() as work:
+            Z = work._learn(Rows(X, y[None], np.array([True]), self.single_output_))
+        return work, self._outputs_of_user(Z[0])
 
 
 # OLOK for class labels.

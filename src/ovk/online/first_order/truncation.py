@@ -14,13 +14,12 @@ import numpy as np
 
 from ovk.base import Array, Parameters, Times, check_int, in_interval, positive
 from ovk.objectives import Loss, ThresholdLoss
-from ovk.online.first_order.blocks import recursion
-from ovk.online.first_order.steps import Steps
+from ovk.online.first_order.blocks import Steps, recursion
 
 #: Share of a tolerance that may be spent on dropping when the loss has kinks.
 KINK_SHARE = 0.01
 #: Points that ``truncation="auto"`` keeps where it keeps a window.
-LAST = 4096
+AUTO_WINDOW = 4096
 
 
 class TruncationWarning(UserWarning):

@@ -30,9 +30,9 @@ from ovk.online.second_order.growing_cholesky import GrowingCholesky, RowForecas
 # are.
 
 #: Blocks that are added up before they join the large sum: small numbers are not lost beside it.
-RECENT = 64
+RECENT_BLOCKS = 64
 #: Parts of a window that are forgotten one after the other.
-SEGMENTS = 8
+WINDOW_SEGMENTS = 8
 #: Points of a block of sums that decay at most, and the least that is left of a weight at its end.
 LONGEST, LEAST = 128, 0.5
 
@@ -130,7 +130,7 @@ class AllRowsSums(StreamSums, kind="all rows"):
     def add(self, Phi: Array, Y: Array, points: int) -> None:
         self.recent = self.recent.with_rows(Phi, Y)
         self.count += 1
-        if self.count % RECENT == 0:
+        if self.count % RECENT_BLOCKS == 0:
             self.old, self.recent = self.total(), self.recent.zeros(*self.recent.B.shape)
 
     def transform(self, change: Callable[[FeatureSums], FeatureSums]) -> None:
@@ -222,7 +222,7 @@ class WindowSums(StreamSums, kind="window"):
     @classmethod
     def empty(cls, window: int, sums: FeatureSums) -> WindowSums:
         """Sums over at most the last `window` points, and at least seven eighths of them once there are as many."""
-        segments = min(SEGMENTS, window)
+        segments = min(WINDOW_SEGMENTS, window)
         return cls(window // segments, segments, sums)
 
     def total(self) -> FeatureSums:

@@ -47,7 +47,7 @@ from ovk.online.second_order.growing_cholesky import RowForecast, floor, shifted
 from ovk.solvers import solve_lower, whitened_rows
 
 #: A block has about this many observed labels, or half as many as the border is wide, and at most so many points.
-PAIRS, MOST_PAIRS, POINTS = 160, 768, 64
+MIN_PAIRS, MAX_PAIRS, MAX_POINTS = 160, 768, 64
 #: N is computed afresh in the first so many blocks, which change it most, and then every so many blocks.
 FIRST_BLOCKS, REFRESH = 8, 32
 
@@ -100,8 +100,8 @@ class CoupledRidge(ProgressiveRidge, kind="arrow"):
     _own: bool = field(default=False, init=False, repr=False, compare=False)
 
     def block_size(self, m: int) -> int:
-        pairs: int = min(max(PAIRS, self.F.shape[1] * m // 2), MOST_PAIRS)
-        return max(1, min(POINTS, pairs * max(self.learned, 1) // max(self.pairs, len(self.delta))))
+        pairs: int = min(max(MIN_PAIRS, self.F.shape[1] * m // 2), MAX_PAIRS)
+        return max(1, min(MAX_POINTS, pairs * max(self.learned, 1) // max(self.pairs, len(self.delta))))
 
     def start_block(self, points: int) -> None:
         """Compute N, L_u and the weights w_j."""

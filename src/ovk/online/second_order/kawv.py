@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ovk.base import Array, Indices, Mask, check_int, reads_snapshot
-from ovk.online.second_order.base import RidgeForecast, SecondOrder
+from ovk.online.second_order.forecaster import RidgeForecast, SecondOrder
 from ovk.online.second_order.growing_cholesky import GrowingCholesky
 from ovk.online.shared.rows import LearnedRows
 from ovk.ovkernels import Expansion, Gram, Rotated, Separable

@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, check_int, equal, reads_snapshot
-from ovk.features import KORS, Dictionary, FeaturePlan, Nystrom
+from ovk.base import Array, Mask, check_int, equal, in_interval, reads_snapshot, snapshot_of
+from ovk.features import KORS, Dictionary, FeaturePlan, FeatureSums, Given, Nystrom, StreamFeatures, Uniform
 from ovk.kernels import Gaussian
 from ovk.objectives import simplex_code
-from ovk.online.second_order.block_ridge import ProgressiveRidge
-from ovk.online.second_order.projected import ProjectedLearner
+from ovk.online.second_order.block_ridge import (
+    AllRowsSums,
+    BlockRidge,
+    DecayingSums,
+    OutputGroup,
+    ProgressiveRidge,
+    StreamSums,
+    SumsOfEachOutput,
+    WindowSums,
+)
+from ovk.online.second_order.coupled_ridge import CoupledRidge
+from ovk.online.second_order.decaying_ridge import ResidualLimits
+from ovk.online.second_order.forecaster import RidgeForecast, SecondOrder
+from ovk.online.second_order.growing_cholesky import RowForecast
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.rows import LearnedRows
-from ovk.online.shared.scale import ResidualLimits
 from ovk.online.theory import capacity_exponent, suggest
+from ovk.ovkernels import Separable, row_slices
+
+# How the projected forecaster learns: features, and a ridge problem for the outputs or for each of them.
+#
+# Outputs are taken apart in the eigenvectors of the output operator as long as every row is wholly seen; from the first
+# row on that is not, they have sums of their own, and the operator couples them if it is not diagonal (`CoupledRidge`).
+
+#: Rows whose features are made at once, while none of them has a label.
+MAX_PIECE_ROWS = 1024
+#: Numbers that the features of so many rows may be (16 MB), unless a block has more.
+MAX_FEATURE_NUMBERS = 1 << 21
 
 
-class PKAWV(ProjectedLearner):
+class PKAWV(SecondOrder):
     """The nonlinear ridge forecaster on m features of the kernel: O(m^2) time a row, however many rows there are.
 
     Row t is predicted by the function that minimises  sum_{s<t} |y_s - f(x_s)|^2 + alpha |f|^2 + |f(x_t)|^2  over the
@@ -96,6 +119,10 @@ class PKAWV(ProjectedLearner):
     >>> round(float(np.mean((progressive[-1000:] - Y[-1000:]) ** 2)), 3), len(model.support_) < 100
     (0.01, True)
     """
+
+    _left: int
+    #: Limits of residuals, None where they have none.
+    limits_: ResidualLimits | None = None
 
     _saved_state = ("_left",)
     _state_classes = {"ridges_": ProgressiveRidge, "past_": LearnedRows, "limits_": ResidualLimits}
@@ -220,10 +247,331 @@ class PKAWV(ProjectedLearner):
             work.cumulative_loss_ += others.cumulative_loss_
         return self
 
+    # Start ------------------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> FeaturePlan:
+        plan = Nystrom(Uniform(size=100)) if self.features is None else self.features
+        if not isinstance(plan, FeaturePlan):
+            raise ValueError(f"features must be Nystrom, Taylor, Fourier or OperatorFourier, got {plan!r}")
+        return plan
+
+    def _default_warm_up(self) -> int:
+        # A dictionary that is given is in the units of the user.
+        plan = self._plan()
+        given = isinstance(plan, Nystrom) and isinstance(plan.selection, Given)
+        return 0 if given else super()._default_warm_up()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not in_interval(self.discount, "discount", 0.0, 1.0) > 0:
+            raise ValueError(f"discount must lie in (0, 1], got {self.discount!r}")
+        if self.loss not in ("squared", "huber"):
+            raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
+        exact = self._plan().keeps_past()
+        if self.window is not None:
+            check_int(self.window, "window")
+            if self.discount != 1:
+                raise ValueError("window and discount cannot both be given: both forget, in different ways")
+            if exact:
+                raise ValueError("window cannot go with past='exact': use past='projected', or discount")
+
+    def _start_state(self, X: Array, d: int) -> None:
+        self.rng_ = np.random.default_rng(self.random_state)
+        plan, p = self._plan(), X.shape[1]
+        self.features_: StreamFeatures = plan.build(self.kernel_, p, d, self.rng_)
+        #: All rows learned from, where features that come later must know them.
+        self.past_ = LearnedRows.empty(p, d) if plan.keeps_past() else None
+        self.limits_ = ResidualLimits.start(d) if self.loss == "huber" else None
+        #: Eigenvectors of the output operator, while outputs are taken apart in them.
+        self.vectors_: Array | None = None
+        m, alpha = self.features_.m, float(self.alpha)
+        if self.features_.per == 1:
+            assert isinstance(self.kernel_, Separable)
+            spectrum = self.kernel_.operator.eigh()
+            self.vectors_ = np.asarray(spectrum.vectors)
+            groups = [
+                OutputGroup(alpha / t if t > 0 else np.inf, group.start, group.stop)
+                for t, group in zip(spectrum.distinct.tolist(), spectrum.groups, strict=True)
+            ]
+            self.ridges_: list[ProgressiveRidge] = [BlockRidge(self._sums(FeatureSums.zeros(m, d)), groups, 1)]
+        else:
+            self.ridges_ = [BlockRidge(self._sums(FeatureSums.zeros(m, 1)), [OutputGroup(alpha, 0, 1)], d)]
+        self._start_block()
+        # As long as there are fewer rows than features the Gram matrix of the rows is regular without the ridge, later
+        # that of the features: a block that went from the one to the other would lose rounding / alpha.
+        if m:
+            self._left = min(self._left, max(m // self.features_.per, 1))
+
+    def _sums(self, sums: FeatureSums) -> StreamSums:
+        if self.discount != 1:
+            return DecayingSums(float(self.discount), sums)
+        return AllRowsSums.from_sums(sums) if self.window is None else WindowSums.empty(self.window, sums)
+
+    def _start_block(self) -> None:
+        """Start a block."""
+        size, most = self.ridges_[0].block_size(self.features_.m), self.ridges_[0].sums.points_left()
+        self._left = size if most is None else min(size, most)
+        for ridge in self.ridges_:
+            ridge.start_block(self._left)
+
+    def _commit(self) -> None:
+        """End a block."""
+        for ridge in self.ridges_:
+            ridge.commit(self.features_.m)
+
+    def _check_capacity(self, X: Array, Y: Array) -> None:
+        pass
+
+    def _width(self) -> int:
+        d: int = self.n_outputs_
+        m = self.features_.m
+        apart = self.vectors_ is not None or len(self.ridges_) > 1
+        return (m + self.ridges_[0].block_size(m)) * (1 if apart else d**2) + d**2
+
+    # Learning ---------------------------------------------------------------------------------------------------------
+
+    def _refuse_weights(self) -> None:
+        if self._plan().keeps_past():
+            raise ValueError("sample_weight cannot go with past='exact', which keeps no weights: use past='projected'")
+
+    def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
+        observed = ~np.isnan(Y)
+        learned: Mask = np.asarray(observed.any(axis=1))
+        steps = np.cumsum(learned)
+        partly = np.flatnonzero(learned & ~observed.all(axis=1))
+        shrink = self.forecaster == "awv"
+        Z = np.empty(Y.shape)
+        start, first, made, Phi = 0, 0, 0, np.empty((0, 0))
+        while start < len(X):
+            if self.vectors_ is not None and len(partly) and partly[0] == start:
+                self._couple()
+            # A block ends where it would have ended had the rows come in other pieces.
+            before = steps[start] - learned[start]
+            stop = min(int(np.searchsorted(steps, before + self._left)) + 1, len(X), start + MAX_PIECE_ROWS)
+            if self.vectors_ is not None and len(partly):
+                stop = min(stop, int(partly[0]))
+            ready = None
+            if not self.features_.settled:
+                # Rows without a label do not join a dictionary: they are seen on their own.
+                change = np.flatnonzero(learned[start:stop] != learned[start])
+                stop = start + int(change[0]) if len(change) else stop
+                ready = None if learned[start] else self.features_.transform(X[start:stop])
+            assert stop > start
+            rows = slice(start, stop)
+            if self.features_.settled and self.past_ is None:
+                # Features that stay as they are are made for many rows at once.
+                per = self.features_.per
+                if stop > made:
+                    several = min(MAX_PIECE_ROWS, MAX_FEATURE_NUMBERS // max(self.features_.m * per, 1))
+                    first, made = start, min(max(stop, start + several), len(X))
+                    Phi = self.features_.transform(X[first:made])
+                ready = Phi[(start - first) * per : (stop - first) * per]
+            piece = X[rows], Y[rows], observed[rows], learned[rows], _some(weights, rows)
+            Z[rows] = self._learn_piece(*piece, ready).predictions(shrink=shrink)
+            start = stop
+        return Z
+
+    def _learn_piece(
+        self, X: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, ready: Array | None
+    ) -> RidgeForecast:
+        """Rows within a block; their features, if they are ready."""
+        forecasts, past, known = [], self.past_, self.features_.m
+        draws = np.empty(0)
+        if ready is None and not self.features_.settled:
+            # One for each row, whether it is needed or not: chunks must make no difference.
+            self.rng_ = copied_generator(self.rng_)
+            draws = self.rng_.random(len(X))
+        if ready is None:
+            pieces = self.features_.transform_and_grow(X, draws, split=past is not None)
+        else:
+            pieces = iter([(slice(0, len(X)), ready)])
+        for rows, Phi in pieces:
+            if past is not None and self.features_.m > known:
+                self._catch_up(known)
+                known = self.features_.m
+            self._left -= int(learned[rows].sum())
+            found, labels = self._learn_rows(Phi, Y[rows], observed[rows], learned[rows], _some(weights, rows))
+            forecasts.append(found)
+            if past is not None:
+                past.append(X[rows][learned[rows]], labels[learned[rows]])
+        if self._left == 0:
+            self._commit()
+            self._start_block()
+        return RidgeForecast.concatenate(forecasts)
+
+    def _learn_rows(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None
+    ) -> tuple[RidgeForecast, Array]:
+        """The forecast, and the labels that were learned: wild ones are moved, with the loss of Huber."""
+        last = self._left == 0
+        if self.limits_ is None:
+            return self._learn_lot(Phi, Y, observed, learned, weights, last=last), Y
+        Y, per, start, found = Y.copy(), self.features_.per, 0, []
+        while start < len(Y):
+            before, rest = [ridge._snapshot() for ridge in self.ridges_], slice(start, None)
+            forecast = self._learn_lot(
+                Phi[start * per :], Y[rest], observed[rest], learned[rest], _some(weights, rest), last=last
+            )
+            with np.errstate(over="ignore"):
+                residuals = np.nan_to_num(np.where(observed[rest], Y[rest] - forecast.predictions(shrink=False), 0.0))
+            numbers = np.flatnonzero(learned[rest])
+            ordinary = self.limits_.ordinary(residuals[numbers])
+            stop = len(Y)
+            if ordinary < len(numbers):
+                # A wild label: back, and once more up to it with the label where it may be.
+                self.ridges_ = before
+                i = int(numbers[ordinary])
+                stop, numbers = start + i + 1, numbers[: ordinary + 1]
+                moved = self.limits_.moved(residuals[numbers])[-1]
+                Y[start + i] = np.where(observed[start + i], forecast.predictions(shrink=False)[i] + moved, np.nan)
+                lot = slice(start, stop)
+                parts = Phi[start * per : stop * per], Y[lot], observed[lot], learned[lot], _some(weights, lot)
+                forecast = self._learn_lot(*parts, last=last and stop == len(Y))
+            else:
+                self.limits_.moved(residuals[numbers])
+            found.append(forecast)
+            start = stop
+        return RidgeForecast.concatenate(found), Y
+
+    def _learn_lot(
+        self, Phi: Array, Y: Array, observed: Mask, learned: Mask, weights: Array | None, *, last: bool
+    ) -> RidgeForecast:
+        parts = zip(self.ridges_, self._parts(Phi, Y, observed), strict=True)
+        return self._side_by_side(
+            [ridge.predict_and_update(*part, learned, weights, last=last) for ridge, part in parts]
+        )
+
+    def _parts(self, Phi: Array, Y: Array, observed: Mask) -> list[tuple[Array, Array, Mask]]:
+        """Features, outputs and which of them were observed, for each of the ridge problems."""
+        if self.vectors_ is not None:
+            return [(Phi, Y @ self.vectors_, observed)]
+        if len(self.ridges_) == 1:
+            return [(Phi, Y, observed)]
+        return [(Phi, Y[:, q : q + 1], observed[:, q : q + 1]) for q in range(len(self.ridges_))]
+
+    def _side_by_side(self, found: list[RowForecast]) -> RidgeForecast:
+        """The forecasts of the ridge problems as one of all outputs."""
+        if len(found) == 1:
+            return RidgeForecast(*found[0], self.vectors_)
+        return RidgeForecast(np.hstack([one.ridge for one in found]), np.hstack([one.H for one in found]))
+
+    def _catch_up(self, known: int) -> None:
+        """Let features that are new know all rows of the past."""
+        self._commit()
+        past = self.past_
+        assert past is not None
+        for rows in row_slices(len(past), self._width()):
+            X, Y = past.X[rows], past.Y[rows]
+            ages: Array = np.arange(len(past) - 1.0, -1.0, -1.0)[rows]
+            parts = self._parts(self.features_.transform(X), Y, ~np.isnan(Y))
+            for ridge, part in zip(self.ridges_, parts, strict=True):
+                ridge.add_for_new_features(slice(known, None), *part, ages)
+        self._start_block()
+
+    def _couple(self) -> None:
+        """A row that is only partly seen: the outputs can no longer be taken apart in the operator's eigenvectors.
+
+        With a diagonal operator they never had anything to do with each other, and each gets sums of its own. Else
+        they have sums of their own in one problem, T = F F' + diag(delta).
+        """
+        assert isinstance(self.kernel_, Separable)
+        assert self.vectors_ is not None
+        V, (before,), alpha = self.vectors_, self.ridges_, float(self.alpha)
+        self._commit()
+        operator = self.kernel_.operator
+        T = operator.dense()
+        self.vectors_ = None
+        if operator.is_diagonal():
+            self.ridges_ = []
+            for q, t in enumerate(np.diagonal(T).tolist()):
+                sums = copy.deepcopy(before.sums)
+                sums.transform(partial(_one_output, V, q))
+                self.ridges_.append(BlockRidge(sums, [OutputGroup(alpha / t if t > 0 else np.inf, 0, 1)], 1))
+        else:
+            before.sums.transform(partial(_each_output, V))
+            self.ridges_ = [CoupledRidge(before.sums, *operator.factors(), alpha)]
+        self._start_block()
+
+    # Single rows ------------------------------------------------------------------------------------------------------
+
+    def _row_plan(self) -> tuple[int, Any] | None:
+        ridge, features = self.ridges_[0], self.features_
+        plain = features.settled and self.vectors_ is not None and self.past_ is None and self.limits_ is None
+        takes = plain and isinstance(ridge, BlockRidge) and ridge.takes_rows(features.m)
+        return (self.n_outputs_, None) if takes else None
+
+    def _learn_one(self, X: Array, y: Array) -> tuple[Self, Array]:
+        X, y = self._row_in_units(X, y)
+        (before,), V = self.ridges_, self.vectors_
+        assert isinstance(before, BlockRidge)
+        assert V is not None
+        ridge, values, H = before.after_row(self.features_.transform(X)[0], y if len(y) == 1 else y @ V)
+        z = self._row_forecast(values, H, V)
+        error = y - z
+        learned = self._with(
+            ridges_=[ridge],
+            _left=self._left - 1,
+            t_=self.t_ + 1,
+            cumulative_loss_=self.cumulative_loss_ + float(error.dot(error)),
+        )
+        if learned._left == 0:
+            learned.ridges_ = snapshot_of(learned.ridges_)
+            learned._commit()
+            learned._start_block()
+            learned._open_gate()
+        return learned, self._outputs_of_user(z)
+
+    def _predict_row(self, X: Array) -> Array:
+        (ridge,), V = self.ridges_, self.vectors_
+        assert isinstance(ridge, BlockRidge)
+        assert V is not None
+        values, H = ridge.predict_row(self.features_.transform(self._inputs(X))[0])
+        return self._outputs_of_user(self._row_forecast(values, H, V))
+
+    # Predicting -------------------------------------------------------------------------------------------------------
+
+    def _forecast(self, X: Array) -> RidgeForecast:
+        Phi = self.features_.transform(X)
+        return self._side_by_side([ridge.predict(Phi) for ridge in self.ridges_])
+
+    def _covariance(self, X: Array, forecast: RidgeForecast) -> Array:
+        # H is the posterior covariance of the part within the features, in units of the noise variance alpha; beyond
+        # them the prior stands.
+        Phi, per = self.features_.transform(X), self.features_.per
+        blocks = Phi.reshape(len(X), per, Phi.shape[1])
+        beyond = self.features_.prior(X) - blocks @ blocks.transpose(0, 2, 1)
+        if per == 1:
+            assert isinstance(self.kernel_, Separable)
+            beyond = np.maximum(beyond, 0.0) * self.kernel_.operator.dense()
+        covariance: Array = self.alpha * forecast.leverages() + beyond
+        return covariance
+
 
 def _units(model: PKAWV) -> list[float]:
     found = (model.input_units_, model.output_units_)
     return [x for units in found if units is not None for x in (*units.centre.tolist(), *units.scale.tolist())]
+
+
+def _some(weights: Array | None, rows: slice) -> Array | None:
+    return None if weights is None else weights[rows]
+
+
+def copied_generator(rng: np.random.Generator) -> np.random.Generator:
+    """A generator that will draw the same numbers."""
+    source = rng.bit_generator
+    fresh = type(source)(0)
+    fresh.state = source.state
+    return np.random.Generator(fresh)
+
+
+def _one_output(V: Array, q: int, sums: FeatureSums) -> FeatureSums:
+    """The sums of output q, from those in eigenvectors V."""
+    return FeatureSums(sums.S.copy(), (sums.B @ V.T)[:, q : q + 1])
+
+
+def _each_output(V: Array, sums: FeatureSums) -> FeatureSums:
+    """The sums of each output of rows that were wholly seen, from those in eigenvectors V."""
+    return SumsOfEachOutput(np.repeat(sums.symmetric()[None], len(V), axis=0), sums.B @ V.T)
 
 
 # PKAWV for class labels.

@@ -12,8 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, thread_for_row
 from ovk.kernels import Stationary
-from ovk.online.shared.rows import FastPath, LearnedRows, Rows
-from ovk.online.shared.scale import Scale
+from ovk.online.shared.rows import FastPath, LearnedRows, Rows, Scale
 from ovk.ovkernels import Separable, as_operator_kernel
 
 # The first rows of a stream, from which a learner chooses the units in which it works.
@@ -25,9 +24,9 @@ from ovk.ovkernels import Separable, as_operator_kernel
 # arrive, and every row is predicted from the rows before it: in the first eighth by their mean.
 
 #: Rows of a warm-up when nobody said how many.
-ROWS = 200
+WARM_UP_ROWS = 200
 #: Shares of the rows after which a learner starts anew.
-SHARES = (8, 4, 2, 1)
+RESTART_SHARES = (8, 4, 2, 1)
 
 
 @dataclass
@@ -61,7 +60,7 @@ class HeldRows(State):
 
     def stages(self) -> list[int]:
         """Numbers of rows at which a learner starts anew."""
-        return sorted({max(1, self.size // share) for share in SHARES})
+        return sorted({max(1, self.size // share) for share in RESTART_SHARES})
 
     def until_stage(self) -> int:
         """Rows up to the next stage."""
@@ -147,7 +146,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     def _default_warm_up(self) -> int:
         """Rows of the warm-up where `warm_up` is None."""
-        return ROWS
+        return WARM_UP_ROWS
 
     def _scales_outputs(self) -> bool:
         """Whether the warm-up chooses units of the outputs as well."""

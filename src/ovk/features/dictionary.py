@@ -1,0 +1,514 @@
+"""Points chosen along a stream, and the Nystrom features that grow with them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.linalg.blas import dtrmm
+from sklearn.base import clone
+
+from ovk.base import Array, Indices, Mask, Parameters, Registered, State, check_int, equal, positive
+from ovk.features.nystrom import RPCholesky
+from ovk.kernels import ScalarKernel
+from ovk.ovkernels import as_operator_kernel
+from ovk.solvers import solve_lower, whitened_rows
+
+
+class BlockKernels(NamedTuple):
+    """A block of inputs as the kernel sees them."""
+
+    cross: Array  # (N, b) k(z_i, x_j) with the points chosen so far; not to be changed
+    diagonal: Array  # (b,) k(x_j, x_j)
+    column: Callable[[int], Array]  # column(j) is k(x_i, x_j) for all i, (b,)
+    draws: Array  # (b,) a uniform random number for each row
+
+
+@dataclass
+class KernelResidual(State):
+    """c(x, y) = k(x, y) - b_x' (S K S + mu I)^-1 b_y, b_x = S k_D(x), by a Cholesky factor L L' = S K S + mu I."""
+
+    mu: float
+    weights: Array = field(default_factory=lambda: np.empty(0))  # (N,) the diagonal of S
+    L: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+
+@dataclass
+class SelectionState(State):
+    """What a selection remembers of a stream: the points that may still join, None for any number, and what the
+    dictionary leaves of the kernel, None where it does not matter."""
+
+    _state_classes = {"residual": KernelResidual}
+
+    left: int | None = None
+    residual: KernelResidual | None = None
+
+
+class SelectionBlock:
+    """A block of inputs while points of it join, with c(x, y) for selections that look at it."""
+
+    def __init__(self, state: SelectionState, kernels: BlockKernels) -> None:
+        self.state, self.kernels = state, kernels
+        if state.residual is not None:
+            # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
+            self._V = solve_lower(state.residual.L, state.residual.weights[:, None] * kernels.cross)
+            self._c: Array = kernels.diagonal - np.einsum("ij,ij->j", self._V, self._V)
+
+    def residual(self, start: int) -> Array:
+        """c(x, x) of the rows from `start` on; not below zero by rounding."""
+        rest: Array = np.maximum(self._c[start:], 0.0)
+        return rest
+
+    def add_point(self, j: int, s: float) -> None:
+        """Add row j to the dictionary, with weight s: c(x, y) -= s^2 c(x, z) c(z, y) / (mu + s^2 c(z, z))."""
+        known = self.state.residual
+        assert known is not None
+        N = len(known.weights)
+        pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
+        c = self.kernels.column(j) - self._V.T @ self._V[:, j]
+        L = np.zeros((N + 1, N + 1))
+        L[:N, :N], L[N, :N], L[N, N] = known.L, s * self._V[:, j], pivot
+        row = s * c / pivot
+        known.weights, known.L = np.append(known.weights, s), L
+        self._V = np.concatenate([self._V, row[None]])
+        self._c = self._c - row**2
+
+
+class Selection(Parameters, ABC):
+    """Decides, row after row, which inputs join the dictionary: each before its own label is seen."""
+
+    @abstractmethod
+    def start(self) -> SelectionState:
+        """The state at the start of a stream."""
+
+    @abstractmethod
+    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+        """Which of the rows from `start` on are to join, as things stand."""
+
+    @abstractmethod
+    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+        """Let row j join; returns whether it stays among the chosen points, though it may depend on the others."""
+
+    def next_candidate(self, block: SelectionBlock, start: int) -> int | None:
+        """The first row from `start` on that is to join; None when there is none."""
+        found = np.flatnonzero(self.wanted(block, start))
+        return start + int(found[0]) if len(found) else None
+
+
+@dataclass(eq=False, repr=False)
+class Uniform(Selection):
+    """Each row joins with the same probability, or the first ones do.
+
+    Parameters
+    ----------
+    rate : float in (0, 1], optional
+        Probability of each row to join.
+    size : int, optional
+        Instead: the first so many rows that are not in the span of those before (in a stream that comes in random
+        order these are a uniform sample, and there from the start).
+
+    Examples
+    --------
+    >>> from ovk.features import Nystrom, Uniform
+    >>> Nystrom(Uniform(size=200))
+    Nystrom(selection=Uniform(size=200))
+    """
+
+    rate: float | None = None
+    size: int | None = None
+
+    def start(self) -> SelectionState:
+        if (self.rate is None) == (self.size is None):
+            raise ValueError(f"Uniform takes either rate or size, got rate={self.rate!r} and size={self.size!r}")
+        if self.size is not None:
+            return SelectionState(check_int(self.size, "size"))
+        rate: Any = self.rate
+        if not isinstance(rate, Real) or not 0.0 < float(rate) <= 1.0:
+            raise ValueError(
+                f"rate must be a probability in (0, 1], got {self.rate!r}: for a number of points give size, as in "
+                "Uniform(size=500)"
+            )
+        return SelectionState()
+
+    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+        rate = 0.0 if block.state.left == 0 else 1.0 if self.rate is None else self.rate
+        return block.kernels.draws[start:] < rate
+
+    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+        if independent and block.state.left is not None:
+            block.state.left -= 1
+        return independent
+
+
+@dataclass(eq=False, repr=False)
+class Given(Selection):
+    """A dictionary that is there from the start and does not grow.
+
+    With inputs known beforehand and only the outputs revealed one by one, `Given.chosen` lets another selection go over
+    all inputs first.
+
+    Parameters
+    ----------
+    points : (m, p) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.features import KORS, Given
+    >>> from ovk.kernels import Gaussian
+    >>> X = np.random.default_rng(0).standard_normal((500, 1))
+    >>> found = Given.chosen(Gaussian(1.0), X, KORS(mu=0.1), random_state=0)
+    >>> 5 <= len(found.points) <= 50
+    True
+    """
+
+    points: Any
+
+    def start(self) -> SelectionState:
+        return SelectionState(0)
+
+    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+        return np.full(len(block.kernels.draws) - start, False)
+
+    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+        return False
+
+    def checked(self, p: int) -> Array:
+        """The points, for inputs with p features."""
+        points = np.array(self.points, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != p or len(points) == 0 or not np.isfinite(points).all():
+            raise ValueError(f"points must be finite numbers of shape (m, {p}), got shape {points.shape}")
+        return points
+
+    @classmethod
+    def chosen(
+        cls, kernel: Any, X: Any, selection: Any, *, budget: int | None = None, random_state: Any = None
+    ) -> Self:
+        """The dictionary that `selection`, or `RPCholesky`, makes of all inputs X, (n, p), with a scalar or
+        operator-valued kernel."""
+        X = np.asarray(X, dtype=np.float64)
+        K = kernel if isinstance(kernel, ScalarKernel) else as_operator_kernel(kernel)
+        if not isinstance(K, ScalarKernel):
+            separable = K.as_separable()
+            K = K.resolve(X, K.gram(X[:1]).output_dim) if separable is None else separable.scalar
+        K = K.resolve(X) if isinstance(K, ScalarKernel) else K
+        if isinstance(selection, RPCholesky):
+            size = selection.size if budget is None else min(budget, selection.size)
+            return cls(selection.replace(size=size).points(K, X, np.random.default_rng(random_state)))
+        per = 1 if isinstance(K, ScalarKernel) else K.gram(X[:1]).output_dim
+        found = Dictionary.start(K, selection, X.shape[1], per, budget)
+        draws = np.random.default_rng(random_state).random(len(X))
+        for start in range(0, len(X), 256):
+            rows = slice(start, start + 256)
+            for _ in found.transform_and_grow(X[rows], draws[rows]):
+                pass
+        return cls(found.points)
+
+
+# Selections by what the dictionary leaves of the kernel: approximate linear dependence and leverage scores.
+#
+# ALD is that of Engel, Mannor and Meir (2004); KORS, kernel online row sampling by ridge leverage scores, that of
+# Calandriello, Lazaric and Valko (2017).
+
+
+@dataclass(eq=False, repr=False)
+class ALD(Selection):
+    """A row joins when more than a part `tol` of k(x, x) lies outside the span of the dictionary.
+
+    Parameters
+    ----------
+    tol : float in (0, 1)
+
+    Examples
+    --------
+    >>> from ovk.features import ALD, Nystrom
+    >>> Nystrom(ALD(0.05))
+    Nystrom(selection=ALD(tol=0.05))
+    """
+
+    tol: float = 0.01
+
+    def start(self) -> SelectionState:
+        if positive(self.tol, "tol") >= 1:
+            raise ValueError(f"tol must lie in (0, 1), got {self.tol!r}")
+        return SelectionState(residual=KernelResidual(0.0))
+
+    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+        return np.asarray(block.residual(start) > self.tol * block.kernels.diagonal[start:])
+
+    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+        if independent:
+            block.add_point(j, 1.0)
+        return independent
+
+
+@dataclass(eq=False, repr=False)
+class KORS(Selection):
+    """Each row joins with a probability that grows with what the dictionary does not know of it.
+
+    With chosen points of weights s_i = 1 / sqrt(p_i), S their diagonal, b_x = S k_D(x) and
+
+        c(x, y) = k(x, y) - b_x' (S K S + mu I)^-1 b_y,     tau = (1 + eps) c(x, x) / (c(x, x) + mu),
+
+    an estimate of the leverage score of x at the scale mu, x joins with probability p = min(beta tau, 1). The
+    dictionary's size is about beta times the effective dimension at mu, up to a logarithm. mu is not the ridge weight
+    of a learner.
+
+    Parameters
+    ----------
+    mu : float > 0
+        Scale below which directions do not matter.
+    beta : float > 0
+        Oversampling; the theorem wants 3 log(2 n / delta) / eps^2 for certainty 1 - delta.
+    eps : float in [0, 1)
+
+    Examples
+    --------
+    >>> from ovk.features import KORS, Nystrom
+    >>> Nystrom(KORS(mu=0.01), budget=200)
+    Nystrom(selection=KORS(mu=0.01), budget=200)
+    """
+
+    mu: float = 0.1
+    beta: float = 1.0
+    eps: float = 0.5
+
+    def start(self) -> SelectionState:
+        positive(self.beta, "beta")
+        if positive(self.eps, "eps", zero=True) >= 1:
+            raise ValueError(f"eps must lie in [0, 1), got {self.eps!r}")
+        return SelectionState(residual=KernelResidual(positive(self.mu, "mu")))
+
+    def _probabilities(self, block: SelectionBlock, start: int) -> Array:
+        r = block.residual(start)
+        return np.minimum(self.beta * (1.0 + self.eps) * r / (r + self.mu), 1.0)
+
+    def wanted(self, block: SelectionBlock, start: int) -> Mask:
+        return block.kernels.draws[start:] < self._probabilities(block, start)
+
+    def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
+        block.add_point(j, float(self._probabilities(block, j)[0]) ** -0.5)
+        # A point that adds nothing to the features still counts in the estimate of leverage.
+        return True
+
+
+# Nystrom features whose dictionary grows along a stream.
+#
+# Adding the point z to whitened features phi = L^-1 k_D:  l = phi(z), delta = k(z, z) - l'l, and the new feature is
+# (k(z, x) - l' phi(x)) / sqrt(delta). Those that were there stay as they are.
+
+#: A point whose squared distance to the span of the others is below this part of k(z, z) gives no feature. The basis
+#: moves with rounding by eps / DEPENDENT, and with a projected past predictions depend on it.
+DEPENDENT_POINT = 1e-6
+
+
+@dataclass
+class Dictionary(Registered, State):
+    """Points chosen from a stream, and their whitened features.
+
+    With a scalar kernel a point gives one feature; with an operator-valued one up to d, for d rows an input: row
+    i d + q belongs to output q of input i, and the points are chosen by the scalar kernel tr K(x, z) / d.
+
+    Attributes
+    ----------
+    kernel : scalar kernel, or operator-valued kernel
+    per : rows an input: 1, or the number of outputs d
+    points : (N, p) the points chosen
+    keep : (m,) the entries i per + q of the points' gram that are independent (to 1e-6) of those before
+    L : (m, m) Cholesky factor of the gram of those
+    selection : says which inputs join; None for points that are given
+    memory : what the selection remembers of the stream
+    budget : most points, None for no limit
+    """
+
+    _state_classes = {"memory": SelectionState}
+
+    kernel: Any
+    per: int
+    points: Array
+    keep: Indices
+    L: Array
+    selection: Selection | None
+    memory: SelectionState
+    budget: int | None = None
+    _inverse: Array | None = field(default=None, init=False, repr=False, compare=False)
+
+    @classmethod
+    def start(cls, kernel: Any, selection: Selection, p: int, per: int, budget: int | None) -> Self:
+        """The dictionary at the start of a stream of inputs (., p): empty, or that of `Given`."""
+        empty = np.empty((0, p)), np.empty(0, dtype=np.intp), np.empty((0, 0))
+        if not isinstance(selection, Given):
+            return cls(kernel, per, *empty, clone(selection), selection.start(), budget)
+        new = cls(kernel, per, *empty, None, selection.start(), budget)
+        new._add_all(selection.checked(p)[:budget])
+        return new
+
+    @property
+    def m(self) -> int:
+        """Number of features."""
+        return len(self.L)
+
+    def transform(self, X: Array) -> Array:
+        """Features, (n per, m)."""
+        return self._features(self._gram(X, self.points))
+
+    def prior(self, X: Array) -> Array:
+        """K(x, x), (n, per, per)."""
+        return np.asarray(self.kernel.diagonal_blocks(X))
+
+    def transform_and_grow(self, X: Array, draws: Array, *, split: bool = False) -> Iterator[tuple[slice, Array]]:
+        """Go through a block of inputs, each of which may join before its own features are made.
+
+        Yields slices of rows with their features, (rows per, m): all rows at once, with 0 where a feature came later
+        than the row; with `split`, the rows between one growth of the dictionary and the next.
+        """
+        done = start = 0
+        while start < len(X):
+            rest = X[start:]
+            grown = _DictionaryBlock(self, rest, draws[start:], done - start)
+            stop = grown.first
+            if stop is None or not split:
+                yield slice(start, len(X)), grown.accept_all()
+                return
+            if stop > 0:
+                yield slice(start, start + stop), grown.features_before()
+            grown.accept_first()
+            start += stop
+            done = start + 1
+
+    def same(self, other: Any) -> bool:
+        """Whether two dictionaries give the same features."""
+        return (
+            isinstance(other, Dictionary)
+            and equal(self.kernel, other.kernel)
+            and np.array_equal(self.points, other.points)
+            and np.array_equal(self.keep, other.keep)
+        )
+
+    def _gram(self, X: Array, Z: Array) -> Array:
+        """(n per, N per)."""
+        if isinstance(self.kernel, ScalarKernel):
+            return self.kernel(X, Z)
+        if len(Z) == 0 or len(X) == 0:
+            return np.zeros((len(X) * self.per, len(Z) * self.per))
+        dense: Array = self.kernel.gram(X, Z).dense()
+        return dense
+
+    def _features(self, gram: Array) -> Array:
+        kept = gram if len(self.keep) == gram.shape[1] else np.ascontiguousarray(gram[:, self.keep])
+        if not self.settled or self.m == 0:
+            return whitened_rows(self.L, kept)
+        # L stays as it is and its condition is at most 1 / sqrt(DEPENDENT): a product is twice as fast as a solve.
+        if self._inverse is None:
+            self._inverse = lapack.dtrtri(self.L.T, lower=0)[0]
+        phi: Array = dtrmm(1.0, self._inverse, kept.T, side=0, lower=0, trans_a=1).T
+        return phi
+
+    @property
+    def settled(self) -> bool:
+        """Whether the features stay as they are."""
+        return self.memory.left == 0 or (self.budget is not None and len(self.points) >= self.budget)
+
+    def _add_all(self, points: Array) -> None:
+        gram = self._gram(points, points)
+        self.points = points
+        L, failed = lapack.dpotrf(gram.T, lower=0, clean=1)
+        if failed == 0 and (np.diagonal(L) ** 2 > DEPENDENT_POINT * np.diagonal(gram)).all():
+            self.L, self.keep = np.ascontiguousarray(L.T), np.arange(len(gram), dtype=np.intp)
+            return
+        for entry in range(len(gram)):
+            row = gram[entry, self.keep]
+            l = whitened_rows(self.L, row[None])[0]  # noqa: E741
+            delta = float(gram[entry, entry] - l @ l)
+            if delta > DEPENDENT_POINT * gram[entry, entry]:
+                self._extend(entry, l, delta)
+
+    def _extend(self, entry: int, l: Array, delta: float) -> None:  # noqa: E741
+        m = self.m
+        L = np.zeros((m + 1, m + 1))
+        L[:m, :m], L[m, :m], L[m, m] = self.L, l, delta**0.5
+        self.L, self.keep = L, np.append(self.keep, entry)
+
+
+class _DictionaryBlock:
+    """A block of inputs, some of which join a dictionary."""
+
+    def __init__(self, dictionary: Dictionary, X: Array, draws: Array, start: int) -> None:
+        self.d, self.X = dictionary, X
+        gram = dictionary._gram(X, dictionary.points)
+        self.start = max(start, 0)
+        self.first: int | None = None
+        self.columns: dict[int, Array] = {}
+        self.Phi = dictionary._features(gram)
+        if not dictionary.settled and dictionary.selection is not None:
+            N, b, per = len(dictionary.points), len(X), dictionary.per
+            if per == 1:
+                cross, diagonal = gram.T, dictionary.kernel.diag(X)
+            else:
+                cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
+                diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
+            self.selection = dictionary.selection
+            self.block = SelectionBlock(dictionary.memory, BlockKernels(cross, diagonal, self._trace, draws))
+            self.first = self.selection.next_candidate(self.block, self.start)
+
+    def _column(self, j: int) -> Array:
+        """K(x_i, x_j), (b per, per)."""
+        if j not in self.columns:
+            self.columns = {j: self.d._gram(self.X, self.X[j : j + 1])}
+        return self.columns[j]
+
+    def _trace(self, j: int) -> Array:
+        per = self.d.per
+        column = self._column(j)
+        if per == 1:
+            return column[:, 0]
+        trace: Array = np.einsum("bqq->b", column.reshape(-1, per, per)) / per
+        return trace
+
+    def features_before(self) -> Array:
+        """Features of the rows before the first that joins."""
+        assert self.first is not None
+        return self.Phi[: self.first * self.d.per]
+
+    def accept_first(self) -> None:
+        """Let the first row that is to join do so."""
+        assert self.first is not None
+        self._accept(self.first, [])
+
+    def accept_all(self) -> Array:
+        """Let all rows join that are to; the features of all rows, 0 where a feature came later than the row."""
+        new: list[Array] = []
+        j = self.first
+        while j is not None and not self.d.settled:
+            self._accept(j, new)
+            j = self.selection.next_candidate(self.block, j + 1)
+        if not new:
+            return self.Phi
+        return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
+
+    def _accept(self, j: int, new: list[Array]) -> None:
+        d, per = self.d, self.d.per
+        column, number, m = self._column(j), len(d.points), d.m
+        for q in range(per):
+            row = j * per + q
+            # phi(z) of the features so far, those made in this block among them.
+            l = np.concatenate([self.Phi[row], [feature[row] for feature in new]])  # noqa: E741
+            size = float(column[row, q])
+            delta = size - float(l @ l)
+            if delta <= DEPENDENT_POINT * size:
+                continue
+            old = self.Phi.shape[1]
+            feature = column[:, q] - self.Phi @ l[:old]
+            if new:
+                feature -= np.column_stack(new) @ l[old:]
+            feature /= delta**0.5
+            feature[: j * per] = 0.0
+            new.append(feature)
+            d._extend(number * per + q, l, delta)
+        if self.selection.accept(self.block, j, d.m > m):
+            d.points = np.concatenate([d.points, self.X[j : j + 1]])

@@ -1,0 +1,555 @@
+"""Ridge regression that forgets old rows, computed in blocks by matrix products.
+
+The rows are cut into blocks of b rows, aligned to the stream. With a discount g and the sums S of phi phi' and B of
+phi y' over the blocks before, row i of a block is predicted by phi_i' w_i with
+
+    w_i = A_i^-1 B_i,
+    A_i = g^i (S + c I) + sum_{l<i} g^(i-1-l) phi_l phi_l',
+    B_i = g^i B + sum_{l<i} g^(i-1-l) phi_l y_l'.
+
+Inside a block the ridge decays with the sums; c = alpha g^(-(b+1)/2) makes it alpha in the middle of the block. After
+the block S <- g^b S + sum_l g^(b-1-l) phi_l phi_l', B likewise, and the next block starts with the full ridge again.
+This differs little from a ridge that never decays, and lets rows scaled by s_l = g^(-(l+1)/2) obey the identities of a
+block without forgetting: with A = S + c I = L L', w = A^-1 B, U = L^-1 (s Phi)' and I + U'U = C C',
+
+    e = C^-1 (s Y - s Phi w),    phi_i' w_i = (s Phi w + tril(C, -1) e)_i / s_i.
+
+C and e grow row by row, so the predictions do not depend on the portions in which the rows of a block arrive. A row of
+weight v adds v phi phi' and v phi y' to the sums: s_i has the factor v_i^(1/2), which its own prediction does not
+depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isqrt, sqrt
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
+from scipy.linalg.lapack import dpotrf
+
+from ovk.base import Array, Mask, SingularSystem, State, Times
+
+
+class CompactState(State):
+    """A state of which pickles hold what files do, and of lower triangular matrices both hold the triangle."""
+
+    #: Attributes that are (m, m) matrices of which only the lower triangle is read.
+    _triangles: ClassVar[tuple[str, ...]] = ()
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {name: packed(getattr(self, name)) for name in self._triangles}
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        vars(built).update({name: unpacked(getattr(built, name)) for name in cls._triangles})
+        return built
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.state(),)
+
+
+def packed(A: Array) -> Array:
+    """(m (m + 1) / 2,) entries of the lower triangle of an (m, m) matrix, row by row.
+
+    >>> packed(np.array([[1.0, 9.0], [2.0, 3.0]]))
+    array([1., 2., 3.])
+    """
+    triangle: Array = A[np.tri(len(A), dtype=bool)]
+    return triangle
+
+
+def unpacked(triangle: Array) -> Array:
+    """The (m, m) matrix of a lower triangle, 0 above it, in the order of LAPACK.
+
+    >>> unpacked(np.array([1.0, 2.0, 3.0]))
+    array([[1., 0.],
+           [2., 3.]])
+    """
+    m = (isqrt(8 * len(triangle) + 1) - 1) // 2
+    A = np.zeros((m, m), order="F")
+    A[np.tri(m, dtype=bool)] = triangle
+    return A
+
+
+# Limits on residuals that follow their size, so that an outlier teaches no more than an inlier.
+#
+# The limit of the next row is `factor` times the largest residual so far, which decays by `LIMIT_DECAY` a row. A larger
+# residual is clipped to the limit, which then grows:
+#
+#     l_(t+1) = max(4 l_t, l_t^(1/2))                              if |r_t| > l_t,
+#     l_(t+1) = max(LIMIT_DECAY l_t, factor |r_t|, MIN_LIMIT)      otherwise.
+#
+# One outlier thus raises the limit for a while, and stays small beside the labels, whose deviation is 1. A lasting
+# change is followed within a few rows: from `MIN_LIMIT`, the fifth row of a burst may be 3 deviations away. An infinite
+# limit stays infinite until `first_limit` replaces it.
+
+#: Factor by which limits fade in a row.
+LIMIT_DECAY = 0.995
+#: Limits stay above this, in units in which the labels have a deviation of about 1.
+MIN_LIMIT = 1e-3
+#: Share of the residuals that the first limit is taken from.
+INLIER_QUANTILE = 0.98
+#: Rows before the first limit, of whose second half it is taken; and the factor where nobody chooses one.
+ROWS_BEFORE_LIMIT, LIMIT_FACTOR = 50, 3.0
+
+
+def first_limit(residuals: Array, factor: float) -> Array:
+    """(d,) limits after (n, d) residuals that were not limited; infinite where they are all 0 or nan."""
+    size = np.abs(np.nan_to_num(residuals))
+    # The few largest may be wild.
+    large = factor * np.quantile(size, INLIER_QUANTILE, axis=0, method="lower")
+    limit: Array = np.where(large > 0.0, np.maximum(large, MIN_LIMIT), np.inf)
+    return limit
+
+
+def next_limit(limit: Array, residual: Array, factor: float) -> Array:
+    """(d,) limits after the (d,) residuals of a row; that of a missing label, whose residual is nan, stays."""
+    size = np.abs(residual)
+    fading = np.maximum(np.maximum(LIMIT_DECAY * limit, factor * size), MIN_LIMIT)
+    grown: Array = np.where(size > limit, np.maximum(4.0 * limit, np.sqrt(limit)), fading)
+    return np.where(np.isnan(grown), limit, grown)
+
+
+def limits_along(limit: Array, residuals: Array, factor: float) -> Array:
+    """(n + 1, d) limits of rows and after the last one, as long as the (n, d) residuals stay within them."""
+    fades = LIMIT_DECAY ** np.arange(len(residuals) + 1.0)[:, None]
+    raised = np.vstack([limit, factor * np.abs(residuals) / fades[1:]])
+    limits: Array = np.maximum(np.maximum.accumulate(raised, axis=0) * fades, MIN_LIMIT)
+    limits[0] = limit
+    return limits
+
+
+@dataclass
+class ResidualLimits(State):
+    """The limits of a learner that moves a label which is further than its limit from its prediction to that distance.
+
+    Attributes
+    ----------
+    limit : (d,) limits of the next row; infinite in the first rows
+    early : (n, d) residuals of the first rows, until there are enough for a limit
+    """
+
+    limit: Array
+    early: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def start(cls, d: int) -> ResidualLimits:
+        """Before the first row, for d outputs."""
+        return cls(np.full(d, np.inf), np.empty((0, d)))
+
+    def ordinary(self, residuals: Array) -> int:
+        """How many of the next rows, with residuals (n, d), 0 for labels that are missing, come before a wild one."""
+        need = ROWS_BEFORE_LIMIT - len(self.early)
+        limit = self.limit
+        if need > 0:
+            if len(residuals) <= need:
+                return len(residuals)
+            limit = _after_first(np.vstack([self.early, residuals[:need]]))
+        need = max(need, 0)
+        limits = limits_along(limit, residuals[need:], LIMIT_FACTOR)
+        wild = (np.abs(residuals[need:]) > limits[:-1]).any(axis=1)
+        return need + (int(wild.argmax()) if wild.any() else len(residuals) - need)
+
+    def moved(self, residuals: Array) -> Array:
+        """(n, d) residuals of rows, of which at most the last is wild, within the limits; goes on to the next row."""
+        found = residuals.copy()
+        need = min(max(ROWS_BEFORE_LIMIT - len(self.early), 0), len(residuals))
+        if need:
+            self.early = np.vstack([self.early, residuals[:need]])
+            if len(self.early) == ROWS_BEFORE_LIMIT:
+                self.limit = _after_first(self.early)
+        for i in range(need, len(residuals)):
+            found[i] = np.clip(residuals[i], -self.limit, self.limit)
+            self.limit = next_limit(self.limit, residuals[i], LIMIT_FACTOR)
+        return found
+
+
+def _after_first(residuals: Array) -> Array:
+    # The first rows of a learner that knows nothing have large residuals.
+    return first_limit(residuals[len(residuals) // 2 :], LIMIT_FACTOR)
+
+
+#: Sums decay by at most this factor in a block, so that the scaled rows remain of a similar size.
+MIN_WEIGHT_LEFT = 0.5
+
+#: Relative rounding error.
+EPS = float(np.finfo(float).eps)
+
+
+def block_length(discount: float, most: int = 128) -> int:
+    """Rows of a block: at most `most`, and few enough that the sums decay by no more than half."""
+    return most if discount >= 1.0 else max(1, min(most, int(np.log(MIN_WEIGHT_LEFT) / np.log(discount))))
+
+
+class DecayingRidge(CompactState):
+    """Ridge regression on features, which predicts each row before it learns from it and forgets old rows.
+
+    A row without any label is predicted and leaves no trace: nothing ages. A label that is nan beside others is treated
+    as if it had been predicted exactly.
+
+    Parameters
+    ----------
+    features, outputs : numbers of features and of outputs
+    alpha : ridge parameter
+    discount : in (0, 1]; 1 never forgets
+    block : number of rows in a block, which matters for the predictions if `discount` is below 1; None means
+        `block_length(discount)`
+    limit : a label that is further than this from its prediction is moved to this distance, as long as `robust` has
+        no other
+    robust : the same for a distance that follows the residuals: about `robust` times the largest one of late, as
+        `ovk.online.shared.scale` says, from the second block on or after `replay`. The labels should be
+        scaled to a deviation of about 1.
+    """
+
+    _saved_state = (
+        *("alpha", "discount", "block", "limit", "robust", "reach"),
+        *("S", "B", "count", "rows", "errors", "factor", "whitened", "roots"),
+    )
+    _triangles = ("S",)
+
+    def __init__(
+        self,
+        features: int,
+        outputs: int,
+        alpha: float,
+        *,
+        discount: float = 1.0,
+        block: int | None = None,
+        limit: float = np.inf,
+        robust: float = np.inf,
+    ) -> None:
+        self.alpha, self.discount, self.limit = float(alpha), float(discount), float(limit)
+        self.robust, self.reach = float(robust), np.full(outputs, np.inf)
+        self.block = block_length(discount) if block is None else int(block)
+        #: Sums of phi phi', lower triangle, and of phi y'.
+        self.S, self.B = np.zeros((features, features), order="F"), np.zeros((features, outputs))
+        self._start_block()
+
+    _root: Array | None = None
+    _weights: Array
+
+    def _snapshot(self) -> Self:
+        # Its arrays are replaced, or written to behind the rows that others count.
+        return self._with()
+
+    def state(self) -> dict[str, Any]:
+        n = self.count
+        part = {"factor": self.factor[:n, :n], "rows": self.rows[:n]}
+        return super().state() | part | {"whitened": self.whitened[:n], "errors": self.errors[:n]}
+
+    @classmethod
+    def _build(cls, state: Mapping[str, Any]) -> Self:
+        built = super()._build(state)
+        spare = built.block - len(built.rows)
+        for name in ("rows", "whitened", "errors"):
+            setattr(built, name, np.pad(getattr(built, name), ((0, spare), (0, 0))))
+        built.factor = np.asfortranarray(np.pad(built.factor, (0, spare)))
+        return built
+
+    def predict(self, Phi: Array, before: Times | None = None) -> Array:
+        """(n, d) predictions of (n, m) rows, each as if it came next; the state does not change.
+
+        `before` are the (n,) rows of the present block that each comes after; by default all.
+        """
+        w, done = self._solved(), self.count
+        Z: Array = Phi @ w
+        if done:
+            W = dtrsm(1.0, self.factor[:done, :done], self.whitened[:done] @ self._whiten(Phi).T, lower=1)
+            if before is not None:
+                # Substitution goes forward: what belongs to the first rows does not depend on later ones.
+                W[np.arange(done)[:, None] >= before] = 0.0
+            Z += W.T @ self.errors[:done]
+        return Z
+
+    def predict_and_update(self, Phi: Array, Y: Array, weights: Array | None = None) -> Array:
+        """(n, d) predictions of (n, m) rows, each made before its own (d,) labels are learned.
+
+        `weights` are (n,) numbers above 0 that the losses of the rows are multiplied by.
+        """
+        known: Mask = ~np.asarray(np.isnan(Y).all(axis=1))
+        if not known.all():
+            return self._predict_and_update_known(Phi, Y, weights, known)
+        Z = np.empty(Y.shape)
+        roots = None if weights is None else np.sqrt(weights)
+        start = 0
+        while start < len(Phi):
+            rows = slice(start, start + self.block - self.count)
+            Z[rows] = self._append(Phi[rows], Y[rows], None if roots is None else roots[rows])
+            start = rows.stop
+            self._end_if_full()
+        return Z
+
+    def _predict_and_update_known(self, Phi: Array, Y: Array, weights: Array | None, known: Mask) -> Array:
+        """The same, where some rows have no label."""
+        Z, learned, start = np.empty(Y.shape), np.flatnonzero(known), 0
+        #: The rows without a label, and how many of those with one come before each.
+        others = np.flatnonzero(~known)
+        before = np.searchsorted(learned, others)
+        while len(others):
+            done = self.count
+            rows = learned[start : start + self.block - done]
+            if len(rows):
+                Z[rows] = self._append(Phi[rows], Y[rows], None if weights is None else np.sqrt(weights[rows]))
+            full = self.count == self.block
+            now = int(np.searchsorted(before, start + len(rows))) if full else len(others)
+            if now:
+                Z[others[:now]] = self.predict(Phi[others[:now]], done + before[:now] - start)
+            others, before, start = others[now:], before[now:], start + len(rows)
+            self._end_if_full()
+        rest = learned[start:]
+        if len(rest):
+            Z[rest] = self.predict_and_update(Phi[rest], Y[rest], None if weights is None else weights[rest])
+        return Z
+
+    def replay(self, Phi: Array, Y: Array, weights: Array | None = None) -> None:
+        """Learn rows without predicting them: the sums with each row's discount, if no label is missing."""
+        self.end_block()
+        known = ~np.isnan(Y).all(axis=1)
+        if not known.all():
+            Phi, Y, weights = Phi[known], Y[known], None if weights is None else weights[known]
+        if not len(Phi):
+            return
+        if np.isnan(Y).any():
+            # A missing label takes its prediction, which only the rows before it can give.
+            self.predict_and_update(Phi, Y, weights)
+            self.end_block()
+            return
+        ages = self.discount ** np.arange(len(Phi) - 1.0, -1.0, -1.0)
+        weights = (ages if weights is None else ages * weights)[:, None]
+        R = np.sqrt(weights) * Phi
+        self.S = self._with_rows(R)
+        self.B = self.discount ** len(Phi) * self.B + (weights * Phi).T @ Y
+        self._start_block()
+        if self.robust < np.inf:
+            self._limit_by(Phi, Y, weights)
+
+    def end_block(self) -> None:
+        """Add the rows of the block to the sums and begin the next one."""
+        n, g = self.count, self.discount
+        if n:
+            s = g ** (-(np.arange(n) + 1.0) / 2)[:, None]
+            # The labels as they were learned, missing ones replaced, wild ones moved, times the roots of the weights.
+            Y = (self.rows[:n] @ self._solved()) + (self.factor[:n, :n] @ self.errors[:n]) / s
+            if self.robust < np.inf and np.isinf(self.reach).any():
+                # The first rows of a learner that knows nothing have large residuals.
+                half = slice(n // 2, n)
+                own = s[half] if self.roots is None else s[half] * self.roots[half, None]
+                found = first_limit(np.diag(self.factor)[half, None] * self.errors[half] / own, self.robust)
+                self.reach = np.where(np.isinf(self.reach), found, self.reach)
+            R = g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * self.rows[:n]
+            self.S = self._with_rows(R)
+            self.B = g**n * self.B + R.T @ (g ** ((n - 1.0 - np.arange(n)) / 2)[:, None] * Y)
+        self._start_block()
+
+    def leading(self, features: int) -> DecayingRidge:
+        """A learner with the first features only, whose sums are the leading parts of these; ends the block."""
+        self.end_block()
+        copy = DecayingRidge(
+            features,
+            self.B.shape[1],
+            self.alpha,
+            discount=self.discount,
+            block=self.block,
+            limit=self.limit,
+            robust=self.robust,
+        )
+        copy.S, copy.B = self.S[:features, :features].copy(order="F"), self.B[:features].copy()
+        copy.reach = self.reach
+        return copy
+
+    def _with_rows(self, R: Array) -> Array:
+        """g^n S + R'R for (n, m) rows, of which only the lower triangle is ever read."""
+        S: Array = dsyrk(1.0, R.T, self.discount ** len(R), self.S, lower=1)
+        return S
+
+    def left_out(self, Phi: Array, Y: Array, weights: Array) -> Array:
+        """(n, d) residuals of replayed rows, each left out in turn; `weights` are (n, 1), as in the sums."""
+        residuals = Y - Phi @ self._solved()
+        leverages = weights[:, 0] * np.einsum("ij,ij->i", *2 * (self._whiten(Phi),))
+        found: Array = residuals / np.maximum(1.0 - leverages, 1e-6)[:, None]
+        return found
+
+    def _limit_by(self, Phi: Array, Y: Array, weights: Array) -> None:
+        """Take the limit of the next rows from the residuals of replayed rows, each left out in turn."""
+        self.reach = first_limit(self.left_out(Phi, Y, weights), self.robust)
+
+    def _start_block(self) -> None:
+        m, d = self.B.shape
+        self.count = 0
+        self.rows, self.whitened = np.zeros((self.block, m)), np.zeros((self.block, m))
+        self.factor, self.errors = np.zeros((self.block, self.block), order="F"), np.zeros((self.block, d))
+        #: Roots of the weights of the rows in the block; None where all are 1.
+        self.roots: Array | None = None
+        self._root = None
+
+    def _solved(self) -> Array:
+        """(m, d) weights at the start of the block, computed once together with the factor of the normal matrix."""
+        if self._root is None:
+            A = self.S.copy(order="F")
+            ridge = self.alpha * self.discount ** (-(self.block + 1) / 2)
+            # Weights of rows can be so large that the ridge would be lost beside them.
+            A.flat[:: len(A) + 1] += max(ridge, 4.0 * len(A) * EPS * float(A.diagonal().max()))
+            root, info = dpotrf(A, lower=1, overwrite_a=1)
+            if info:
+                raise SingularSystem(f"alpha={self.alpha!r} is too small for these features: raise it")
+            self._weights = dtrsm(1.0, root, dtrsm(1.0, root, self.B, lower=1), lower=1, trans_a=1)
+            # The last of the two, for another thread that sees it uses the weights.
+            self._root = root
+        return self._weights
+
+    def _whiten(self, R: Array) -> Array:
+        """(n, m) rows L^-1 r of (n, m) rows r."""
+        assert self._root is not None
+        one = len(R) == 1
+        U: Array = dtrsv(self._root, R[0], lower=1)[None] if one else dtrsm(1.0, self._root, R.T, lower=1).T
+        return U
+
+    def _append(self, Phi: Array, Y: Array, roots: Array | None) -> Array:
+        """Predict and learn rows that belong to the present block."""
+        if len(Phi) == 1 and not np.isnan(Y).any():
+            return _append_row([self], [Phi[0]], Y[0], 1.0 if roots is None else float(roots[0]))
+        w, done, n = self._solved(), self.count, len(Phi)
+        rows, old = slice(done, done + n), slice(0, done)
+        s = self.discount ** (-(np.arange(done, done + n) + 1.0) / 2)[:, None]
+        if roots is not None:
+            self._keep_roots(roots)
+            Phi = Phi * roots[:, None]
+        R = Phi * s if self.discount < 1.0 else Phi
+        if roots is not None:
+            s *= roots[:, None]
+        U = self._whiten(R)
+        G = U @ U.T
+        G.flat[:: n + 1] += 1.0
+        Z = R @ w
+        if done:
+            W = dtrsm(1.0, self.factor[old, old], self.whitened[old] @ U.T, lower=1)
+            G -= W.T @ W
+            Z += W.T @ self.errors[old]
+            self.factor[rows, old] = W.T
+        C = np.sqrt(G) if n == 1 else dpotrf(G, lower=1, clean=1)[0]
+        e = self._solve_forward(C, Y, Z, s)
+        Z += C @ e - C.diagonal()[:, None] * e
+        self.rows[rows], self.whitened[rows], self.factor[rows, rows], self.errors[rows] = Phi, U, C, e
+        self.count += n
+        Z /= s
+        return Z
+
+    def _keep_roots(self, roots: Array) -> None:
+        kept = np.ones(self.block) if self.roots is None else self.roots.copy()
+        kept[self.count : self.count + len(roots)] = roots
+        self.roots = kept
+
+    def _next_row(self, phi: Array, root: float) -> _NextRow:
+        """What `_append` works out of a row before its label is known."""
+        w, done = self._solved(), self.count
+        assert self._root is not None
+        s = self.discount ** (-(done + 1) / 2)
+        phi = phi if root == 1.0 else phi * root
+        r = phi if s == 1.0 else phi * s
+        u = dtrsv(self._root, r, lower=1)
+        z, pivot = r.dot(w), 1.0 + float(u.dot(u))
+        cross = None
+        if done:
+            cross = dtrsv(self.factor[:done, :done], self.whitened[:done].dot(u), lower=1)
+            pivot -= float(cross.dot(cross))
+            z += cross.dot(self.errors[:done])
+        s *= root
+        z /= s
+        return _NextRow(phi, u, cross, sqrt(pivot), s, z)
+
+    def _append_next(self, row: _NextRow, residual: Array, reach: Array) -> None:
+        """Learn the row by its (d,) residual, which stays within its limit; `reach` is that of the row after it."""
+        done = self.count
+        if row.cross is not None:
+            self.factor[done, :done] = row.cross
+        self.rows[done], self.whitened[done], self.factor[done, done] = row.phi, row.u, row.pivot
+        self.errors[done] = residual * (row.s / row.pivot)
+        self.reach, self.count = reach, done + 1
+
+    def _end_if_full(self) -> None:
+        if self.count == self.block:
+            self.end_block()
+
+    def _solve_forward(self, C: Array, Y: Array, base: Array, s: Array) -> Array:
+        """e = C^-1 (s Y - base), with residuals within the limits and 0 for labels that are missing."""
+        right, n = s * Y - base, len(C)
+        e: Array = np.zeros(Y.shape)
+        if np.isnan(Y).any():
+            for i, c in enumerate(C):
+                self._solve_row(e, i, (right[i] - c[:i] @ e[:i]) / s[i], s[i] / c[i])
+            return e
+        weights, start = np.diag(C)[:, None] / s, 0
+        while start < n:
+            # All rows that are left as if none were wild; the first that is takes its limit, and the rest begins anew.
+            rest = slice(start, n)
+            e[rest] = dtrsm(1.0, C[rest, rest], right[rest] - C[rest, :start] @ e[:start], lower=1)
+            residuals = weights[rest] * e[rest]
+            limits = limits_along(self.reach, residuals, self.robust) if self.robust < np.inf else None
+            within = self.limit if limits is None else self._within(limits[:-1])
+            wild = np.logical_or.reduce(np.abs(residuals) > within, axis=1)
+            first = int(wild.argmax())
+            if not wild[first]:
+                self.reach = self.reach if limits is None else limits[-1]
+                break
+            self.reach = self.reach if limits is None else limits[first]
+            self._solve_row(e, start + first, residuals[first], 1.0 / weights[start + first])
+            start += first + 1
+        return e
+
+    def _within(self, reach: Array) -> Array:
+        """Limits of residuals: those that follow them, and before these are known that which was given."""
+        return np.where(reach < np.inf, reach, self.limit)
+
+    def _solve_row(self, e: Array, i: int, residual: Array, factor: Array) -> None:
+        """Row i of e from its (d,) residual, nan for labels that are missing, and the limits of the next row."""
+        limit = self._within(self.reach)
+        e[i] = factor * np.nan_to_num(np.clip(residual, -limit, limit))
+        if self.robust < np.inf:
+            self.reach = next_limit(self.reach, residual, self.robust)
+
+
+class _NextRow(NamedTuple):
+    """A row of one ridge: its features, L^-1 r, its row of C without and with the diagonal, s and the prediction."""
+
+    phi: Array
+    u: Array
+    cross: Array | None
+    pivot: float
+    s: float
+    z: Array
+
+
+def append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float = 1.0) -> Array:
+    """(k, d) predictions of one row by ridges that have the same limits, which then learn it.
+
+    Parameters
+    ----------
+    rows : (m,) features of the row for each ridge
+    y : (d,) labels without gaps
+    root : root of the row's weight
+    """
+    Z = _append_row(ridges, rows, y, root)
+    for ridge in ridges:
+        ridge._end_if_full()
+    return Z
+
+
+def _append_row(ridges: Sequence[DecayingRidge], rows: Sequence[Array], y: Array, root: float) -> Array:
+    found = [ridge._next_row(phi, root) for ridge, phi in zip(ridges, rows, strict=True)]
+    one = ridges[0]
+    Z = np.array([row.z for row in found])
+    reach = np.array([ridge.reach for ridge in ridges])
+    residuals = y - Z
+    limit = one._within(reach)
+    moved = np.minimum(np.maximum(residuals, -limit), limit)
+    if one.robust < np.inf:
+        reach = next_limit(reach, residuals, one.robust)
+    for ridge, row, residual, after in zip(ridges, found, moved, reach, strict=True):
+        if root != 1.0:
+            ridge._keep_roots(np.array([root]))
+        ridge._append_next(row, residual, after)
+    return Z

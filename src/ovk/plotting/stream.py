@@ -1,0 +1,348 @@
+"""Along a stream: scores beside those of baselines, regret, the size of the model, drift, and confused classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk.base import Array
+from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult, Regret
+from ovk.plotting.display import (
+    BLUE,
+    LINES,
+    ORANGE,
+    SKY,
+    Display,
+    draw_matrix,
+    plain_log_ticks,
+    row_axis,
+    shortened,
+)
+
+#: Means of fewer outcomes are not drawn: they say nothing, and would stretch the axes.
+MIN_OUTCOMES = 5
+
+#: Most outputs that get axes of their own; of more, their mean is shown.
+MAX_PANELS = 6
+
+LABELS = {"mse": "mean squared error", "mae": "mean absolute error"}
+
+
+class RowCurves(Display):
+    """Curves of several learners against the number of rows, in one panel or more.
+
+    The axis of rows is logarithmic where they span more than a factor of ten; so is the other, if `logarithmic`.
+
+    Parameters
+    ----------
+    rows : (checkpoints,) numbers of rows
+    curves : name of each curve, the model's first, with its values (checkpoints, panels)
+    titles : what each panel shows
+    label : what the values are
+    alarms : rows of the alarms of drift
+    """
+
+    rows: npt.NDArray[Any]
+    curves: Mapping[str, npt.NDArray[Any]]
+    titles: Sequence[str]
+    label: str
+    alarms: Sequence[int] = ()
+    logarithmic: bool = True
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each panel on its own axes, given or new."""
+        panels = len(self.titles)
+        columns = 2 if panels == 4 else min(panels, 3)
+        own = ax is None
+        for q, panel in enumerate(self._panels(ax, panels, columns, (1.0, 1.2), (3.6, 2.6))):
+            self._draw(panel, q)
+            if not own or q % columns == 0:
+                panel.set_ylabel(self.label)
+            if not own or q + columns >= panels:
+                panel.set_xlabel("rows")
+        self._legend(above=own, handlelength=3.0, **({"fontsize": 9, "ncols": 2 * columns} if own else {}))
+        return self
+
+    def _draw(self, panel: Any, q: int) -> None:
+        for k, (name, curves) in enumerate(self.curves.items()):
+            # Later curves lie below: the model's own is never hidden.
+            panel.plot(self.rows, curves[:, q], **LINES[k % len(LINES)], label=name, zorder=3 - 0.1 * k)
+        for i, row in enumerate(self.alarms):
+            panel.axvline(row, color=ORANGE, linewidth=0.9, alpha=0.7, label="alarm" if i == 0 else None, zorder=1)
+        row_axis(panel, self.rows)
+        values = np.concatenate([curves[:, q] for curves in self.curves.values()])
+        values = values[np.isfinite(values)]
+        if self.logarithmic and len(values) and values.min() > 0 and values.max() > 10 * values.min():
+            panel.set_yscale("log")
+            plain_log_ticks(panel.yaxis)
+        panel.set_title(shortened(self.titles[q], 44), fontsize=10)
+        panel.grid(True, which="major", color="0.9", linewidth=0.6)
+
+
+class ProgressiveErrorDisplay(RowCurves):
+    """Mean error of all predictions so far against the number of rows, axes for each output; of classes the accuracy.
+
+    Axes are logarithmic where the numbers span more than a factor of ten; that of the accuracy never is. Parameters
+    are those of `RowCurves`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK
+    >>> from ovk.evaluation import progressive
+    >>> from ovk.plotting import ProgressiveErrorDisplay
+    >>> X = np.linspace(0, 9, 200)[:, None]
+    >>> result = progressive(OLOK(), X, np.hstack([np.sin(X), np.cos(X)]))
+    >>> display = ProgressiveErrorDisplay.from_result(result, plot=False)
+    >>> list(display.curves), display.titles
+    (['OLOK', 'last value', 'running mean'], ('y0', 'y1'))
+    """
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ProgressiveResult | ClassificationResult,
+        *,
+        error: str = "mse",
+        outputs: Sequence[int | str] | None = None,
+        axes: Any = None,
+        plot: bool = True,
+    ) -> Self:
+        """The curves of a progressive evaluation.
+
+        Parameters
+        ----------
+        result : what `ovk.evaluation.progressive` or `progressive_classes` returned
+        error : "mse" or "mae"; of classes it is the accuracy in any case
+        outputs : names or numbers of the outputs to show; default all, or their mean if there are more than six
+        """
+        if error not in LABELS:
+            raise ValueError(f"error must be 'mse' or 'mae', got {error!r}")
+        if len(result.rows) == 0:
+            raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to draw")
+        if isinstance(result, ClassificationResult):
+            shares = {one.name: np.array(one.curve)[:, None] for one in (result.model, *result.baselines)}
+            display = cls(result.rows, shares, ("",), "accuracy of all rows so far", result.drift.alarms, False)
+            return display._drawn(axes, plot)
+        chosen = _chosen(result.outputs, outputs)
+        titles = ("mean of all outputs",) if chosen is None else tuple(result.outputs[q] for q in chosen)
+        errors: dict[str, Array] = {}
+        enough = (result.counts >= MIN_OUTCOMES) | (result.counts[-1] < MIN_OUTCOMES)
+        for learner in (result.model, *result.baselines):
+            curves = np.where(enough, learner.mse_curve if error == "mse" else learner.mae_curve, np.nan)
+            name = learner.name if learner.name not in errors else f"{learner.name} ({len(errors)})"
+            errors[name] = curves.mean(axis=1, keepdims=True) if chosen is None else curves[:, chosen]
+        return cls(result.rows, errors, titles, LABELS[error])._drawn(axes, plot)
+
+
+def _chosen(names: tuple[str, ...], outputs: Sequence[int | str] | None) -> list[int] | None:
+    """Numbers of the outputs to draw, or None for the mean of all."""
+    if outputs is None:
+        return list(range(len(names))) if len(names) <= MAX_PANELS else None
+    outputs = [outputs] if isinstance(outputs, (int, str)) else list(outputs)
+    for output in outputs:
+        if not (output in names if isinstance(output, str) else -len(names) <= output < len(names)):
+            raise ValueError(f"outputs must hold names or numbers of {', '.join(names)}, got {output!r}")
+    return [names.index(output) if isinstance(output, str) else output % len(names) for output in outputs]
+
+
+class SupportDisplay(RowCurves):
+    """Number of support points (or of the points of a dictionary) against the number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK, progressive
+    >>> from ovk.plotting import SupportDisplay
+    >>> X = np.linspace(0, 9, 200)[:, None]
+    >>> result = progressive(OLOK(truncation=50), X, np.sin(X))
+    >>> SupportDisplay.from_result(result, plot=False).curves["OLOK"][-1]
+    array([50])
+    """
+
+    @classmethod
+    def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
+        """The growth along a progressive evaluation."""
+        if result.support_rows is None or result.support_sizes is None:
+            raise ValueError(f"{result.model.name} keeps no support points: there is no growth to draw")
+        sizes = {result.model.name: result.support_sizes[:, None]}
+        titles = ("How large the model grew",)
+        return cls(result.support_rows, sizes, titles, "support points", logarithmic=False)._drawn(ax, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        super().plot(ax).ax_.set_ylim(bottom=0)
+        return self
+
+
+class RegretDisplay(RowCurves):
+    """Regret against the number of rows: flat where the learner does as well as the best fixed function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OLOK, OVKRidge, progressive
+    >>> from ovk.evaluation import regret
+    >>> from ovk.plotting import RegretDisplay
+    >>> X = np.linspace(0, 9, 200)[:, None]
+    >>> found = regret(progressive(OLOK(), X, np.sin(X), keep="all"), OVKRidge())
+    >>> list(RegretDisplay.from_regret(found, plot=False).curves)
+    ['against its loss', 'against loss and penalty']
+    """
+
+    @classmethod
+    def from_regret(cls, found: Regret, *, ax: Any = None, plot: bool = True) -> Self:
+        """The curves of `ovk.evaluation.regret`."""
+        curves = {"against its loss": found.curve, "against loss and penalty": found.regularised_curve}
+        columns = {name: curve[:, None] for name, curve in curves.items()}
+        titles = ("Regret against the best fixed function",)
+        return cls(found.rows, columns, titles, "regret", logarithmic=False)._drawn(ax, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        super().plot(ax).ax_.axhline(0, color="0.6", linewidth=1)
+        return self
+
+
+#: Most experts with a band of their own, those that weigh most; the others are one band.
+MAX_EXPERTS = 6
+
+#: Colours of the bands, from the expert that weighs most.
+BANDS = (BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#F0E442", "#BBBBBB")
+
+
+class DriftDisplay(Display):
+    """Recent losses with alarms; for `AutoStream` also the weights of the experts and the effective window.
+
+    Parameters
+    ----------
+    drift : what was noted along the stream
+    outputs : names of the outputs
+    label : which loss it is
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import AutoStream, progressive
+    >>> from ovk.plotting import DriftDisplay
+    >>> X = np.random.default_rng(0).standard_normal((600, 1))
+    >>> result = progressive(AutoStream(), X, np.sin(3 * X[:, 0]))
+    >>> display = DriftDisplay.from_result(result, plot=False)
+    >>> display.drift.rows[:3], display.drift.windows.shape
+    (array([ 64, 128, 192]), (9, 1))
+    """
+
+    drift: DriftResult
+    outputs: tuple[str, ...]
+    label: str
+
+    @classmethod
+    def from_result(
+        cls, result: ProgressiveResult | ClassificationResult, *, axes: Any = None, plot: bool = True
+    ) -> Self:
+        """What `ovk.evaluation.progressive` or `progressive_classes` has noted; `axes` are one or three."""
+        if result.drift is None or not len(result.drift.rows):
+            raise ValueError("the result has too few rows to show a drift: go through a longer stream")
+        if isinstance(result, ClassificationResult):
+            k = result.drift.windows.shape[1]
+            names = tuple(map(str, result.classes)) if k == len(result.classes) else ("label",)
+            return cls(result.drift, names, "share of wrong labels")._drawn(axes, plot)
+        return cls(result.drift, result.outputs, "squared error /\nvariance of outputs")._drawn(axes, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each panel on its own axes, given or new."""
+        drift = self.drift
+        panels = 3 if len(drift.experts) and (ax is None or np.size(ax) > 1) else 1
+        axes = self._panels(ax, panels, 1, (5.4, 0.6), (0.0, 2.6), sharex=True)
+        axes[0].plot(drift.rows, drift.losses, **{**LINES[0], "linewidth": 1.5})
+        for i, row in enumerate(drift.alarms):
+            axes[0].axvline(row, color=ORANGE, linestyle="--", linewidth=1.1, label="alarm" if i == 0 else None)
+        if drift.alarms:
+            axes[0].legend(fontsize=8, loc="upper left")
+        axes[0].set_ylim(bottom=0)
+        axes[0].set_ylabel(self.label)
+        if panels == 3:
+            self._draw_experts(axes[1])
+            self._draw_windows(axes[2])
+        for panel in axes:
+            panel.grid(True, color="0.9", linewidth=0.6)
+        axes[-1].set_xlabel("rows")
+        axes[-1].xaxis.set_major_formatter("{x:,.0f}")
+        axes[-1].locator_params(axis="x", nbins=6)
+        return self
+
+    def _draw_experts(self, panel: Any) -> None:
+        drift = self.drift
+        known = np.isfinite(drift.weights).all(axis=1)
+        weights = drift.weights[known]
+        order = np.argsort(-weights.sum(axis=0))
+        first, others = order[:MAX_EXPERTS], order[MAX_EXPERTS:]
+        bands = [*weights[:, first].T, weights[:, others].sum(axis=1)]
+        names = [*(drift.experts[k] for k in first), "others"]
+        panel.stackplot(drift.expert_rows[known], bands, labels=names, colors=BANDS, linewidth=0)
+        panel.set_ylim(0, 1)
+        panel.set_ylabel("weights of experts")
+        # Below, where there is no band to hide.
+        panel.legend(fontsize=7.5, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False)
+
+    def _draw_windows(self, panel: Any) -> None:
+        drift = self.drift
+        for q, style in enumerate(LINES[: drift.windows.shape[1]]):
+            name = shortened(self.outputs[q]) if q < len(self.outputs) else f"output {q}"
+            panel.plot(drift.expert_rows, drift.windows[:, q], **{**style, "linewidth": 1.4}, label=name)
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:,.0f}")
+        panel.set_ylabel("effective window")
+        if drift.windows.shape[1] > 1:
+            panel.legend(fontsize=7.5)
+
+
+#: Most classes of a confusion matrix, those that occurred most; and most that have numbers in the cells.
+MAX_CLASSES, MAX_WRITTEN = 20, 8
+
+
+class ConfusionDisplay(Display):
+    """How often each class was predicted as each, as shares of its rows.
+
+    Parameters
+    ----------
+    confusion : (K, K) counts, a row for each class that occurred
+    labels : names of the classes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> from ovk.plotting import ConfusionDisplay
+    >>> X = np.random.default_rng(0).standard_normal((200, 1))
+    >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)
+    >>> ConfusionDisplay.from_result(result, plot=False).labels
+    ['False', 'True']
+    """
+
+    confusion: Array
+    labels: list[str]
+
+    @classmethod
+    def from_result(cls, result: ClassificationResult, *, ax: Any = None, plot: bool = True) -> Self:
+        """The counts of the model, of the classes that occurred most if there are many."""
+        return cls.from_counts(result.model.confusion, result.classes, ax=ax, plot=plot)
+
+    @classmethod
+    def from_counts(cls, counts: Array, classes: Any, *, ax: Any = None, plot: bool = True) -> Self:
+        """Counts (K, K) of all classes, of those that occurred most if there are many."""
+        most = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_CLASSES])
+        return cls(counts[np.ix_(most, most)], [str(classes[k]) for k in most])._drawn(ax, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._axes(ax, (4.6, 4.2))
+        count = self.confusion.sum(axis=1, keepdims=True)
+        shares = np.divide(self.confusion, count, out=np.zeros_like(self.confusion), where=count > 0)
+        names = [*map(shortened, self.labels)]
+        text = "{:.0%}".format if len(names) <= MAX_WRITTEN else None
+        draw_matrix(ax, shares, names, names, (0.0, 1.0), text, fontsize=8)
+        ax.set_xlabel("predicted")
+        ax.set_ylabel("came")
+        ax.set_title("Share of the rows of each class", fontsize=10)
+        return self

@@ -1,0 +1,332 @@
+"""How outputs are correlated and variables act on each other, as matrices, as graphs and over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+from sklearn.utils.validation import check_is_fitted
+
+from ovk.base import Array, in_interval
+from ovk.batch import Network
+from ovk.plotting.display import BLUE, ORANGE, Display, draw_matrix, own_names, shortened
+
+#: Most rows of a matrix that has numbers in its cells, and that has signs.
+MAX_WRITTEN, MAX_SIGNS = 12, 20
+
+
+class OutputStructureDisplay(Display):
+    """An output operator as a matrix of correlations between outputs.
+
+    Parameters
+    ----------
+    correlation : (d, d)
+    names : names of the outputs, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKRidge
+    >>> from ovk.kernels import Gaussian
+    >>> from ovk.operators import MixedEffect
+    >>> from ovk.plotting import OutputStructureDisplay
+    >>> model = OVKRidge(Gaussian() * MixedEffect(0.5)).fit(np.eye(3), np.eye(3))
+    >>> OutputStructureDisplay.from_estimator(model, plot=False).correlation
+    array([[1. , 0.5, 0.5],
+           [0.5, 1. , 0.5],
+           [0.5, 0.5, 1. ]])
+    """
+
+    correlation: Array
+    names: Sequence[str] | None = None
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
+        """The prior correlation of outputs at one point: K(x, x) of the fitted kernel with a unit diagonal.
+
+        `options` are `names` and, of `OutputGraphDisplay`, `threshold`.
+        """
+        check_is_fitted(estimator)
+        blocks = estimator.kernel_.diagonal_blocks(estimator.X_fit_[:100]).mean(axis=0)
+        names = own_names(estimator, options.pop("names", None))
+        return cls.from_matrix(blocks, names=names, ax=ax, plot=plot, **options)
+
+    @classmethod
+    def from_matrix(cls, matrix: Array, *, ax: Any = None, plot: bool = True, **options: Any) -> Self:
+        """The correlations of a covariance matrix (d, d); `options` as in `from_estimator`."""
+        scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+        return cls(matrix / np.outer(scale, scale), **options)._drawn(ax, plot)
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the outputs that fit beside an axis, by default their numbers."""
+        if self.names is None:
+            return [str(q) for q in range(len(self.correlation))]
+        return [shortened(name, 18) for name in self.names]
+
+    def plot(self, ax: Any = None) -> Self:
+        d = len(self.correlation)
+        ax = self._axes(ax, (1.6 + 0.45 * max(d, 4), 1.2 + 0.4 * max(d, 4)))
+        text = "{:.2f}".format if d <= MAX_WRITTEN else None
+        draw_matrix(ax, self.correlation, self.labels, self.labels, (-1.0, 1.0), text, bar="correlation")
+        ax.set_title("Which outputs go together")
+        return self
+
+
+#: How lines are drawn that stand for the other sign, or for what is not true.
+DASHES = (0, (4, 2))
+
+
+def circle(order: Sequence[int]) -> Array:
+    """Places (d, 2) of nodes on the unit circle, in this order from its top on, clockwise."""
+    angle = np.empty(len(order))
+    angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / len(order)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _draw_nodes(ax: Any, places: Array, names: Sequence[str], title: str) -> None:
+    """Dots on a circle with their names outside of it, on axes without a frame; a line of notes fits below."""
+    ax.scatter(*places.T, s=90, color="white", edgecolor="black", linewidth=1.2, zorder=2)
+    for (x, y), name in zip(places, names, strict=True):
+        side = "center" if abs(x) < 0.3 else ("left" if x > 0 else "right")
+        level = "center" if abs(x) >= 0.3 else ("bottom" if y > 0 else "top")
+        ax.text(1.2 * x, 1.2 * y, name, ha=side, va=level, fontsize=9)
+    ax.set_xlim(-1.8, 1.8)
+    ax.set_ylim(-1.5, 1.35)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.set_title(title, fontsize=11)
+
+
+class OutputGraphDisplay(OutputStructureDisplay):
+    """An output operator as a graph of tasks: a line for every two that go together, the wider the more.
+
+    Positively correlated tasks are joined by a solid blue line, negatively correlated ones by a dashed orange one.
+    They stand on a circle, those that go together side by side.
+
+    Parameters
+    ----------
+    correlation : (d, d)
+    names : names of the outputs, optional
+    threshold : float in [0, 1]
+        Correlations below this (in size) are not drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.plotting import OutputGraphDisplay
+    >>> T = np.array([[2.0, 1.8, 0.0], [1.8, 2.0, 0.1], [0.0, 0.1, 1.0]])
+    >>> OutputGraphDisplay.from_matrix(T, plot=False).edges
+    [(0, 1, 0.9)]
+    """
+
+    threshold: float = 0.2
+
+    @property
+    def edges(self) -> list[tuple[int, int, float]]:
+        """Pairs of outputs that are joined, with their correlation."""
+        limit = in_interval(self.threshold, "threshold", 0.0, 1.0)
+        rows, columns = np.nonzero(np.triu(np.abs(self.correlation) >= limit, 1))
+        return [(int(i), int(j), round(float(self.correlation[i, j]), 12)) for i, j in zip(rows, columns, strict=True)]
+
+    def positions(self) -> Array:
+        """Places of the outputs on the unit circle, (d, 2): those that are correlated stand side by side."""
+        d = len(self.correlation)
+        if d <= 2:
+            return circle(range(d))
+        distance = np.clip(1.0 - np.abs(self.correlation), 0.0, None)
+        distance = 0.5 * (distance + distance.T)
+        np.fill_diagonal(distance, 0.0)
+        tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+        return circle(leaves_list(tree))
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._axes(ax, (5.5, 4.9))
+        places = self.positions()
+        # The strongest last, on top.
+        for i, j, value in sorted(self.edges, key=lambda edge: abs(edge[2])):
+            style = {"color": BLUE, "linestyle": "-"} if value > 0 else {"color": ORANGE, "linestyle": DASHES}
+            width, alpha = 0.5 + 4.5 * abs(value), 0.25 + 0.7 * abs(value)
+            ax.plot(*places[[i, j]].T, **style, linewidth=width, alpha=alpha, solid_capstyle="round", zorder=1)
+        title = f"Which outputs go together\n(|correlation| >= {self.threshold:g})"
+        _draw_nodes(ax, places, self.labels, title)
+        ax.plot([], [], color=BLUE, linewidth=3, label="same sign")
+        ax.plot([], [], color=ORANGE, linewidth=3, linestyle=DASHES, label="opposite sign")
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.05), ncols=2, frameon=False, handlelength=3)
+        return self
+
+
+class NetworkDisplay(Display):
+    """The chosen edges of a network as arrows on a circle, the stronger the darker and the wider.
+
+    An arrow with a head activates, one with a bar represses; both have a head where the sign is not known. With the
+    truth given, edges that it does not hold are dashed.
+
+    Parameters
+    ----------
+    network : `ovk.batch.Network`
+    truth : (d, d), optional
+        Nonzero in row i, column j where i acts on j.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.batch import Network
+    >>> from ovk.plotting import NetworkDisplay
+    >>> scores = np.array([[0.0, 0.9], [0.1, 0.0]])
+    >>> network = Network(scores, scores > 0.5, np.sign(scores), ("a", "b"))
+    >>> len(NetworkDisplay(network).arrows())
+    1
+    """
+
+    network: Network
+    truth: Array | None = None
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, truth: Array | None = None, ax: Any = None, plot: bool = True, **options: Any
+    ) -> Self:
+        """The network of a fitted `OKVAR`; `options` are those of its `network`, two edges a variable by default."""
+        if not options.keys() & {"threshold", "top_k", "fdr"}:
+            options["top_k"] = 2 * len(estimator.mean_)
+        return cls(estimator.network(**options), truth)._drawn(ax, plot)
+
+    def arrows(self) -> list[tuple[int, int, float]]:
+        """(from, to, strength in (0, 1]) of the chosen edges, the weakest first: the strong ones lie on top."""
+        places = np.argwhere(self.network.chosen)
+        strength = self.network.scores[tuple(places.T)]
+        strength = strength / strength.max() if len(places) and strength.max() > 0 else strength
+        order = np.argsort(strength, kind="stable")
+        return [(int(places[k][0]), int(places[k][1]), float(strength[k])) for k in order]
+
+    def plot(self, ax: Any = None) -> Self:
+        from matplotlib.patches import FancyArrowPatch
+
+        ax = self._axes(ax, (5.5, 4.9))
+        # Variables stand as they were given: networks of the same ones can be compared.
+        places = circle(range(len(self.network.names)))
+        for i, j, strength in self.arrows():
+            right = self.truth is None or self.truth[i, j] != 0
+            represses = self.network.signs[i, j] < 0
+            arrow = FancyArrowPatch(
+                places[i], places[j], connectionstyle="arc3,rad=0.12", mutation_scale=11, shrinkA=7, shrinkB=8,
+                arrowstyle="|-|,widthA=0,widthB=0.45" if represses else "-|>", linestyle="-" if right else DASHES,
+                linewidth=0.7 + 1.8 * strength, color=str(round(0.62 * (1 - strength), 3)),
+            )  # fmt: skip
+            ax.add_patch(arrow)
+        names = [shortened(name, 18) for name in self.network.names]
+        _draw_nodes(ax, places, names, "Which variables act on which")
+        if self.truth is not None:
+            ax.text(0.0, -1.5, "dashed: not in the truth", ha="center", va="bottom", fontsize=8)
+        return self
+
+
+class JacobianDisplay(Display):
+    """The mean derivative of each variable's dynamics in each variable, with numbers when there are few.
+
+    Parameters
+    ----------
+    jacobian : (d, d), row i and column j: derivative of the dynamics of i in j
+    names : names of the variables
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OKVAR
+    >>> from ovk.plotting import JacobianDisplay
+    >>> x = np.random.default_rng(0).standard_normal((30, 2))
+    >>> JacobianDisplay.from_estimator(OKVAR().fit(x), plot=False).jacobian.shape
+    (2, 2)
+    """
+
+    jacobian: Array
+    names: Sequence[str]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, lag: int = 1, ax: Any = None, plot: bool = True) -> Self:
+        """The mean over the rows of X, the training points by default, in the state `lag` steps before the next."""
+        check_is_fitted(estimator)
+        d = len(estimator.mean_)
+        if not 1 <= lag <= estimator.lag:
+            raise ValueError(f"lag must be a whole number from 1 to {estimator.lag}, that of the model, got {lag}")
+        mean = estimator.jacobian(X).mean(axis=0)[:, (lag - 1) * d : lag * d]
+        return cls(mean, estimator.names_)._drawn(ax, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        d = len(self.jacobian)
+        ax = self._axes(ax, (1.8 + 0.42 * max(d, 5), 1.3 + 0.38 * max(d, 5)))
+        most = max(float(np.abs(self.jacobian).max()), 1e-300)
+        digits = max(0, 1 - int(np.floor(np.log10(most))))
+
+        def text(value: float) -> str:
+            if d <= MAX_WRITTEN:
+                return f"{value:.{digits}f}"
+            return "+" if value > 0.1 * most else "-" if value < -0.1 * most else ""
+
+        write = text if d <= MAX_SIGNS else None
+        draw_matrix(ax, self.jacobian, self.names, self.names, (-most, most), write, bar="mean derivative")
+        ax.set_xlabel("acting")
+        ax.set_ylabel("acted on")
+        ax.set_title("Mean Jacobian")
+        return self
+
+
+class SeriesDisplay(Display):
+    """Each variable over time: observed, and predicted one step ahead.
+
+    Parameters
+    ----------
+    times : (n,)
+    observed, predicted : (n, d); predicted[t] was made from what was known one step before t
+    names : names of the variables
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OKVAR
+    >>> from ovk.plotting import SeriesDisplay
+    >>> x = np.random.default_rng(0).standard_normal((30, 2))
+    >>> SeriesDisplay.from_estimator(OKVAR().fit(x), plot=False).predicted.shape
+    (30, 2)
+    """
+
+    times: Array
+    observed: Array
+    predicted: Array
+    names: Sequence[str]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        series: int = 0,
+        *,
+        variables: Sequence[int] | None = None,
+        axes: Any = None,
+        plot: bool = True,
+    ) -> Self:
+        """A series that the model was fitted to, the first by default; of its variables by default the first twelve."""
+        check_is_fitted(estimator)
+        if not -len(estimator.series_) <= series < len(estimator.series_):
+            raise ValueError(f"series must be the number of one of the {len(estimator.series_)} series, got {series}")
+        one = estimator.series_[series]
+        shown = list(range(min(one.values.shape[1], 12))) if variables is None else list(variables)
+        ahead = np.full(one.values.shape, np.nan)
+        ahead[1:] = estimator.dynamics_.predict(one)[:-1]
+        names = estimator.names_
+        return cls(one.times, one.values[:, shown], ahead[:, shown], [names[q] for q in shown])._drawn(axes, plot)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw each variable on its own axes."""
+        d = self.observed.shape[1]
+        for q, panel in enumerate(self._panels(ax, d, min(d, 3), (1.0, 0.9), (2.6, 1.6), sharex=True)):
+            panel.plot(self.times, self.observed[:, q], "k.", markersize=4, label="observed")
+            panel.plot(self.times, self.predicted[:, q], color=BLUE, label="one step ahead")
+            panel.set_title(self.names[q], fontsize=9)
+            panel.tick_params(labelbottom=True, labelsize=8)
+        self.axes_[-1].set_xlabel("time")
+        self._legend(above=True, ncols=2, fontsize=10)
+        return self
