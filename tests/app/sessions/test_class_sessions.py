@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ovk import load
 from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.tables import open_records
-from ovk.evaluation import ClassEvaluator
+from ovk.evaluation import Chunk, Evaluator
+from ovk.evaluation.running import Unscaled
 from ovk.online import AutoStreamClassifier
 
 KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}
@@ -131,11 +132,13 @@ def test_majority_and_no_change_do_not_depend_on_chunks():
     X, codes = rng.standard_normal((300, 1)), rng.integers(-1, 3, 300)
     results = []
     for size in (7, 300):
-        evaluator = ClassEvaluator.start(AutoStreamClassifier())
+        evaluator = None
         for start in range(0, 300, size):
             part = slice(start, start + size)
-            evaluator.predict_then_learn(X[part], codes[part], ["a", "b", "c"], tested=True)
-        results.append(evaluator.result(["a", "b", "c"]))
+            chunk = Chunk(X[part], np.where(codes[part] < 0, np.nan, codes[part]), ("x",), ("y",))
+            evaluator = evaluator or Evaluator.start(AutoStreamClassifier(), None, Unscaled(), chunk)
+            evaluator.predict_then_learn(chunk, classes=["a", "b", "c"], tested=True)
+        results.append(evaluator.result())
     for one, other in zip(results[0].baselines, results[1].baselines, strict=True):
         assert_array_equal(one.confusion, other.confusion)
         assert one.log_loss == pytest.approx(other.log_loss)

@@ -25,7 +25,7 @@ def test_learns_what_the_command_learns(table, tmp_path):
     options = ["--targets", "zinc,lead", "--json", "--save", str(tmp_path / "soil.ovk")]
     written = CliRunner().invoke(app, ["fit", str(table), *options])
     assert written.exit_code == 0, written.output
-    np.testing.assert_allclose(model.errors[0], json.loads(written.stdout)["left_out_mse"], rtol=1e-9)
+    np.testing.assert_allclose(model.scores[0].mse, json.loads(written.stdout)["left_out_mse"], rtol=1e-9)
     assert isinstance(model, TableModel)
     found = model.predict_file(table)
     np.testing.assert_allclose(found["lead"], found["lead outcome"], atol=0.3)
@@ -89,13 +89,13 @@ def test_a_metric_is_learned_where_few_inputs_matter(tmp_path):
     np.savetxt(path, np.column_stack([X, y]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
     model = ovk.fit_file(path, "y")
     assert "in a learned metric" in model.chosen() or "in learned metrics" in model.chosen()
-    assert model.errors[0][0] < 0.25 * model.errors[1][0]
+    assert model.scores[0].mse[0] < 0.25 * model.scores[1].mse[0]
     # Rows that nobody has seen have the errors and the intervals that are told.
     new = rng.uniform(-1.7, 1.7, (500, 12))
     outcome = np.sin(2 * new[:, 0]) + 0.5 * new[:, 1] ** 2 + 0.1 * rng.standard_normal(500)
     np.savetxt(path, np.column_stack([new, outcome]), "%.6g", ",", header=",".join([*names, "y"]), comments="")
     found = model.predict_file(path)
-    assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.errors[0][0] < 1.6
+    assert 0.6 < np.mean((found["y"] - outcome) ** 2) / model.scores[0].mse[0] < 1.6
     assert 0.84 < np.mean((found["y low"] <= outcome) & (outcome <= found["y high"])) < 0.96
 
 

@@ -48,14 +48,14 @@ def test_errors_and_intervals_are_those_of_new_groups(known, grouped, tmp_path):
     new = visits(tmp_path / "new.csv", 60, seed=1, first=100)
     coverage, mse = held(grouped, new)
     assert 0.8 < coverage < 0.99
-    assert 0.6 < mse / grouped.errors[0][0] < 1.6
+    assert 0.6 < mse / grouped.scores[0].mse[0] < 1.6
     assert 0.8 < grouped.recent.coverage[2, 0] < 0.98
     # Rows left out singly know their patients by other rows.
     with pytest.warns(UserWarning, match="'patient' takes 40 values"):
         rows = ovk.fit_file(known, "score")
     coverage, mse = held(rows, new)
     assert coverage < 0.7
-    assert mse > 3 * rows.errors[0][0]
+    assert mse > 3 * rows.scores[0].mse[0]
 
 
 def test_the_column_is_no_input_and_the_model_says_for_whom_its_errors_are(grouped, tmp_path):
@@ -76,7 +76,7 @@ def test_the_command_does_the_same(known, grouped, tmp_path):
     written = CliRunner().invoke(app, ["fit", str(known), *options, "--json"])
     assert written.exit_code == 0, written.output
     found = json.loads(written.stdout)
-    np.testing.assert_allclose(found["left_out_mse"], grouped.errors[0], rtol=1e-9)
+    np.testing.assert_allclose(found["left_out_mse"], grouped.scores[0].mse, rtol=1e-9)
     assert found["columns"]["patient"] == "not used: its groups are left out together"
     assert found["groups"] == "patient"
     assert found["remarks"] == []

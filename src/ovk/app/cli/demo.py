@@ -16,10 +16,10 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from ovk import OLOK, PKAWV, load, progressive, save
 from ovk.app.cli.options import Json
 from ovk.app.cli.output import Bar, Exit, err, exit_code_on_error, print_json, show
-from ovk.app.sessions import Table, result_summary, table_lines
+from ovk.app.sessions import result_summary, table_lines
 from ovk.base import one_blas_thread
 from ovk.datasets import make_stream
-from ovk.evaluation import ProgressiveResult, RefittedRidge
+from ovk.evaluation import ProgressiveResult, RefittedRidge, ScoreTable
 from ovk.features import Nystrom, Uniform
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
@@ -137,8 +137,8 @@ def command(
         )
         return
     parts = ("before the drift", "during", "after", "all rows")
-    columns = {part: [values[k] for values in errors.values()] for k, part in enumerate(parts)}
-    for line in [*table_lines(Table("mean squared error", list(errors), columns)), _conclusion(errors), ""]:
+    table = ScoreTable("mean squared error", tuple(errors), parts, np.array(list(errors.values())))
+    for line in [*table_lines(table), _conclusion(errors), ""]:
         show(line)
     if drawn:
         show(f"report: {page} (open it in a browser)")
@@ -173,7 +173,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
 
 def _together(results: dict[str, ProgressiveResult], outputs: list[str]) -> ProgressiveResult:
     """All learners in one result, the first of them as its model."""
-    named = {name: replace(result.model, name=name) for name, result in results.items()}
+    named = {name: result.model._with(name=name) for name, result in results.items()}
     first, *others = named
     result = results[first]
     beside = (*(named[name] for name in others), *result.baselines)

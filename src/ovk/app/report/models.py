@@ -8,7 +8,6 @@ from typing import Any
 from ovk.app.sessions import LearnedTable, Summary
 from ovk.batch import OKVAR, FunctionalRidge, FunctionalRidgeCV, MovKL, OVKRidgeCV
 from ovk.curves import ProductGrid
-from ovk.evaluation import ClassificationResult, ProgressiveResult
 from ovk.plotting import (
     CalibrationDisplay,
     ConfusionDisplay,
@@ -42,13 +41,12 @@ class ModelPicture(Display):
         """Draw on a new figure; there are several axes."""
         if ax is not None:
             raise ValueError("a picture of a model has several axes of its own: leave ax out")
-        if self.summary.scores is not None:
-            return self._classes(*self.summary.scores)
+        if not self.summary.task.numeric:
+            return self._classes()
         result, recent, found = self.summary.result, self.summary.recent, self.summary.relevance()
         assert recent is not None
         outputs = list(self.summary.targets)[:MAX_OUTPUTS]
-        streamed = isinstance(result, ProgressiveResult)
-        count = len(outputs) * (1 + streamed) + 1 + bool(found)
+        count = len(outputs) * (1 + (result is not None)) + 1 + bool(found)
         columns = min(count, 2)
         lines = -(-count // columns)
         self.figure_, grid = pyplot().subplots(
@@ -59,7 +57,7 @@ class ModelPicture(Display):
             self.ax_ = next(axes)
             display = RecentDisplay if self.summary.ordered else ObservedDisplay
             display.from_recent(recent, q, name=name, ax=self.ax_)
-            if isinstance(result, ProgressiveResult):
+            if result is not None:
                 panel = next(axes)
                 ProgressiveErrorDisplay.from_result(result, outputs=[q], axes=panel)
                 panel.set_title(f"Errors of {shortened(name)}", fontsize=10)
@@ -70,15 +68,14 @@ class ModelPicture(Display):
             unused.remove()
         return self
 
-    def _classes(self, learners: Any, labels: Any) -> ModelPicture:
-        result = self.summary.result
-        streamed = isinstance(result, ClassificationResult)
-        size = (4.9 * (1 + streamed), 4.2)
-        self.figure_, grid = pyplot().subplots(1, 1 + streamed, figsize=size, layout="constrained", squeeze=False)
-        *axes, self.ax_ = grid[0]
-        if isinstance(result, ClassificationResult):
-            ProgressiveErrorDisplay.from_result(result, axes=axes[0])
-        ConfusionDisplay.from_counts(learners[0].confusion, labels, ax=self.ax_)
+    def _classes(self) -> ModelPicture:
+        result, count = self.summary.result, 1 + (self.summary.result is not None)
+        size = (4.9 * count, 4.2)
+        self.figure_, grid = pyplot().subplots(1, count, figsize=size, layout="constrained", squeeze=False)
+        self.ax_ = grid[0, -1]
+        if result is not None:
+            ProgressiveErrorDisplay.from_result(result, axes=grid[0, 0])
+        ConfusionDisplay.from_counts(self.summary.learners[0].confusion, self.summary.names, ax=self.ax_)
         return self
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ovk.app.sessions import Table
+from ovk.app.sessions import is_share
+from ovk.evaluation import ScoreTable
 from ovk.persistence import replacing
 from ovk.plotting import Display, pyplot
 
@@ -153,21 +154,23 @@ def number(value: float) -> str:
     return f"{value:,.{max(3 - exponent, 0)}f}" if -4 < exponent < 7 else f"{value:.3e}"
 
 
-def score_table(numbers: Table) -> str:
-    """A table of numbers, the best of each row in bold."""
-    forms = dict.fromkeys(numbers.shares, share) | dict.fromkeys(numbers.counts, lambda value: f"{int(value):,}")
-    headings = list(numbers.columns)
-    values = np.array([np.asarray(column, dtype=float) for column in numbers.columns.values()]).T
+def score_table(scores: ScoreTable) -> str:
+    """A table of scores, the best of each row in bold."""
     rows = []
-    for k, (name, line) in enumerate(zip(numbers.rows, values, strict=True)):
-        known = line[np.isfinite(line)]
-        best = (known.max() if numbers.best[k] > 0 else known.min()) if numbers.best and len(known) else None
-        cells = [forms.get(heading, number)(value) for heading, value in zip(headings, line, strict=True)]
-        marked = [f"<b>{cell}</b>" if value == best else cell for cell, value in zip(cells, line, strict=True)]
+    for k, (name, values) in enumerate(zip(scores.rows, scores.values.tolist(), strict=True)):
+        known = [value for value in values if np.isfinite(value)]
+        best = (max if scores.largest[k] else min)(known) if scores.largest and known else None
+        cells = map(_cell, scores.columns, values)
+        marked = [f"<b>{cell}</b>" if value == best else cell for cell, value in zip(cells, values, strict=True)]
         rows.append([escape(name), *marked])
-    title = f"{numbers.title[0].upper()}{numbers.title[1:]}{', the best in bold' if numbers.best else ''}"
-    note = f"<p>{escape(numbers.note)}</p>" if numbers.note else ""
-    return table(title, ["", *map(escape, headings)], rows) + note
+    if scores.relative is not None:
+        rows.append([escape(scores.relative[0]), *map(_cell, scores.columns, scores.relative[1].tolist())])
+    title = f"{scores.title[0].upper()}{scores.title[1:]}{', the best in bold' if scores.largest else ''}"
+    return table(title, ["", *map(escape, scores.columns)], rows)
+
+
+def _cell(heading: str, value: float) -> str:
+    return share(value) if is_share(heading) else f"{int(value):,}" if heading == "rows" else number(value)
 
 
 def share(value: float, digits: int = 0) -> str:

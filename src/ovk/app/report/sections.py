@@ -7,9 +7,10 @@ from html import escape
 
 import numpy as np
 
-from ovk.app.report.page import WIDTH, figure, grid, grid_with_legend, section
+from ovk.app.report.page import WIDTH, figure, grid, grid_with_legend, pair, score_table, section
+from ovk.app.sessions import Summary
 from ovk.base import Array
-from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult, RecentErrors
+from ovk.evaluation import DriftResult, ProgressiveResult, RecentErrors
 from ovk.plotting import (
     ROWS,
     CalibrationDisplay,
@@ -62,8 +63,10 @@ def _rows(recent: RecentErrors, outputs: Sequence[str], *, ordered: bool) -> str
     return text + grid_with_legend(displays, [words.format(name) for name in names])
 
 
-def error_section(result: ProgressiveResult) -> str:
-    """Errors along the stream, beside those of the baselines."""
+def error_section(result: ProgressiveResult | None) -> str:
+    """Errors along the stream, beside those of the baselines; empty for a table."""
+    if result is None:
+        return ""
     outputs, total = list(result.outputs[:MAX_OUTPUTS_DRAWN]), len(result.outputs)
     more = f"<p>The first {MAX_OUTPUTS_DRAWN} of {total} outputs.</p>" if total > MAX_OUTPUTS_DRAWN else ""
     displays: list[Display] = []
@@ -74,13 +77,18 @@ def error_section(result: ProgressiveResult) -> str:
     return section("errors", "Errors along the stream", more + grid_with_legend(displays, words))
 
 
-def accuracy_section(result: ClassificationResult) -> str:
-    """Accuracy along the stream, and which classes are confused."""
-    curves = [
-        figure(ProgressiveErrorDisplay.from_result(result), "Accuracy so far, beside baselines"),
-        figure(ConfusionDisplay.from_result(result), "Confusion of classes"),
+def class_sections(summary: Summary) -> list[str]:
+    """Accuracy along a stream, which classes are confused, and how often each was found."""
+    display = ConfusionDisplay.from_counts(summary.learners[0].confusion, summary.names)
+    confusion = figure(display, "Confusion of classes")
+    found = score_table(summary.tables[1])
+    if summary.result is None:
+        return [section("classes", "The classes", pair(found, grid([confusion])))]
+    curve = figure(ProgressiveErrorDisplay.from_result(summary.result), "Accuracy so far, beside baselines")
+    return [
+        section("errors", "Accuracy along the stream", grid([curve, confusion])),
+        section("classes", "The classes", found, half=True),
     ]
-    return section("errors", "Accuracy along the stream", grid(curves))
 
 
 def relevance_section(relevance: Mapping[str, float]) -> str:
@@ -197,9 +205,9 @@ EXPERTS = (
 )
 
 
-def drift_section(result: ProgressiveResult | ClassificationResult) -> str:
-    """The section of a report about drift; empty where the stream was too short."""
-    if result.drift is None or len(result.drift.rows) < 2:
+def drift_section(result: ProgressiveResult | None) -> str:
+    """The section of a report about drift; empty for a table, and where the stream was too short."""
+    if result is None or result.drift is None or len(result.drift.rows) < 2:
         return ""
     text = LOSSES + (EXPERTS if len(result.drift.experts) else "")
     display = DriftDisplay.from_result(result, plot=False)

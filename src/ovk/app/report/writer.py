@@ -11,11 +11,11 @@ import numpy as np
 
 from ovk._version import __version__
 from ovk.app.report.page import figure, grid, number, pair, paragraphs, score_table, section, share, table, write_page
-from ovk.app.report.sections import accuracy_section, drift_section, error_section, recent_sections, relevance_section
+from ovk.app.report.sections import class_sections, drift_section, error_section, recent_sections, relevance_section
 from ovk.app.sessions import LearnedTable, Summary, bad_rows_note, result_summary
 from ovk.app.tables import UNUSED
-from ovk.evaluation import ClassificationResult, ProgressiveResult
-from ovk.plotting import ConfusionDisplay, SupportDisplay, pyplot
+from ovk.evaluation import ProgressiveResult
+from ovk.plotting import SupportDisplay, pyplot
 
 #: Most columns of a table beside the text.
 MAX_COLUMNS_BESIDE = 4
@@ -25,7 +25,7 @@ MAX_COLUMNS_LISTED = 40
 
 
 def report(
-    what: ProgressiveResult | ClassificationResult | LearnedTable | Summary,
+    what: ProgressiveResult | LearnedTable | Summary,
     path: str | Path,
     *,
     title: str = "What was learned",
@@ -35,8 +35,7 @@ def report(
 
     Parameters
     ----------
-    what : what `progressive` or `progressive_classes` returned; what was learned from a file, a `Session` or a
-        `TableModel`; or a `Summary` of it
+    what : what `progressive` returned; what was learned from a file, a `Session` or a `TableModel`; or a `Summary`
     path : the file to write
     title : its heading
     notes : sentences to put first
@@ -68,7 +67,7 @@ def _summary(what: object) -> Summary:
         return what
     if isinstance(what, LearnedTable):
         return what.summary()
-    if not isinstance(what, (ProgressiveResult, ClassificationResult)):
+    if not isinstance(what, ProgressiveResult):
         raise TypeError(
             f"there is no page of {type(what).__name__}. What `progressive` returns has one, report(progressive(model, "
             "X, Y), path), and so does a file that was learned as a whole: report(ovk.fit_file(file, targets), path), "
@@ -87,21 +86,14 @@ def _sections(summary: Summary, notes: Sequence[str]) -> list[str]:
     if recent is not None:
         first, *others = recent_sections(recent, summary.targets, ordered=summary.ordered, intervals=summary.intervals)
     sections = [section("summary", "In short", _in_short(summary, notes)), first]
-    if isinstance(result, ProgressiveResult):
-        sections += [error_section(result), drift_section(result), matters, *others]
-        if result.support_rows is not None:
-            growth = grid([figure(SupportDisplay.from_result(result), "Growth")])
-            sections.append(section("growth", "Size of the model", growth))
-    elif isinstance(result, ClassificationResult):
-        classes = section("classes", "The classes", score_table(summary.tables[1]), half=True)
-        sections += [accuracy_section(result), classes, matters, drift_section(result)]
-    elif summary.scores is not None:
-        learners, labels = summary.scores
-        confusion = figure(ConfusionDisplay.from_counts(learners[0].confusion, labels), "Confusion of classes")
-        both = pair(score_table(summary.tables[1]), grid([confusion]))
-        sections += [section("classes", "The classes", both), matters]
+    if not summary.task.numeric:
+        sections += [*class_sections(summary), matters, drift_section(result)]
     else:
-        sections += [*others, matters]
+        sections += [error_section(result), drift_section(result)]
+        sections += [matters, *others] if result is not None else [*others, matters]
+    if result is not None and result.support_rows is not None:
+        growth = grid([figure(SupportDisplay.from_result(result), "Growth")])
+        sections.append(section("growth", "Size of the model", growth))
     if summary.columns:
         sections.append(section("data", "The data", _data(summary), half=True))
     return [*sections, section("settings", "Settings and versions", _settings(summary), half=True)]
@@ -118,8 +110,8 @@ def _in_short(summary: Summary, notes: Sequence[str]) -> str:
     ]
     text = paragraphs(summary.conclusion, facts)
     # The table of the classes has a section of its own.
-    tables = summary.tables if summary.scores is None else summary.tables[:1]
-    scores = "".join(map(score_table, tables))
+    tables = summary.tables if summary.task.numeric else summary.tables[:1]
+    scores = "".join(map(score_table, tables)) + (f"<p>{escape(summary.note)}</p>" if summary.note else "")
     beside = max(len(one.columns) for one in tables) <= MAX_COLUMNS_BESIDE
     return pair(text, scores) if beside else text + scores
 

@@ -12,8 +12,9 @@ from ovk.app.sessions.session import LearnedTable as LearnedTable
 from ovk.app.sessions.session import Session
 from ovk.app.sessions.settings import MODELS, Settings, make_model
 from ovk.app.sessions.settings import option_of as option_of
-from ovk.app.sessions.summary import Summary, Table
+from ovk.app.sessions.summary import Summary
 from ovk.app.sessions.summary import bad_rows_note as bad_rows_note
+from ovk.app.sessions.summary import is_share as is_share
 from ovk.app.sessions.summary import printable as printable
 from ovk.app.sessions.summary import relevance as relevance
 from ovk.app.sessions.summary import result_summary as result_summary
@@ -34,7 +35,6 @@ __all__ = [
     "Settings",
     "StopSignals",
     "Summary",
-    "Table",
     "TableModel",
     "fit_file",
     "fit_files",

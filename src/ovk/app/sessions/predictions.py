@@ -17,7 +17,7 @@ import numpy as np
 from ovk._extras import required
 from ovk.app.tables import Batch, Preparation, Prepared, find_columns
 from ovk.base import Array, Indices, as_dates, read_numbers
-from ovk.evaluation import RecentErrors, Standardised
+from ovk.evaluation import CLASSIFICATION, REGRESSION, RecentErrors, Standardised
 from ovk.persistence import remove_leftovers, replacing
 
 #: Bad rows that are remembered with what is wrong in them; of the others only the number.
@@ -56,7 +56,7 @@ class Predictions(NamedTuple):
     @property
     def codes(self) -> Indices:
         """(n,) numbers of the predicted labels, -1 in rows that were skipped."""
-        return np.where(np.isnan(self.F).any(axis=1), -1, self.F.argmax(axis=1))
+        return CLASSIFICATION.compact(self.F).astype(np.intp)
 
 
 class RowPredictor:
@@ -94,8 +94,8 @@ class RowPredictor:
         def predict(X: Array) -> Array:
             scaled = self._scaling.scale_inputs(X)
             if self.preparation.classify:
-                return by_label(model, model.predict_proba(scaled.X), self.preparation.classes())
-            return scaled.restore(model.predict(scaled.X).reshape(len(X), -1))
+                return CLASSIFICATION.predict(model, scaled.X, self.preparation.classes())
+            return scaled.restore(REGRESSION.predict(model, scaled.X))
 
         return predict
 
@@ -117,14 +117,6 @@ class RowPredictor:
         F = self.outputs(rows.chunk.X) if len(rows.rows) else np.empty((0, count))
         Y = rows.chunk.Y if self.preparation.knows_outputs() else None
         return Predictions(rows.rows, F, widths, Y, rows.instants, labels)
-
-
-def by_label(model: Any, P: Any, labels: list[str]) -> Array:
-    """(n, K) probabilities in the order of the labels, from those in the order of a model's classes."""
-    place = {label: k for k, label in enumerate(labels)}
-    found = np.zeros((len(P), len(labels)))
-    found[:, [place[str(label)] for label in model.classes_.tolist()]] = P
-    return found
 
 
 # Predictions as columns with names: lines of CSV, objects of JSON lines, a Parquet file.

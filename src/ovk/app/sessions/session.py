@@ -33,13 +33,10 @@ from ovk.base import Array, Registered, State
 from ovk.evaluation import (
     ALIKE,
     Chunk,
-    ClassEvaluator,
-    ClassificationResult,
     Evaluator,
     LastValue,
     ProgressiveResult,
     RecentErrors,
-    RunningMean,
     RunningMoments,
     Standardised,
     quoted,
@@ -217,7 +214,7 @@ class Session(LearnedTable, State, Registered):
 
     settings: Settings
     preparation: Preparation
-    evaluator: Any
+    evaluator: Evaluator
     recent: RecentErrors
     moments: RunningMoments
     id: str = ""
@@ -292,11 +289,7 @@ class Session(LearnedTable, State, Registered):
         told = settings.model, settings.stream_kernel, settings.coupling
         model = make_model(*told, p, classify=settings.classify, lags=bool(settings.lags))
         scaling = Standardised(running=False, robust=True)
-        evaluator: Any
-        if settings.classify:
-            evaluator = ClassEvaluator.start(model, scaling)
-        else:
-            evaluator = Evaluator.start(model, [LastValue(), RunningMean()], scaling, rows.chunk)
+        evaluator = Evaluator.start(model, None, scaling, rows.chunk, task=settings.task)
         recent, moments = RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
         session = cls(settings, preparation, evaluator, recent, moments)
         session._count(rows)
@@ -385,11 +378,8 @@ class Session(LearnedTable, State, Registered):
 
     def _learn_chunk(self, chunk: Chunk, *, tested: bool) -> Array:
         """(n, d) predictions of rows, or (n, K) probabilities of classes."""
-        if isinstance(self.evaluator, Evaluator):
-            return self.evaluator.predict_then_learn(chunk, tested=tested)
-        codes = np.nan_to_num(chunk.Y[:, 0], nan=-1.0).astype(np.intp)
-        P: Array = self.evaluator.predict_then_learn(chunk.X, codes, self.preparation.classes(), tested=tested)[1]
-        return P
+        classes = self.preparation.classes() if self.settings.classify else ()
+        return self.evaluator.predict_then_learn(chunk, tested=tested, classes=classes)
 
     def predictor(self) -> RowPredictor:
         if not isinstance(self.evaluator.scaling, Standardised):
@@ -399,23 +389,21 @@ class Session(LearnedTable, State, Registered):
     def _horizon_errors(self, predictor: RowPredictor) -> Array | None:
         return None if self.horizons is None else self.horizons.measured(predictor.with_model)
 
-    def result(self) -> Any:
-        """Scores so far: a `ProgressiveResult`, of classes a `ClassificationResult`."""
-        evaluator = self.evaluator
-        return evaluator.result() if isinstance(evaluator, Evaluator) else evaluator.result(self.preparation.classes())
+    def result(self) -> ProgressiveResult:
+        """Scores so far."""
+        return self.evaluator.result()
 
     @property
     def n_rows(self) -> int:
         """Rows that were learned, those of earlier files among them."""
-        return int(self.evaluator.n_rows)
+        return self.evaluator.n_rows
 
     def summary(self, run: str = "") -> Summary:
         """Scores along the stream, how columns are read, and what may be wrong; `run` tells of this run."""
-        result: ProgressiveResult | ClassificationResult = self.result()
-        d = len(self.settings.targets)
+        result, d = self.result(), len(self.settings.targets)
         sd = np.where(self.moments.constant[-d:], np.nan, self.moments.sd[-d:])
         found = result_summary(result, self.recent, sd)
-        if isinstance(result, ProgressiveResult):
+        if self.settings.task.numeric:
             found.conclusion = self._conclusion(result)
         before = f" after {self.earlier:,} of earlier files" if self.earlier else ""
         found.sentences.insert(0, f"{self.offset:,} rows read{before}{run}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ovk.app.tables import Preparation, Records
 from ovk.base import Parameters, check_int, in_interval
-from ovk.evaluation import LEVEL
+from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, Task
 from ovk.features import LinearFourier
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel
 from ovk.online import OLOK, PKAWV, AutoStream, AutoStreamClassifier, OLOKClassifier, PKAWVClassifier
@@ -191,6 +191,11 @@ class Settings(Parameters):
         ignore = [*self.ignore, *([] if self.groups is None or self.groups in self.ignore else [self.groups])]
         columns = self.targets, self.features, self.time, self.lags
         return Preparation(*columns, max_levels, classify=self.classify, ignore=ignore)
+
+    @property
+    def task(self) -> Task[Any]:
+        """Regression or classification."""
+        return CLASSIFICATION if self.classify else REGRESSION
 
     @property
     def in_time(self) -> bool:

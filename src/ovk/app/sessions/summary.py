@@ -9,24 +9,16 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ovk.app.sessions.predictions import RowPredictor
 from ovk.app.tables import UNUSED, Category, Instant, Preparation
 from ovk.base import Array, as_instants
-from ovk.evaluation import (
-    LEVEL,
-    ClassificationResult,
-    ClassScores,
-    ProgressiveResult,
-    RecentErrors,
-    RunningMoments,
-    class_conclusion,
-)
+from ovk.evaluation import LEVEL, REGRESSION, ProgressiveResult, RecentErrors, RunningMoments, ScoreTable, Task
 
-#: Most names of columns in one line, and most classes in a table.
+#: Most names of columns in one line, and most classes in a table of text.
 MAX_COLUMNS_LISTED, MAX_CLASSES_SHOWN = 50, 12
 
 #: Name, role, share of the values that were observed, mean, standard deviation; nan for columns of dates.
@@ -34,42 +26,6 @@ ColumnRow = tuple[str, str, float, float, float]
 
 #: Number and fault of a row with unreadable cells.
 BadRow = tuple[int, str]
-
-
-class Table(NamedTuple):
-    """Numbers with a name for each row and each column.
-
-    Attributes
-    ----------
-    title : what the numbers are
-    rows : names of the rows, such as the outputs
-    columns : (rows,) numbers of each column, by its heading
-    best : for each row whether the smallest (-1) or the largest (1) of its numbers is the best; empty to compare none
-    shares, counts : headings of the columns that hold shares, and whole numbers
-    note : what the headings mean
-
-    Examples
-    --------
-    >>> from ovk.app.sessions import Summary, Table
-    >>> table = Table("errors", ["y", "z"], {"model": [0.25, 3.0], "mean": [1.0, float("nan")]})
-    >>> print(Summary("The model is better.", tables=[table]))
-    errors
-    <BLANKLINE>
-          model   mean
-     ─────────────────
-      y    0.25      1
-      z       3      -
-    <BLANKLINE>
-    The model is better.
-    """
-
-    title: str
-    rows: Sequence[str]
-    columns: Mapping[str, Sequence[float] | Array]
-    best: Sequence[int] = ()
-    shares: Sequence[str] = ()
-    counts: Sequence[str] = ()
-    note: str = ""
 
 
 @dataclass
@@ -82,6 +38,7 @@ class Summary:
     sentences : further facts, without capital and full stop
     tables : scores beside those of baselines
     facts : everything as plain values by name, for programs
+    task, learners, names : the task, the scores of the model and its baselines, and the outputs or classes
     readings : how each column of the table is read, by its name; `targets` are the outputs among them
     warnings : sentences about columns that may not be what they are read as
     n_rows, n_bad, bad_rows : rows of the table, those with unreadable cells, and the first of these
@@ -89,10 +46,10 @@ class Summary:
     settings : names and values of what was chosen
     result : scores along a stream; None for a table that was learned as a whole
     recent : the last predictions and outcomes; None for classes
-    scores : of classes, the scores of the model and its baselines, and the labels
     relevance : computes how much each column matters
     intervals : how the intervals of a table were made and tested; "" for streams
     ordered : whether rows follow each other in time
+    note : what the headings of the tables mean
 
     Examples
     --------
@@ -107,8 +64,11 @@ class Summary:
 
     conclusion: str
     sentences: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ScoreTable] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    task: Task[Any] = REGRESSION
+    learners: Sequence[Any] = ()
+    names: Sequence[str] = ()
     readings: Mapping[str, str] = field(default_factory=dict)
     targets: Sequence[str] = ()
     warnings: list[str] = field(default_factory=list)
@@ -117,12 +77,12 @@ class Summary:
     bad_rows: Sequence[BadRow] = ()
     columns: Sequence[ColumnRow] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    result: ProgressiveResult | ClassificationResult | None = None
+    result: ProgressiveResult | None = None
     recent: RecentErrors | None = None
-    scores: tuple[Sequence[ClassScores], Sequence[str]] | None = None
     relevance: Callable[[], Mapping[str, float]] = dict
     intervals: str = ""
     ordered: bool = True
+    note: str = ""
 
     def __str__(self) -> str:
         return "\n".join([*self.bad_row_lines(), *self.lines()])
@@ -160,17 +120,44 @@ class Summary:
                 yield f"{what}{', '.join(names[:MAX_COLUMNS_LISTED])}{more}: {reading}"
 
 
-def table_lines(table: Table) -> list[str]:
-    """A table as lines of text."""
-    form = dict.fromkeys(table.shares, percent) | dict.fromkeys(table.counts, lambda value: f"{int(value):,}")
-    names = ["", *map(printable, table.rows)]
+def table_lines(table: ScoreTable) -> list[str]:
+    """A table as lines of text.
+
+    >>> values = np.array([[0.25, 1.0], [3.0, np.nan]])
+    >>> print("\\n".join(table_lines(ScoreTable("errors", ("y", "z"), ("model", "mean"), values))))
+    errors
+    <BLANKLINE>
+          model   mean
+     ─────────────────
+      y    0.25      1
+      z       3      -
+    <BLANKLINE>
+    """
+    rows = list(zip(table.rows, table.values.tolist(), strict=True))
+    if len(rows) > MAX_CLASSES_SHOWN and table.columns[0] == "rows":
+        rows = sorted(rows, key=lambda row: -row[1][0])[:MAX_CLASSES_SHOWN]
+    if table.relative is not None:
+        rows.append((table.relative[0], table.relative[1].tolist()))
+    names = ["", *(printable(name) for name, _ in rows)]
     width = max(map(len, names))
     lines = [f"  {name:<{width}}" for name in names]
-    for heading, values in table.columns.items():
-        cells = [printable(heading), *(form.get(heading, number)(float(value)) for value in values)]
+    for k, heading in enumerate(table.columns):
+        cells = [printable(heading), *(_cell(heading, values[k]) for _, values in rows)]
         width = max(map(len, cells))
         lines = [f"{line}   {cell:>{width}}" for line, cell in zip(lines, cells, strict=True)]
     return [table.title, "", lines[0], " " + "─" * (len(lines[0]) - 1), *lines[1:], ""]
+
+
+def is_share(heading: str) -> bool:
+    """Whether a column holds shares."""
+    return heading == "share" or heading.endswith("interval")
+
+
+def _cell(heading: str, value: float) -> str:
+    """A number with four digits, or a percentage."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0%}" if is_share(heading) else f"{int(value):,}" if heading == "rows" else f"{value:.4g}"
 
 
 def printable(text: str) -> str:
@@ -180,24 +167,6 @@ def printable(text: str) -> str:
     'y [kg][2J'
     """
     return "".join(letter for letter in text if letter.isprintable())
-
-
-def number(value: float) -> str:
-    """A number with four digits.
-
-    >>> number(0.123456), number(float("nan"))
-    ('0.1235', '-')
-    """
-    return "-" if math.isnan(value) else f"{value:.4g}"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.905), percent(float("nan"))
-    ('90%', '-')
-    """
-    return "-" if math.isnan(share) else f"{share:.0%}"
 
 
 # Scores along a stream.
@@ -212,40 +181,76 @@ def model_heading(name: str) -> str:
     return name if "(" in name or name == "model" else f"model ({name})"
 
 
-def result_summary(
-    result: ProgressiveResult | ClassificationResult, recent: RecentErrors | None = None, deviations: Any = None
-) -> Summary:
+def score_summary(task: Task[Any], learners: Sequence[Any], names: Sequence[str], title: str = "") -> Summary:
+    """The scores of a model beside its baselines; `title` is that of the table of scores of classes."""
+    tables = [
+        table._replace(columns=(model_heading(table.columns[0]), *table.columns[1:])) if table.largest else table
+        for table in task.tables(learners, names)
+    ]
+    by = [one.name for one in learners]
+    facts: dict[str, Any] = {}
+    if task.numeric:
+        for key in ("mse", "mae"):
+            facts[key] = {one.name: getattr(one, key) for one in learners}
+    else:
+        scores, classes = tables
+        tables = [
+            scores._replace(title=title or "every row predicted before its label was seen"),
+            classes._replace(title="classes: rows tested, and share of them that was found"),
+        ]
+        for name, values in zip(scores.rows, scores.values.tolist(), strict=True):
+            facts[name.lower().replace(" ", "_")] = dict(zip(by, values, strict=True))
+        facts |= {"classes": list(names), "confusion": learners[0].confusion}
+        facts["tested"] = dict(zip(names, classes.values[:, 0].tolist(), strict=True))
+        facts["recall"] = dict(zip(names, classes.values[:, 2].tolist(), strict=True))
+    said = task.conclusion(learners, names)
+    return Summary(said, tables=tables, facts=facts, task=task, learners=learners, names=names)
+
+
+def result_summary(result: ProgressiveResult, recent: RecentErrors | None = None, deviations: Any = None) -> Summary:
     """The summary of a progressive evaluation.
 
     Parameters
     ----------
-    result : what `progressive`, `progressive_classes` or a session found
-    recent : the last predictions and outcomes; by default those that the result kept
+    result : what `progressive` or a session found
+    recent : the last predictions and outcomes of numbers; by default those that the result kept
     deviations : (d,) standard deviations of the outputs, for R2
     """
+    found = score_summary(result.task, result.learners, [str(name) for name in result.names])
     alarms = [] if result.drift is None else list(result.drift.alarms)
-    sentences = [
+    found.sentences.append(
         f"{result.n_rows - result.untested:,} rows were predicted before they were learned, after a warm-up of "
         f"{result.untested:,}"
-    ]
+    )
     if alarms:
         last = ", ".join(f"{row:,}" for row in alarms[-5:])
-        sentences.append(f"alarms of drift (errors that rose): {len(alarms):,}, the last at row {last}")
-    facts = {"warm_up": result.untested, "model": result.model.name, "alarms": alarms}
-    if isinstance(result, ClassificationResult):
-        labels = [str(label) for label in result.classes]
-        found = class_summary((result.model, *result.baselines), labels)
-        if result.n_missing:
-            sentences.append(f"{result.n_missing:,} rows had no label: they were predicted, not learned")
-        facts["rows_without_label"] = result.n_missing
+        found.sentences.append(f"alarms of drift (errors that rose): {len(alarms):,}, the last at row {last}")
+    found.result, found.targets = result, list(result.outputs)
+    found.facts |= {"warm_up": result.untested, "model": result.model.name, "alarms": alarms}
+    if result.task.numeric:
+        recent = _kept_rows(result) if recent is None else recent
+        found.recent = recent if recent is not None and len(recent.Y) else None
+        _add_model_table(found, result.mse, deviations)
     else:
-        if recent is None:
-            recent = _kept_rows(result)
-        found = _error_summary(result, recent if recent is not None and len(recent.Y) else None, deviations)
-    found.sentences += sentences
-    found.facts |= facts
-    found.result = result
+        if result.n_missing:
+            found.sentences.append(f"{result.n_missing:,} rows had no label: they were predicted, not learned")
+        found.facts["rows_without_label"] = result.n_missing
     return found
+
+
+def _add_model_table(found: Summary, mse: Array, deviations: Any) -> None:
+    """RMSE, R2 and intervals of the model."""
+    columns = {"RMSE": np.sqrt(mse)}
+    if deviations is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r2 = 1.0 - mse / np.where(deviations > 0, deviations, np.nan) ** 2
+        found.facts["r2"] = columns["R2"] = np.where(np.isfinite(r2), r2, np.nan)
+    if found.recent is not None:
+        shown = found.recent.shown
+        columns |= {f"in {shown.percent} interval": shown.coverage, "median width": shown.width}
+        found.facts |= interval_facts(found.recent)
+    values = np.column_stack(list(columns.values()))
+    found.tables.append(ScoreTable("errors and intervals of the model", tuple(found.names), tuple(columns), values))
 
 
 def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:
@@ -260,80 +265,10 @@ def _kept_rows(result: ProgressiveResult) -> RecentErrors | None:
     return recent
 
 
-def _error_summary(result: ProgressiveResult, recent: RecentErrors | None, deviations: Any) -> Summary:
-    """Errors of numbers beside those of the baselines, R2 and intervals."""
-    learners, outputs = (result.model, *result.baselines), list(result.outputs)
-    names = [model_heading(result.model.name), *(one.name for one in result.baselines)]
-    smallest = [-1] * len(outputs)
-    facts: dict[str, Any] = {"inputs": len(result.features), "outputs": outputs}
-    tables = []
-    for title, error in (("mean squared error", "mse"), ("mean absolute error", "mae")):
-        errors = [getattr(one, error) for one in learners]
-        facts[error] = dict(zip([one.name for one in learners], errors, strict=True))
-        tables.append(Table(title, outputs, dict(zip(names, errors, strict=True)), smallest))
-    columns: dict[str, Any] = {"RMSE": np.sqrt(result.mse)}
-    shares = []
-    if deviations is not None:
-        sd = np.where(deviations > 0, deviations, np.nan)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r2 = 1.0 - result.mse / sd**2
-        facts["r2"] = columns["R2"] = np.where(np.isfinite(r2), r2, np.nan)
-    if recent is not None:
-        shown = recent.shown
-        shares = [f"in {shown.percent} interval"]
-        columns |= {shares[0]: shown.coverage, "median width": shown.width}
-        facts |= interval_facts(recent)
-    tables.append(Table("errors and intervals of the model", outputs, columns, shares=shares))
-    return Summary(result.conclusion(), tables=tables, facts=facts, targets=outputs, recent=recent)
-
-
 def interval_facts(recent: RecentErrors) -> dict[str, Any]:
     """Level, coverage and width of the intervals."""
     shown = recent.shown
     return {"interval_level": shown.level, "interval_coverage": shown.coverage, "interval_width": shown.width}
-
-
-#: Scores of classes: name, attribute of `ClassScores`, and whether the largest (1) or the smallest (-1) is the best.
-CLASS_SCORES = (
-    ("accuracy", "accuracy", 1),
-    ("balanced accuracy", "balanced_accuracy", 1),
-    ("kappa", "kappa", 1),
-    ("log loss", "log_loss", -1),
-    ("AUC", "auc", 1),
-)
-
-
-def class_summary(learners: Sequence[ClassScores], labels: Sequence[str], tested: str = "") -> Summary:
-    """Scores of a classifier beside its baselines, and how often each class was found; `tested` names the rows."""
-    model = learners[0]
-    counts, recall = model.confusion.sum(axis=1), model.recall
-    names = [model_heading(model.name), *(one.name for one in learners[1:])]
-    columns = {
-        name: [float(getattr(one, attribute)) for _, attribute, _ in CLASS_SCORES]
-        for name, one in zip(names, learners, strict=True)
-    }
-    most = sorted(range(len(labels)), key=lambda k: -counts[k])[:MAX_CLASSES_SHOWN]
-    of_classes = {"rows": counts[most], "share": (counts / max(counts.sum(), 1.0))[most], "recall": recall[most]}
-    facts: dict[str, Any] = {"classes": list(labels)}
-    for _, attribute, _ in CLASS_SCORES:
-        facts[attribute] = {one.name: getattr(one, attribute) for one in learners}
-    facts["recall"] = dict(zip(labels, recall.tolist(), strict=True))
-    facts["tested"] = dict(zip(labels, counts.tolist(), strict=True))
-    facts["confusion"] = model.confusion
-    title = tested or "every row predicted before its label was seen"
-    best = [sign for *_, sign in CLASS_SCORES]
-    tables = [
-        Table(title, [name for name, *_ in CLASS_SCORES], columns, best),
-        Table(
-            "classes: rows tested, and share of them that was found",
-            [labels[k] for k in most],
-            of_classes,
-            shares=["share"],
-            counts=["rows"],
-        ),
-    ]
-    said = class_conclusion(learners, list(labels))
-    return Summary(said, tables=tables, facts=facts, scores=(learners, labels))
 
 
 # What the columns of a table hold, and what should be said about them.

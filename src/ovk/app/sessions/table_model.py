@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,19 +14,18 @@ import numpy as np
 from ovk.app.parallel import CHUNK, Part, PartError, PartsFit, RidgeLearner, as_engine
 from ovk.app.sessions.forecasts import MAX_FORECASTS_KEPT, horizon_errors
 from ovk.app.sessions.group_errors import FOLDS, GroupErrors, group_numbers
-from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor, by_label
+from ovk.app.sessions.predictions import MAX_BAD_ROWS_KEPT, RowPredictor
 from ovk.app.sessions.session import MIN_ROWS, LearnedTable
 from ovk.app.sessions.settings import KERNELS, Settings, check_bad_rows
 from ovk.app.sessions.summary import (
     MAX_ROWS_KEPT,
     BadRow,
     Summary,
-    Table,
     bad_rows_note,
-    class_summary,
     column_warnings,
     interval_facts,
     kernel_in_words,
+    score_summary,
 )
 from ovk.app.tables import (
     WORDS_OF_TABLE,
@@ -41,7 +40,7 @@ from ovk.app.tables import (
 )
 from ovk.base import Array, Indices, Mask, Registered, State, check_int, one_blas_thread
 from ovk.batch import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.evaluation import Chunk, ClassScores, RecentErrors, RunningMoments, Standardised
+from ovk.evaluation import Chunk, RecentErrors, RunningMoments, Scores, ScoreTable, Standardised
 from ovk.kernels import ScalarKernel
 
 #: Most rows for exact leave-one-out; of more, some choose and landmarks learn from all.
@@ -74,8 +73,7 @@ class TableModel(LearnedTable, State, Registered):
         classes
     n_rows, n_bad : rows of the table, and those of them that had unreadable cells
     bad_rows : the first of these, with what is wrong
-    errors : (d,) mean squared errors of the rows left out, and (d,) those of their mean; None for classes
-    scores : of classes, `ClassScores` of the rows left out: of the model, and of the majority; None for numbers
+    scores : of the rows left out: those of the model, and of the mean or the majority of the rows learned
     ahead : (k, horizon, d) errors of forecasts several rows ahead in the rows left out; None without lags
     inputs : (m, p) inputs of the last rows, to tell which of them matter
     moments : of all inputs and outputs; None for files that were learned in partitions
@@ -91,15 +89,14 @@ class TableModel(LearnedTable, State, Registered):
     n_rows: int
     n_bad: int
     bad_rows: list[BadRow]
-    errors: tuple[Array, Array] | None = None
-    scores: list[ClassScores] | None = None
+    scores: list[Any]
     ahead: Array | None = None
     inputs: Array | None = None
     moments: RunningMoments | None = None
     tested: str = ""
     n_known: int | None = None
 
-    _state_classes = {"scaling": Standardised, "moments": RunningMoments, "scores": ClassScores}
+    _state_classes = {"scaling": Standardised, "moments": RunningMoments, "scores": Scores}
 
     def predictor(self) -> RowPredictor:
         return RowPredictor(self.preparation, self.scaling, self.estimator, self.recent)
@@ -116,14 +113,14 @@ class TableModel(LearnedTable, State, Registered):
 
     def summary(self) -> Summary:
         """Scores of the rows left out, what was chosen, how columns are read, and what may be wrong."""
-        settings, title = self.settings, f"errors on rows left out of a first fit: {self.tested}"
-        if self.errors is not None:
-            found = self._error_summary(title)
-        else:
-            assert self.scores is not None
-            found = class_summary(self.scores, self.preparation.classes(), title.replace("errors", "scores"))
+        settings, title = self.settings, f"on rows left out of a first fit: {self.tested}"
+        names = self.preparation.classes() if settings.classify else list(settings.targets)
+        found = score_summary(settings.task, self.scores, names, f"scores {title}")
+        if settings.classify:
             kernel = repr(self.estimator.model_.kernel_)
             found.facts = {"left_out": found.facts, "model": repr(self.estimator), "kernel": kernel}
+        else:
+            self._compare_with_mean(found, f"errors {title}")
         read = f"{self.n_rows:,} rows were read"
         if self.n_known is not None and self.n_known < self.n_rows:
             missing = self.n_rows - self.n_known
@@ -154,39 +151,32 @@ class TableModel(LearnedTable, State, Registered):
         classes = type(self.estimator).__name__
         return {**shown, "learner": classes if self.settings.classify else f"ridge regression, {self.chosen()}"}
 
-    def _error_summary(self, title: str) -> Summary:
-        """Errors of numbers beside those of their mean."""
-        assert self.errors is not None
-        mse, of_mean = self.errors
+    def _compare_with_mean(self, found: Summary, title: str) -> None:
+        """Errors of numbers beside those of their mean, and intervals."""
+        mse, of_mean = (score.mse for score in self.scores)
         shown = self.recent.shown
         explained = 1.0 - mse / np.where(of_mean > 0, of_mean, np.nan)
-        said = "Nothing can be said of the model: the outputs of the rows left out do not vary."
+        found.conclusion = "Nothing can be said of the model: the outputs of the rows left out do not vary."
         if np.isfinite(explained).any():
             share = float(np.nanmean(explained))
-            said = f"The model explains {share:.0%} of the variance of rows that it had not seen."
+            found.conclusion = f"The model explains {share:.0%} of the variance of rows that it had not seen."
             if share <= 0:
-                said = "The model predicts rows that it had not seen no better than their mean."
-        inside = f"in {shown.percent} interval"
-        columns = {
-            "RMSE": np.sqrt(mse),
-            "RMSE of the mean": np.sqrt(of_mean),
-            "R2": explained,
-            inside: shown.coverage,
-        }
-        note = (
+                found.conclusion = "The model predicts rows that it had not seen no better than their mean."
+        headings = ("RMSE", "RMSE of the mean", "R2", f"in {shown.percent} interval")
+        values = np.column_stack([np.sqrt(mse), np.sqrt(of_mean), explained, shown.coverage])
+        found.tables = [ScoreTable(title, tuple(found.names), headings, values)]
+        found.note = (
             "RMSE is the root of the mean squared error, in units of the output; RMSE of the mean is that of "
             "predicting every row by the mean of the output; R2 is the share of the variance that the model explains."
         )
-        outputs = list(self.settings.targets)
-        facts = {
+        found.recent = self.recent
+        found.facts = {
             "left_out_mse": mse,
             "left_out_mse_of_mean": of_mean,
             "alpha": self.estimator.alpha,
             "kernel": repr(self.estimator.kernel_),
             **interval_facts(self.recent),
         }
-        table = Table(title, outputs, columns, shares=[inside], note=note)
-        return Summary(said, tables=[table], facts=facts, recent=self.recent)
 
     def _intervals_in_words(self) -> str:
         """How the intervals were made and tested."""
@@ -308,7 +298,7 @@ def fit_table(records: Records, settings: Settings, on_progress: Callable[[str],
     ...         numbers = fit_table(records, Settings(["y"]))
     ...     with open_records(path) as records:
     ...         classes = fit_table(records, Settings(["word"], classify=True))
-    >>> bool(numbers.errors[0][0] < 0.01 * numbers.errors[1][0]), classes.scores[0].accuracy
+    >>> bool(numbers.scores[0].mse < 0.01 * numbers.scores[1].mse), classes.scores[0].accuracy
     (True, 1.0)
     """
     table = whole_table(records, settings)
@@ -368,22 +358,21 @@ def _fit_numbers(table: WholeTable, settings: Settings) -> dict[str, Any]:
     if settings.lags and settings.horizon:
         predict = RowPredictor(table.preparation, train, first, recent).outputs
         ahead = _errors_ahead(predict, settings, rows.chunk, int(known[~left_out][-1]) + 1)
-    errors = mean_square(F - Y), mean_square(means - Y)
-    return {"scaling": scaling, "estimator": estimator, "recent": recent, "errors": errors, "ahead": ahead}
+    scores = _scores(settings, Y, {"model": F, "mean": means})
+    return {"scaling": scaling, "estimator": estimator, "recent": recent, "scores": scores, "ahead": ahead}
 
 
 def _fit_classes(table: WholeTable, settings: Settings) -> dict[str, Any]:
     """Scaling, estimator and scores of the rows left out, of a table of classes."""
-    labels, codes = np.array(table.preparation.classes()), table.Y[:, 0].astype(np.intp)
+    task, labels = settings.task, table.preparation.classes()
+    y, Y = task.targets(table.Y, labels), task.outputs(table.Y, labels)
     learned, left_out = ~table.left_out, table.left_out
-    scaling, first = _first_classifier(settings, table.X[learned], labels[codes[learned]])
-    P = by_label(first, first.predict_proba(scaling.scale_inputs(table.X[left_out]).X), labels.tolist())
-    counts = np.bincount(codes[learned], minlength=len(labels)) + 1.0
+    scaling, first = _first_classifier(settings, table.X[learned], y[learned])
+    P = task.predict(first, scaling.scale_inputs(table.X[left_out]).X, labels)
+    counts = Y[learned].sum(axis=0) + 1.0
     shares = np.tile(counts / counts.sum(), (len(P), 1))
-    scores = [ClassScores.start(name, len(labels)) for name in ("model", "majority")]
-    for score, Q in zip(scores, (P, shares), strict=True):
-        score.add(codes[left_out], Q.argmax(axis=1), Q)
-    scaling, estimator = _first_classifier(settings, table.X, labels[codes])
+    scores = _scores(settings, Y[left_out], {"model": P, "majority": shares})
+    scaling, estimator = _first_classifier(settings, table.X, y)
     return {"scaling": scaling, "estimator": estimator, "recent": RecentErrors.empty(1), "scores": scores}
 
 
@@ -431,11 +420,14 @@ def _ridge(chosen: OVKRidgeCV, n: int) -> OVKRidge:
     return OVKRidge(chosen.kernel_, chosen.alpha_, landmarks=landmarks, random_state=0)
 
 
-def mean_square(errors: Array) -> Array:
-    """(d,) mean squares of (n, d) errors, over those that are known."""
-    known = np.isfinite(errors)
-    sums: Array = (np.where(known, errors, 0.0) ** 2).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.where(known.any(axis=0), sums, np.nan)
+def _scores(settings: Settings, Y: Array, predictions: Mapping[str, Array]) -> list[Any]:
+    """Scores of several predictions (n, d) of outputs Y (n, d), by name."""
+    found = []
+    for name, F in predictions.items():
+        scores = settings.task.scores(name, Y.shape[1])
+        scores.add(F, Y, np.isfinite(Y) & np.isfinite(F))
+        found.append(scores)
+    return found
 
 
 def _kernel(settings: Settings) -> ScalarKernel | None:
@@ -542,7 +534,7 @@ def fit_files(
     ...     with open(path, "w") as file:
     ...         _ = file.write("x,y\\n" + "".join(f"{i % 7},{i % 7}\\n" for i in range(500)))
     ...     fitted = fit_files(split_files(path, size=1000), Settings(["y"]), landmarks=7)
-    >>> fitted.n_rows, bool(fitted.errors[0][0] < 0.01 * fitted.errors[1][0])
+    >>> fitted.n_rows, bool(fitted.scores[0].mse < 0.01 * fitted.scores[1].mse)
     (500, True)
     """
     settings.refuse_groups("leave --landmarks, --scheduler and --workers out, or groups")
@@ -585,10 +577,10 @@ def fit_files(
     F = scaled.restore(scaled.Y - _left_out(estimator, scaled.X, scaled.Y))
     recent = RecentErrors.empty(Y.shape[1], size=len(Y), level=settings.level, rate=0.0)
     recent.update(F, Y)
-    errors = mean_square(F - Y), mean_square(np.nanmean(Y, axis=0) - Y)
+    scores = _scores(settings, Y, {"model": F, "mean": np.broadcast_to(np.nanmean(Y, axis=0), Y.shape)})
     tested = f"{len(Y):,} sampled rows, each predicted as if it had not been learned"
     return TableModel(
-        settings, preparation, scaling, estimator, recent, total, learner.n_bad, bad_rows, errors, tested=tested
+        settings, preparation, scaling, estimator, recent, total, learner.n_bad, bad_rows, scores, tested=tested
     )
 
 
