@@ -461,6 +461,8 @@ def test_split_is_for_the_fitted_grid():
 def test_weights_of_large_and_small_norms():
     for scale in (1e-200, 1.0, 1e200):
         assert_allclose(combination_weights(scale * np.array([1.0, 2.0, 0.0]), 2.0) ** 2 @ np.ones(3), 1.0)
+    assert_allclose(combination_weights(np.array([1.0, 3.0]), 1.0), [0.25, 0.75])
+    assert_allclose(combination_weights(np.array([1.0, 3.0]), np.inf), 1.0)
 
 
 def test_nothing_to_learn():

@@ -23,7 +23,7 @@ import ovk
 from ovk import curves, evaluation, features, kernels, operators, ovkernels, structured
 from ovk.app.serve import Checkpoint
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.app.sessions import GroupErrors, Settings, fit_table, learn
 from ovk.app.tables import Batch, open_records
 from ovk.base.state import registered
@@ -126,7 +126,7 @@ def experts(n: int, d: int, change: int) -> Any:
     f = np.where(np.arange(n) < change, 1, -8) * np.sin(3 * inputs[:, 0])
     outputs = np.column_stack([f, 2 * f + 1]) + 0.05 * rng.standard_normal((n, 2))
     outputs[1::3, 1] = np.nan
-    few = {"_stage_rows": (15,)}, {"_comparison_rows": 20, "_widths": (1.0,)}
+    few = {"_refit_rows": (15,)}, {"_rows_compared": 20, "_widths": (1.0,)}
     with patch.multiple(ExpertMixture, **few[0]), patch.multiple(ExpertSet, **few[1]):
         return ovk.AutoStream().fit(inputs, outputs[:, :d])
 

@@ -15,7 +15,7 @@ import pytest
 
 import ovk.persistence
 from ovk.persistence import NotSavable, load, save
-from ovk.persistence.atomic import replacing
+from ovk.persistence.container import replacing
 
 
 @pytest.fixture

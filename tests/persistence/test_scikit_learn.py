@@ -36,7 +36,7 @@ import ovk
 from ovk.base import state as _registry
 from ovk.kernels import Gaussian
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass, inspect, load, save
-from ovk.persistence.scikit_learn import ESTIMATORS
+from ovk.persistence.objects import ESTIMATORS
 from persistence.toys import edited_manifests, forge, parts_of, write
 
 RNG = np.random.default_rng(0)

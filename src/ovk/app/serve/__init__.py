@@ -15,7 +15,7 @@ from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
 from ovk.app.serve.access import is_loopback as is_loopback
 from ovk.app.serve.checkpoint import Checkpoint, learn_log
-from ovk.app.serve.scores import MostFrequent
+from ovk.app.serve.served_model import MostFrequent
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 

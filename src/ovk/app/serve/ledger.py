@@ -21,7 +21,7 @@ import numpy as np
 
 from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.base import State
 
 #: Answered requests that are remembered, the last ones: a repeated one is not learned again.

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from ovk.app.serve.access import LogDamaged
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.persistence import sync_folder
 
 MAGIC = b"ovk-log1"
@@ -275,13 +275,13 @@ class Entry:
     """A record of the log.
 
     Rows to learn with their targets; or labels of rows that were predicted before, all of them or a part; or the end of
-    the time in which further labels of such rows are taken; or the name of a contender to promote.
+    the time in which further labels of such rows are taken; or the name of a model to promote.
 
     Attributes
     ----------
     id : identifier of the request
     rows, targets : what to learn
-    promote : name of the contender that answers from now on
+    promote : name of the model that answers from now on
     label_of : identifier of the prediction whose labels the targets are
     partial : whether the targets hold some of the outputs only, and the others are still to come
     expired : identifier of a prediction of which no further labels are taken
@@ -290,7 +290,7 @@ class Entry:
     --------
     >>> import numpy as np
     >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.rows import RequestRows
+    >>> from ovk.app.serve.protocol import RequestRows
     >>> rows = RequestRows.of_matrix(np.ones((2, 3)))
     >>> Entry.decode(Entry("id 1", rows, rows).encode()).id
     'id 1'

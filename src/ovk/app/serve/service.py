@@ -25,7 +25,7 @@ from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.checkpoint import Checkpoint, replayed
 from ovk.app.serve.ledger import History, Ledger, Receipt, no_rows_wait
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.base import one_blas_thread
 from ovk.persistence import load, save
 
@@ -77,7 +77,7 @@ class LearnQueue:
 
     def start(self, state: Checkpoint) -> None:
         """Go on from a state: with the requests it knows, and the rows that have some labels."""
-        self.ledger = Ledger(self.limits, state.leader.outputs, state.history, self._learn_partial)
+        self.ledger = Ledger(self.limits, state.active.outputs, state.history, self._learn_partial)
 
     def stop(self) -> None:
         """From now on requests to learn are refused; those that wait are still dealt with."""
@@ -348,7 +348,7 @@ class ModelService:
     @property
     def predicts_only(self) -> str:
         """Why rows are not learned, in one sentence; empty if they are."""
-        if not any(contender.learns for contender in self.state.contenders):
+        if not any(model.learns for model in self.state.models):
             return (
                 "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
                 "learner with partial_fit"
@@ -378,7 +378,7 @@ class ModelService:
                     self._checkpoint()
 
     def _learn_entry(self, number: int, entry: Entry) -> None:
-        before = sum(contender.failures for contender in self.state.contenders)
+        before = sum(model.failures for model in self.state.models)
         try:
             state = self.state.after(number, entry)
         except BaseException as error:
@@ -387,11 +387,11 @@ class ModelService:
             extra = {"model": self.name, "sequence": number, "error": type(error).__name__}
             logger.critical("learning stopped; restart to replay the log", extra=extra, exc_info=error)
             return
-        if sum(contender.failures for contender in state.contenders) > before:
+        if sum(model.failures for model in state.models) > before:
             self.refused += state.rows - self.state.rows
             logger.warning("a learner refused rows", extra={"model": self.name, "sequence": number})
         if entry.promote is not None:
-            extra = {"model": self.name, "sequence": number, "champion": state.leader.name}
+            extra = {"model": self.name, "sequence": number, "active": state.active.name}
             logger.info("promoted", extra=extra)
         self.state = state
         self._recent.append((time.monotonic(), state.rows))

@@ -18,7 +18,7 @@ from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 
 
 class CurveOutputs(OVKRegressor, saved=False):
-    """Mixin: rows of Y are curves on a grid, and errors are integrals.
+    """Rows of Y are curves on a grid, and errors are integrals.
 
     Minimises  sum_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2  the integral by the grid's quadrature: the plain
     problem in the coordinates sqrt(w_j) y(t_j). What was not observed (nan) does not count in the integral.
@@ -193,7 +193,7 @@ class CurveOutputs(OVKRegressor, saved=False):
             raise ValueError("left_out_curves needs a model that was fitted to rows of curves: give Y with a grid")
         every = np.arange(self.X_fit_.shape[0])
         chosen = every if rows is None else every[np.asarray(rows, dtype=np.intp)]
-        kept = self._rows_left_out(None, None)
+        kept = self._leave_out(None, None)
         mean, std = np.empty((2, len(chosen), self.n_outputs_))
         for number, i in enumerate(chosen):
             cross, prior = kept.kernels(self.X_fit_[i : i + 1])

@@ -15,8 +15,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from ovk.base import Array, Indices, SingularSystem, Smoother, Targets
-from ovk.batch.ridge.left_out import merge_same_inputs
-from ovk.batch.ridge.prediction import same_inputs
+from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search
 from ovk.features import OperatorNystromMap

@@ -18,8 +18,9 @@ from ovk.batch.fields.comparison import (
     field_kernels,
     smoother,
 )
-from ovk.batch.ridge.landmarks import as_generator, choose_landmarks
+from ovk.batch.ridge.landmarks import choose_landmarks
 from ovk.batch.ridge.ridge import OVKRidge
+from ovk.batch.ridge.ridge_system import as_generator
 from ovk.ovkernels import CurlFree, DivFree, Expansion, OperatorKernel, WeightedSum, as_operator_kernel
 
 CRITERIA = ("evidence", "loo", None)
@@ -118,7 +119,7 @@ class VectorField(OVKRidge):
     ) -> None:
         super().__init__(
             kernel,
-            alpha,  # type: ignore[arg-type]
+            alpha,
             solver=solver,
             fit_intercept=fit_intercept,
             landmarks=landmarks,

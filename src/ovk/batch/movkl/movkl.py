@@ -12,9 +12,8 @@ from sklearn.base import clone
 from ovk.base import Targets, check_alphas, check_int, in_interval, positive
 from ovk.batch.curves.curve_outputs import CurveOutputs, has_curve_operator
 from ovk.batch.movkl.alternation import LearnedWeights, System, alternate, left_out_residuals
-from ovk.batch.ridge.left_out import check_two_inputs
-from ovk.batch.ridge.prediction import same_inputs
-from ovk.batch.tuning.kernel_grid import kernel_grid
+from ovk.batch.movkl.kernel_grid import kernel_grid
+from ovk.batch.ridge.ridge_system import RidgeSolution, check_two_inputs, same_inputs
 from ovk.curves import Grid
 from ovk.operators import Identity, Integral
 from ovk.ovkernels import OperatorKernel, WeightedSum, as_operator_kernel
@@ -64,8 +63,7 @@ class KernelCombination(CurveOutputs, saved=False):
         targets = system.targets
         kernel = WeightedSum(system.kernels, learned.weights)
         C, b = system.expansion(kernel, learned.C, learned.b)
-        self._store(kernel, alpha, system.X, C, b, targets)
-        self.solver_info_ = learned.info
+        self._store(kernel, alpha, RidgeSolution(system.X, targets, C, b, learned.info))
         self.weights_, self.kernel_norms_ = learned.weights, learned.norms
         self.history_, self.objective_ = learned.log, float(learned.log[-1, 0])
         self.n_iter_ = len(learned.log)

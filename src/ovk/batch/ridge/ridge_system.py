@@ -13,20 +13,22 @@ system is about the pairs, each with the scale v = sqrt(w_point / alpha_output).
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_solve, lapack
 from scipy.stats import chi2, norm
+from sklearn.utils import check_random_state
 
-from ovk.base import Array, Indices, SingularSystem, Targets, ridge_and_scales
-from ovk.kernels import Precomputed, ScalarKernel
+from ovk.base import Array, Indices, ObservedPairs, SingularSystem, Targets, ridge_and_scales
+from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
-from ovk.ovkernels import DenseBlocks, Gram, Observed, OperatorKernel, Separable, row_slices
+from ovk.ovkernels import DenseBlocks, Gram, Observed, OperatorKernel, Separable, as_operator_kernel, row_slices
 from ovk.solvers import (
     Solution,
     Solver,
@@ -180,7 +182,7 @@ class PairSystem(RidgeSystem):
         return total
 
 
-def ridge_problem(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> RidgeSystem:
+def ridge_system(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> RidgeSystem:
     """The system of a resolved kernel on checked inputs and outputs."""
     return (CompleteSystem if targets.complete else PairSystem)(kernel, X, targets, alpha)
 
@@ -195,6 +197,117 @@ def takes_gram(kernel: Any) -> bool:
     if isinstance(kernel, str):
         return kernel == "precomputed"
     return isinstance(kernel, Precomputed) and kernel.matrix is None
+
+
+def as_generator(random_state: Any) -> Any:
+    """A generator that a user gave, or one made from what scikit-learn takes as `random_state`."""
+    return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+
+
+def new_generator(random_state: Any) -> np.random.Generator:
+    """NumPy's generator for what scikit-learn takes as `random_state`."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+# Which rows have the same inputs: a copy left in would give away the one that is left out.
+
+
+def same_inputs(X: Any) -> Indices:
+    """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
+
+
+def order_of_rows(X: Any, Y: Array) -> Indices:
+    """Numbers of the rows in an order that depends on what they hold alone, not on how they came."""
+    keys = list(zip(row_keys(X), row_keys(Y), strict=True))
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+
+
+def row_keys(X: Any) -> list[Any]:
+    """Something for each row that is equal where inputs are, and can be sorted."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
+    # + 0.0 makes -0.0 the zero that it is.
+    return [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
+
+
+def rows_left_out_together(kernel: Any, X: Any, targets: Targets, *, intercept: bool) -> Indices:
+    """(n,) rows with the same inputs have the same number; refuses, or warns of, rows that tell each other."""
+    same = np.arange(X.shape[0]) if takes_gram(kernel) else same_inputs(X)
+    if intercept:
+        check_two_inputs(targets.pairs(same))
+    elif not takes_gram(kernel):
+        warn_of_centred_rows(kernel, X, targets)
+    return same
+
+
+def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
+    """Warn where every row left out is the negative sum of the others, in inputs and outputs alike.
+
+    With 1'X = 0 the gram G of the linear kernel has G 1 = 0. With rank n - 1 and 1'y = 0, as alpha goes to zero,
+    (G + alpha)^-1 y stays bounded and the diagonal of (G + alpha)^-1 = 11' / (n alpha) + ... does not: their ratio, the
+    left-out residual, goes to zero whatever y is.
+    """
+    n = X.shape[0]
+    if sparse.issparse(X) or targets.Y.shape[0] != n or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
+        return
+    if (
+        any(_linear(one) for one in (kernel if isinstance(kernel, Sequence) else [kernel]))
+        and _centred(X)
+        and _centred(targets.Y)
+    ):
+        warnings.warn(
+            f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
+            "each row left out is known from the others, so that left-out errors are too small and alpha as well. Use "
+            "fit_intercept=True, which takes the means into account, or do not center",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _linear(kernel: Any) -> bool:
+    """Whether a kernel is, or where everything is chosen can become, a linear one."""
+    terms = [] if kernel is None else as_operator_kernel(kernel).terms()
+    return terms is not None and all(isinstance(term.kernel, Linear) for term in terms)
+
+
+def _centred(A: Array) -> bool:
+    """Whether all columns sum to zero, and not for being zero."""
+    sizes = np.abs(A).sum(axis=0)
+    return bool(sizes.any() and (np.abs(A.sum(axis=0)) <= 1e-9 * sizes).all())
+
+
+def check_two_inputs(pairs: ObservedPairs) -> None:
+    """An intercept that is not penalised can only be learned from what is left in."""
+    for q in range(pairs.shape[1]):
+        if len(np.unique(pairs.groups[pairs.outputs == q])) == 1:
+            raise ValueError(
+                "with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output "
+                f"{q} has only 1 sample, or samples of the same inputs"
+            )
+
+
+def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, Array]:
+    """Rows with the same inputs as one row with their mean output and total weight.
+
+    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2: the last term, (d,), does not depend on f.
+    """
+    n = int(groups.max()) + 1 if len(groups) else 0
+    if n == len(groups):
+        return X, targets, np.zeros(targets.d)
+    weight = np.ones(len(groups)) if targets.weight is None else targets.weight
+    total: Array = np.bincount(groups, weights=weight, minlength=n).astype(np.float64)
+    member = sparse.csr_array((weight, (groups, np.arange(len(groups)))), shape=(n, len(groups)))
+    mean = (member @ targets.Y) / total[:, None]
+    within = weight @ (targets.Y - mean[groups]) ** 2
+    _, first = np.unique(groups, return_index=True)
+    return X[first], Targets(mean, targets.d, targets.single, None, total), within
 
 
 # Ridge regression with one matrix in single precision, and a solution in double precision.
@@ -359,9 +472,6 @@ def huber_weights(R: Array, spread: Array) -> Array:
     """(n,) weights of rows with residuals R (n, d), nan where an output was not observed.
 
     `spread` (d,), the outputs' deviations, keeps scales away from zero.
-
-    >>> huber_weights(np.array([[1.0], [-1.0], [0.5], [20.0]]), np.ones(1)).round(2)
-    array([1. , 1. , 1. , 0.1])
     """
     seen = ~np.isnan(R)
     scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), LEAST * np.where(spread > 0, spread, 1.0))
@@ -396,8 +506,8 @@ def robust_targets(
 
     def residuals(weights: Array) -> Array:
         # alpha_j c_ij = w_i r_ij
-        problem = ridge_problem(kernel, X, replace(targets, weight=given * weights), alpha)
-        C = problem.solve(as_solver("auto", problem.gram), intercept=intercept)[0].C
+        system = ridge_system(kernel, X, replace(targets, weight=given * weights), alpha)
+        C = system.solve(as_solver("auto", system.gram), intercept=intercept)[0].C
         if targets.task is not None:
             own = np.asarray(C[np.arange(len(given)), targets.task])
             return np.asarray(own * alphas[targets.task] / (given * weights))[:, None]
@@ -405,3 +515,44 @@ def robust_targets(
         return R if targets.complete else np.where(np.isnan(targets.Y), np.nan, R)
 
     return replace(targets, weight=given * reweighted(residuals, len(given), np.nanstd(targets.Y, axis=0)))
+
+
+class RidgeSolution(NamedTuple):
+    """Coefficients (n, d) and intercept (d,) of a fit, the inputs and outputs as they were learned, and how."""
+
+    X: Any
+    targets: Targets
+    C: Any
+    intercept: Array | None
+    info: SolverInfo
+
+
+def solve_ridge(
+    kernel: OperatorKernel,
+    alpha: float | Array,
+    X: Any,
+    targets: Targets,
+    *,
+    solver: Any = "auto",
+    intercept: bool,
+    loss: str = "squared",
+    single: bool = False,
+) -> RidgeSolution:
+    """Ridge regression with a resolved kernel; in `single` precision, or with the weights of Huber's loss."""
+    try:
+        if single:
+            X = as_single(X)
+            C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=intercept)
+        else:
+            if loss == "huber":
+                targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
+            system = ridge_system(kernel, X, targets, alpha)
+            (C, info), b = system.solve(as_solver(solver, system.gram), intercept=intercept)
+    except MemoryError as error:
+        n = X.shape[0]
+        raise MemoryError(
+            f"the kernel matrix of {n:,} rows takes {8e-9 * n * n:,.1f} GB, and solving as much again (with "
+            "dtype='float32' a quarter of both): give landmarks=1000 (or another number), whose memory does not grow "
+            "with the rows"
+        ) from error
+    return RidgeSolution(X, targets, C, b, info)

@@ -141,7 +141,7 @@ def _root(A: Array, power: float) -> Array:
 # on all rows, and the other way round; then learned from all of them.
 
 #: Rows, or groups, from which a metric is learned.
-FEWEST_ROWS = 50
+MIN_ROWS = 50
 #: Widths in units of the median distance.
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 

@@ -1,4 +1,4 @@
-"""The experts of one stage: ridge regressions that share inputs, kernel values and features.
+"""Experts: ridge regressions that share inputs, kernel values and features.
 
 The columns of a row are [last labels | 1 | inputs | features of the kernel], and every expert works on a contiguous
 part of them. The features of the kernel are psi = L^-1 k_D(u) with K_DD = L L' for the points D of a dictionary. They
@@ -23,16 +23,16 @@ from scipy.spatial.distance import pdist
 from ovk.base import Array, State
 from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.second_order.decaying_ridge import CompactState, DecayingRidge, append_row
-from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, RowBuffer, Scale
+from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, Scale
 
-# The rows that a stage is chosen on, and what is chosen: width, ridge, last label or not, and a metric of the inputs.
+# What a refit chooses: width, ridge, last label or not, and a metric of the inputs.
 #
 # Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
 # predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
 
 #: Numbers of rows after which choices are made anew.
 REFIT_ROWS = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
-#: Rows kept for the next stage, and those among them that candidates are compared on.
+#: Rows kept for the next refit, and those among them that candidates are compared on.
 MAX_ROWS_KEPT, ROWS_COMPARED = 10_000, 600
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -50,42 +50,9 @@ BAND_ROWS = 100
 MAX_EXPONENT = 100.0
 
 
-class RecentRows(State):
-    """The last rows up to a number, with the label before each, and with their weights once there are any.
-
-    Parameters
-    ----------
-    most : rows kept
-    """
-
-    _saved_state = ("most", "rows")
-    _state_classes = {"rows": RowBuffer}
-
-    def __init__(self, most: int, inputs: int, outputs: int) -> None:
-        self.most = most
-        self.rows = RowBuffer((np.empty((0, inputs)), np.empty((0, outputs)), np.empty((0, outputs))))
-
-    def append(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> None:
-        """Add rows; the oldest are dropped."""
-        if weights is not None and len(self.rows.arrays) == 3:
-            self.rows = RowBuffer((*self.rows.arrays, np.ones(len(self.rows))))
-        further = () if len(self.rows.arrays) == 3 else (1.0 if weights is None else weights,)
-        self.rows.append(X, last, Y, *further)
-        self.rows.drop(max(0, len(self.rows) - self.most))
-
-    def collect(self) -> tuple[Array, Array, Array, Array | None]:
-        """(n, p) inputs, (n, d) last labels, (n, d) labels and (n,) weights of the rows kept; None for weights of 1."""
-        X, last, Y, *weights = self.rows.arrays
-        return X, last, Y, weights[0] if weights else None
-
-    def replace_labels(self, Y: Array) -> None:
-        """Other labels for the rows kept."""
-        self.rows.replace(2, Y)
-
-
 @dataclass
 class Choice(State):
-    """What a stage has chosen.
+    """What a refit has chosen.
 
     Parameters
     ----------
@@ -149,10 +116,10 @@ def choose(
 
     Parameters
     ----------
-    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units, nan where missing; classes
+    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in standard units, nan where missing; classes
         are 0 and 1
     weights : (n,) what the losses of the rows are multiplied by, above 0
-    previous : further candidates, such as the choice of the last stage
+    previous : further candidates, such as the choice of the last refit
     rows : how many candidates are compared on
     widths : candidates, in median distances of the inputs
     shares : (d,) what a label of each output counts, by default 1
@@ -354,7 +321,7 @@ def _median_distance(U: Array) -> float:
 
 #: Points of the dictionary at most.
 MAX_POINTS = 600
-#: Points that the kernel expert of the stage before goes on with.
+#: Points that the kernel expert from before a refit goes on with.
 PREVIOUS_POINTS = 300
 #: Windows of the kernel experts, with the points that each uses; None never forgets.
 KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
@@ -364,7 +331,7 @@ MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
 RECENT_MEAN = 1
 LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
-#: The kernel expert that stays on in the next stage.
+#: The kernel expert that stays on after a refit.
 KERNEL_EXPERT = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
 #: The transitions from the last label: which expert, and its window.
 TRANSITIONS = len(MEAN_WINDOWS)
@@ -373,19 +340,14 @@ TRANSITION_WINDOW = 2048
 RESIDUAL_FACTOR = 2.0
 #: Outputs learn together if no more than this share of their rows has only one of them; and groups of them at most.
 MAX_SHARE_APART, MAX_GROUPS = 0.1, 8
-#: Labels with which other outputs count half in the choice of a stage; if they count less than this they are left out.
+#: Labels with which other outputs count half in the choice of a refit; if they count less than this they are left out.
 HALF_SHARE_LABELS, MIN_SHARE = 60, 0.25
 #: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
 JITTER = 1e-6
 
 
-def number_of_experts(*, classes: bool) -> int:
-    """Experts of a stage."""
-    return KERNEL_EXPERT + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
-
-
 def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
-    """Name and window of each expert of a stage, None for one that never forgets."""
+    """Name and window of each expert, None for one that never forgets."""
     found: list[tuple[str, int | None]] = [("mean", window) for window in MEAN_WINDOWS]
     found.append(("transitions", TRANSITION_WINDOW))
     found += [(name, window) for name in ("linear with last label", "linear") for window in LINEAR_WINDOWS]
@@ -423,7 +385,7 @@ class ExpertSet(CompactState):
     X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept, nan where missing
     weights : (n,) what the losses of the rows are multiplied by, above 0. Units and points count rows alike
     classes : whether the labels are indicators of classes, 0 or 1
-    previous : choices of other stages, which are candidates
+    previous : choices of other refits, which are candidates
     outputs : those that are learned, of which a row has labels or not; None for all
     """
 
@@ -431,10 +393,9 @@ class ExpertSet(CompactState):
         *("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic"),
         *("outputs", "count"),
     )
-    _defaults_for_old_files = {"outputs": None, "count": 0}
     _triangles = ("whitening",)
     #: Rows that candidates are compared on, and candidates for the width.
-    _comparison_rows, _widths = ROWS_COMPARED, WIDTHS
+    _rows_compared, _widths = ROWS_COMPARED, WIDTHS
     _state_classes = {
         "inputs": Scale,
         "labels": Scale,
@@ -448,8 +409,7 @@ class ExpertSet(CompactState):
         X: Array,
         last: Array,
         Y: Array,
-        weights: Array | None = None,
-        *,
+        weights: Array | None,
         classes: bool,
         previous: Sequence[Choice] = (),
         outputs: list[int] | None = None,
@@ -471,7 +431,7 @@ class ExpertSet(CompactState):
             *(x, lags, Y if classes else self.labels.outputs(Y), weights),
             classes=classes,
             previous=[choice for choice in previous if len(choice.metric) == p + choice.lag * d],
-            rows=self._comparison_rows,
+            rows=self._rows_compared,
             widths=self._widths,
             shares=shares,
         )

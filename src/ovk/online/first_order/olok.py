@@ -61,7 +61,7 @@ from ovk.online.first_order.truncation import (
 )
 from ovk.online.shared.code_classifier import CodedClassifier
 from ovk.online.shared.learner import StreamRegressor, learns_width
-from ovk.online.shared.rows import Rows, SupportPoints, checked_rows
+from ovk.online.shared.rows import Rows, SupportPoints
 from ovk.operators import OutputOperator
 from ovk.ovkernels import Expansion, OperatorKernel, Separable, as_operator_kernel
 
@@ -407,10 +407,10 @@ class OLOK(StreamRegressor):
         new, old = [block.end], self.support_.A
         if block.sums is not None:
             decayed, summed = block.decay * old[:, 0], old[:, 1] + block.sums[2] * old[:, 0]
-            self.support_.replace_coefficients(np.stack([decayed, summed], axis=1))
+            self.support_.replace(1, np.stack([decayed, summed], axis=1))
             new.append(block.sums[1])
         elif block.decay != 1.0:
-            self.support_.replace_coefficients(block.decay * old)
+            self.support_.replace(1, block.decay * old)
         # A step without a gradient (a margin that was large enough) leaves nothing to keep.
         kept = learned & (block.a != 0).any(axis=1)
         self.support_.append(X[kept], np.stack(new, axis=1)[kept], times[kept])
@@ -446,8 +446,7 @@ class OLOK(StreamRegressor):
                 "fit_intercept=True goes with the last iterate, not with average=True: center the outputs, or add a "
                 "constant kernel"
             )
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
+        super()._check_parameters()
         schedule = as_schedule(self.schedule)
         if isinstance(schedule, DistanceOverGradients):
             schedule.step(0.0, 1.0, 1.0)
@@ -497,17 +496,9 @@ class OLOK(StreamRegressor):
                 f"{rate * alpha:g}: lower alpha or the schedule's eta, or start the schedule later (start=)"
             )
 
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
+    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
         loss = as_loss(self.loss)
-        rows = checked_rows(
-            self,
-            X,
-            y,
-            outputs=None if first else self.support_.A.shape[2],
-            on_invalid=self.on_invalid,
-            whole=whole,
-            unsupervised=loss.unsupervised,
-        )
+        rows = super()._checked(X, y, first=first, whole=whole, unsupervised=loss.unsupervised)
         loss.check(rows.Y)
         return rows
 

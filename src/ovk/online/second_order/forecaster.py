@@ -34,7 +34,7 @@ from ovk.base import (
 )
 from ovk.kernels import Gaussian
 from ovk.online.shared.learner import StreamRegressor, learns_width
-from ovk.online.shared.rows import Rows, checked_rows
+from ovk.online.shared.rows import Rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel, row_slices
 
 FORECASTERS = ("awv", "ridge")
@@ -96,7 +96,6 @@ class SecondOrder(StreamRegressor, saved=False):
     alpha: float
     forecaster: str
     clip: Any
-    on_invalid: str
     kernel_: OperatorKernel
 
     @abstractmethod
@@ -189,10 +188,8 @@ class SecondOrder(StreamRegressor, saved=False):
             raise ValueError(f"alpha must be at least 1e-100, for kernel values are divided by it; got {self.alpha!r}")
         if self.forecaster not in FORECASTERS:
             raise ValueError(f"forecaster must be 'awv' or 'ridge', got {self.forecaster!r}")
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
         self._limits()
-        self._warm_up_rows()
+        super()._check_parameters()
 
     def _refuse_weights(self) -> None:
         pass
@@ -217,10 +214,6 @@ class SecondOrder(StreamRegressor, saved=False):
         units = self.output_units_
         low, high = limits if units is None else [(limit - units.centre) / units.scale for limit in limits]
         return np.clip(values, low, high)
-
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        outputs = None if first else self.n_outputs_
-        return checked_rows(self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole)
 
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))

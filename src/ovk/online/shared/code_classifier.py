@@ -26,7 +26,7 @@ from ovk.base import (
 )
 from ovk.kernels import Gaussian
 from ovk.objectives import Calibration, ScoreCounts, two_sided
-from ovk.online.shared.rows import FastPath
+from ovk.online.shared.learner import FastPath
 
 
 class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=False):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from ovk.base import (
     Array,
@@ -16,24 +18,32 @@ from ovk.base import (
     check_alpha,
     check_alphas,
     check_groups,
-    in_interval,
+    check_inputs,
     one_blas_thread,
     positive,
     progress_shown,
+    refuse_odd_frames,
 )
-from ovk.batch.ridge.landmarks import choose_landmarks, new_generator
-from ovk.batch.ridge.left_out import LeaveOneOutRegressor, error_surface, merge_same_inputs, with_operator
-from ovk.batch.ridge.table_inputs import TableInputs, mean_and_deviation
-from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, automatic_choice
-from ovk.batch.tuning.validation import map_threads
-from ovk.operators import Dense, MixedEffect, OutputOperator
+from ovk.batch.ridge.landmarks import choose_landmarks
+from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robust_targets, rows_left_out_together
+from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, refuse_gaps
+from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
+from ovk.batch.tuning.error_surface import (
+    candidate_kernels,
+    candidate_operators,
+    compare,
+    error_surface,
+    output_dim_of,
+    with_operator,
+)
+from ovk.operators import Dense, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
 from ovk.solvers import Eigenpairs, KnownEigen
 
 # The automatic choice in the units of the data.
 #
-# With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is the one
-# on
+# With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is that on
 # the outputs as they are with the operator S T S and the alphas s^2 a. So posterior variances have the outputs' units.
 
 
@@ -90,7 +100,8 @@ def choose(
 EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
 
 
-class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
+@dataclass(eq=False, repr=False)
+class OVKRidgeCV(OVKRegressor):
     """`OVKRidge` with kernel, alpha and output operator chosen by exact leave-one-out.
 
     Without a kernel everything is chosen. Inputs are standardised; the linear kernel, Gaussians, Materns of smoothness
@@ -183,48 +194,33 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
     (0.9, (1, 3, 25))
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alphas: Any = None,
-        *,
-        omegas: Any = None,
-        operators: Any = None,
-        leave_out: str = "row",
-        scored_outputs: Any = None,
-        alpha_per_target: bool = False,
-        fit_intercept: bool = True,
-        loss: str = "squared",
-        standardize: bool = True,
-        missing_inputs: str = "impute",
-        metric: bool = False,
-        time_order: bool = False,
-        landmarks: Any = "auto",
-        tol: float = 1e-8,
-        dtype: Any = "float64",
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alphas = alphas
-        self.omegas = omegas
-        self.operators = operators
-        self.leave_out = leave_out
-        self.scored_outputs = scored_outputs
-        self.alpha_per_target = alpha_per_target
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.standardize = standardize
-        self.missing_inputs = missing_inputs
-        self.metric = metric
-        self.time_order = time_order
-        self.landmarks = landmarks
-        self.tol = tol
-        self.dtype = dtype
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    _state_classes = {"columns_": FrameColumns}
+
+    kernel: Any = None
+    alphas: Any = None
+    _: KW_ONLY
+    omegas: Any = None
+    operators: Any = None
+    leave_out: str = "row"
+    scored_outputs: Any = None
+    alpha_per_target: bool = False
+    fit_intercept: bool = True
+    loss: str = "squared"
+    standardize: bool = True
+    missing_inputs: str = "impute"
+    metric: bool = False
+    time_order: bool = False
+    landmarks: Any = "auto"
+    tol: float = 1e-8
+    dtype: Any = "float64"
+    n_jobs: int | None = None
+    verbose: bool | None = None
+    random_state: Any = 0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.kernel is None and self.missing_inputs == "impute"
+        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
         """Choose and learn from inputs and outputs.
@@ -237,58 +233,88 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
             groups.
         """
         with self._fitting(X, y), progress_shown(self.verbose):
-            self._check_leave_out()
-            self._fit(X, y, sample_weight, task, groups)
+            X, targets, groups = self._read(X, y, sample_weight, task, groups)
+            inputs = self._scaling(X, targets.weight) if self.kernel is None else None
+            X = X if inputs is None else inputs(X)
+            kernel, alpha, known = self._choose(X, targets, groups)
+            points = self._landmark_points(X, kernel)
+            if points is None:
+                # The eigenvectors of leave-one-out may be at hand; else (holes, repeated rows, low rank) they are not.
+                self._solve(kernel, alpha, X, targets, "auto" if known is None else KnownEigen(known))
+            else:
+                self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
+            self.inputs_ = inputs
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
-        alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
+    # Reading.
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> tuple[Any, Targets, Any]:
+        """Inputs, outputs and groups of the rows that are learned from."""
+        if self.leave_out not in ("row", "entry"):
+            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
         X, targets = self._check_rows(X, y, sample_weight, task)
+        if self.kernel is not None and (groups is not None or self.time_order):
+            raise ValueError("groups and time_order are about the choice of a kernel: give kernel=None")
         if groups is not None:
             groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
-        X, targets = self._informative(X, targets)
-        scored = self._scored(targets.d)
-        inputs, chosen = None, None
-        if self._finds_kernel():
-            inputs = self._scaling(X, targets.weight)
-            X = X if inputs is None else inputs(X)
-            chosen = self._found(X, targets, groups)
-        elif groups is not None or self.time_order:
-            raise ValueError("groups and time_order are about the choice of a kernel: give kernel=None")
-        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
-        if chosen is not None and self.leave_out == "row" and all(one is None for one in given):
-            kernel: OperatorKernel = chosen.kernel
-            alpha, known = check_alpha(chosen.alphas, targets.d), None
-            self._keep_surface(ALPHAS, chosen.choice.errors[:, None], list(range(targets.d)))
-        else:
-            kernels = self._kernels() if chosen is None else [as_operator_kernel(chosen.choice.kernel)]
-            kernel, alpha, known = self._best(kernels, alphas, X, targets, scored)
-        points = self._landmark_points(X, kernel)
-        if points is None:
-            # The eigenvectors of leave-one-out may be at hand; else (holes, repeated rows, low rank) they are not.
-            self._solve(kernel, alpha, X, targets, "auto" if known is None else KnownEigen(known))
-        else:
-            self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
-        self.inputs_, self.choice_ = inputs, None if chosen is None else chosen.choice
+            groups = check_groups(groups, len(groups))
+        return *self._informative(X, targets), groups
 
-    def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
-        """The landmarks, or None where all rows are learned from."""
-        n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
-        if self.landmarks is None or (automatic and n <= EXACT_ROWS):
+    def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
+        """Without a kernel inputs are read as tables; a kernel that is given sees them as they are."""
+        if self.kernel is not None:
+            if reset:
+                self.columns_: FrameColumns | None = None
+            return super()._check_inputs(X, reset=reset, stream=stream)
+        if self.missing_inputs not in ("impute", "error"):
+            raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
+        refuse_odd_frames(X, "X")
+        frame, impute = is_frame(X), self.missing_inputs == "impute"
+        if reset:
+            self.columns_ = FrameColumns.learn(X) if frame else None
+        if frame and self.columns_ is not None:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            X = check_array(self.columns_(X), ensure_all_finite="allow-nan", input_name="X")
+            return X if impute else refuse_gaps(X)
+        finite = "allow-nan" if impute and not sparse.issparse(X) else True
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+
+    def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
+        """What makes inputs comparable and fills their gaps, learned from them; None where nothing is to be done."""
+        if sparse.issparse(X) or not (self.standardize or np.isnan(X).any()):
             return None
-        if not automatic:
-            return choose_landmarks(self.landmarks, X, self.random_state, lambda rows: kernel)
-        warnings.warn(
-            f"{n:,} rows are learned through {LANDMARKS:,} landmarks: give landmarks=None to learn from all of them "
-            "exactly, or another number of landmarks",
-            UserWarning,
-            stacklevel=4,
-        )
-        return choose_landmarks(LANDMARKS, X, self.random_state, lambda rows: kernel)
+        indicators = 0 if self.columns_ is None else self.columns_.indicators
+        return InputScaling.learn(X, weight, scale=bool(self.standardize), indicators=indicators)
 
-    def _found(self, X: Any, targets: Targets, groups: Any) -> Chosen:
-        same = self._same_inputs(X, targets)
-        groups = None if groups is None else check_groups(groups, len(same))
+    def _output_dim(self) -> int | None:
+        if self.kernel is None and self.operators is None:
+            return None
+        return output_dim_of(self.operators, candidate_kernels(self.kernel, self._default_kernel))
+
+    # Choosing.
+
+    def _choose(
+        self, X: Any, targets: Targets, groups: Indices | None
+    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
+        """Kernel and alpha, and eigenvectors of the kernel's gram on all rows where they are known."""
+        alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
+        scored = self._scored(targets.d)
+        self.choice_: AutomaticChoice | None = None
+        self.omega_: float | None = None
+        if self.kernel is not None:
+            kernels = candidate_kernels(self.kernel, self._default_kernel)
+            return self._compare(kernels, alphas, X, targets, scored)
+        chosen = self._find(X, targets, groups)
+        self.choice_ = chosen.choice
+        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
+        if self.leave_out != "row" or any(one is not None for one in given):
+            return self._compare([as_operator_kernel(chosen.choice.kernel)], alphas, X, targets, scored)
+        self.__dict__.update(Comparison(ALPHAS, chosen.choice.errors[:, None], scored).attributes())
+        return chosen.kernel, check_alpha(chosen.alphas, targets.d), None
+
+    def _find(self, X: Any, targets: Targets, groups: Indices | None) -> Chosen:
+        """Choose everything."""
+        same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
         how: dict[str, Any] = {"groups": groups, "time_order": self.time_order, "intercept": self.fit_intercept}
         how |= {"metric": self.metric, "n_jobs": self.n_jobs}
         if self.metric and sparse.issparse(X):
@@ -297,50 +323,34 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         if self.loss == "squared":
             return chosen
         # Rows that are far off pull their neighbours: choose again with the weights that they get.
-        weighted = self._robust(chosen.kernel, check_alpha(chosen.alphas, targets.d), X, targets)
+        self._is_single()
+        alpha = check_alpha(chosen.alphas, targets.d)
+        weighted = robust_targets(chosen.kernel, alpha, X, targets, intercept=self.fit_intercept)
         return choose(X, weighted, same, new_generator(self.random_state), **how)
 
-    def _best(
+    def _compare(
         self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
     ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
-        """The best of kernels, operators and alphas, and eigenvectors of its gram on all rows where they are known."""
+        """The best of kernels, operators and alphas."""
+        given = candidate_operators(self.operators, self.omegas, kernels)
         kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        operators: list[OutputOperator | None] = [
+            None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
+        ]
         if self.landmarks is not None and X.shape[0] > EXACT_ROWS:
             some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:CHOICE_ROWS])
             X, targets = X[some], targets.rows(some)
-        operators = self._operators(targets.d)
-        same = self._same_inputs(X, targets)
-        surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
-        least, known = np.inf, None
-        how: dict[str, Any] = {"intercept": self._free_intercept, "entry": self.leave_out == "entry"}
+        same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
         how["tol"] = positive(self.tol, "tol", zero=True)
-        found = map_threads(
-            lambda kernel: error_surface(kernel, operators, alphas, X, targets, same, **how),
-            kernels,
-            self.n_jobs,
-            "comparing kernels",
-        )
-        for number, (errors, pairs) in enumerate(found):
-            surface[number] = errors
-            error = float(surface[number][..., scored].mean(axis=-1).min())
-            if error < least:
-                least, known = error, pairs
-        k, o, a = self._keep_surface(alphas, surface, scored)
+        found = compare(kernels, operators, alphas, X, targets, same, scored, n_jobs=self.n_jobs, **how)
+        self.__dict__.update(found.attributes())
+        k, o, a = found.best()
         self.omega_ = None if self.omegas is None else float(self.omegas[o])
-        best = with_operator(kernels[k], operators[o])
-        alpha: float | Array = float(alphas[a])
-        if self.alpha_per_target:
-            alpha = self._alpha_per_target(best, surface[k, o], alphas, (X, targets, same), **how)
-        return best, alpha, known
-
-    def _keep_surface(self, alphas: Array, surface: Array, scored: list[int]) -> tuple[int, int, int]:
-        """Keep errors (kernels, operators, alphas, d), and say where the smallest is."""
-        errors = surface[..., scored].mean(axis=-1)
-        k, o, a = np.unravel_index(int(np.argmin(errors)), errors.shape)
-        self.omega_ = None
-        self.alphas_, self.errors_, self.output_errors_ = alphas, errors, surface
-        self.best_error_ = float(errors[k, o, a])
-        return int(k), int(o), int(a)
+        best, alpha = with_operator(kernels[k], operators[o]), float(alphas[a])
+        if not self.alpha_per_target:
+            return best, alpha, found.known
+        return best, self._alpha_per_target(best, found.errors[k, o], alphas, (X, targets, same), **how), found.known
 
     def _scored(self, d: int) -> list[int]:
         if self.scored_outputs is None:
@@ -349,40 +359,6 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         if not chosen or not all(isinstance(q, (int, np.integer)) and 0 <= q < d for q in chosen):
             raise ValueError(f"scored_outputs must name outputs from 0 to {d - 1}, got {self.scored_outputs!r}")
         return chosen
-
-    def _kernels(self) -> list[OperatorKernel]:
-        if not isinstance(self.kernel, (list, tuple)):
-            return [self._default_kernel()]
-        if len(self.kernel) == 0:
-            raise ValueError("kernel must hold at least one kernel to choose from, got an empty list")
-        return [as_operator_kernel(kernel) for kernel in self.kernel]
-
-    def _output_dim(self) -> int | None:
-        for operator in [] if self.operators is None else self.operators:
-            if not isinstance(operator, OutputOperator):
-                raise ValueError(f"operators must hold operators of ovk.operators, got {operator!r}")
-            if operator.output_dim is not None:
-                return operator.output_dim
-        return self._kernels()[0].output_dim
-
-    def _operators(self, d: int) -> list[OutputOperator | None]:
-        if self.omegas is None and self.operators is None:
-            return [None]
-        if self.omegas is not None and self.operators is not None:
-            raise ValueError("give omegas or operators, not both")
-        if self.omegas is not None:
-            candidates: list[Any] = [MixedEffect(in_interval(w, "each of omegas", 0, 1)) for w in self.omegas]
-        else:
-            candidates = list(self.operators)
-        if not candidates:
-            raise ValueError("omegas or operators must hold at least one candidate, got none")
-        wrong = [kernel for kernel in self._kernels() if kernel.as_separable() is None]
-        if wrong:
-            raise ValueError(
-                "omegas and operators replace the operator of a separable kernel k * T, got "
-                f"{type(wrong[0]).__name__}: give a list of kernels instead"
-            )
-        return [self._own_copy(operator, d).resolve(d) for operator in candidates]
 
     def _alpha_per_target(self, kernel: OperatorKernel, errors: Array, alphas: Array, data: Any, **how: Any) -> Array:
         """(d,) an alpha for each output: the best for it alone; when coupled, their ratios times a factor."""
@@ -403,3 +379,18 @@ class OVKRidgeCV(TableInputs, LeaveOneOutRegressor):
         found, _ = error_surface(kernel, [coupled], alphas, X, scaled, same, **how)
         best = int((found[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
         return np.asarray(alphas[best] * ratios)
+
+    def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
+        """The landmarks, or None where all rows are learned from."""
+        n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
+        if self.landmarks is None or (automatic and n <= EXACT_ROWS):
+            return None
+        if automatic:
+            warnings.warn(
+                f"{n:,} rows are learned through {LANDMARKS:,} landmarks: give landmarks=None to learn from all of "
+                "them exactly, or another number of landmarks",
+                UserWarning,
+                stacklevel=3,
+            )
+        given = LANDMARKS if automatic else self.landmarks
+        return choose_landmarks(given, X, self.random_state, lambda rows: kernel)
