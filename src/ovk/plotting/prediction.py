@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Array, FieldStyle, check_int, unnamed
+from ovk.base import Array, check_int, unnamed
 from ovk.curves import Grid, ProductGrid
 from ovk.plotting.display import BLUE, ORANGE, Display, draw_band, own_names
 
@@ -318,7 +318,7 @@ class VectorFieldDisplay(Display):
         part: str | None = None,
         grid: int = 25,
         height: float = 0.0,
-        style: FieldStyle = "quiver",
+        style: Literal["quiver", "stream"] = "quiver",
         ax: Any = None,
         plot: bool = True,
     ) -> Self:
@@ -360,7 +360,7 @@ class VectorFieldDisplay(Display):
         display = cls(x, y, values[:, :2].reshape(m, m, 2), points, observed, inlier, title)
         return display.plot(ax, style=style) if plot else display
 
-    def plot(self, ax: Any = None, *, style: FieldStyle = "quiver") -> Self:
+    def plot(self, ax: Any = None, *, style: Literal["quiver", "stream"] = "quiver") -> Self:
         """Draw arrows over the observations, or stream lines whose darkness and width are the speed."""
         ax = self._axes(ax, (5.2, 4.6))
         speed = np.linalg.norm(self.vectors, axis=2)

@@ -28,8 +28,8 @@ from ovk.app.sessions.summary import (
     result_summary,
     table_facts,
 )
-from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate, open_records
-from ovk.base import Array, Registered, State
+from ovk.app.tables import Batch, Preparation, Prepared, Records, concatenate, open_records
+from ovk.base import Array, Label, Registered, State, quoted
 from ovk.evaluation import (
     ALIKE,
     Chunk,
@@ -39,7 +39,6 @@ from ovk.evaluation import (
     RecentErrors,
     RunningMoments,
     Standardised,
-    quoted,
 )
 from ovk.online import AutoStreamClassifier
 
