@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         VectorField,
         tune,
     )
-    from ovk.evaluation import DelayedLabels, WithIntervals, progressive_classes
+    from ovk.evaluation import DelayedLabels, WithIntervals
     from ovk.online import (
         KAWV,
         OLOK,
@@ -93,7 +93,6 @@ __all__ = [
     "operators",
     "ovkernels",
     "progressive",
-    "progressive_classes",
     "report",
     "save",
     "solvers",
@@ -109,7 +108,7 @@ _HOMES = {
         ("NoveltyDetector", "OLOKClassifier", "OnlineMovKL", "OnlineOperator", "PKAWVClassifier"), "online"
     ),
     **dict.fromkeys(("load", "save"), "persistence"),
-    **dict.fromkeys(("DelayedLabels", "WithIntervals", "progressive_classes"), "evaluation"),
+    **dict.fromkeys(("DelayedLabels", "WithIntervals"), "evaluation"),
     "progressive": "app.tables",
     "Expansion": "ovkernels",
     "fit_file": "app.sessions",

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ovk import OVKRidge
-from ovk.evaluation import LastValue, RefittedRidge, RunningMean
-from ovk.evaluation.baselines import as_baseline
+from ovk.evaluation import REGRESSION, LastValue, RefittedRidge, RunningMean
 from ovk.kernels import Gaussian
 from ovk.operators import MixedEffect
 
@@ -106,11 +105,11 @@ def test_refitted_ridge_survives_data_that_teach_nothing(X, Y):
 
 
 def test_names_and_fresh_copies():
-    assert isinstance(as_baseline("ridge"), RefittedRidge)
+    assert isinstance(REGRESSION.baseline("ridge"), RefittedRidge)
     used = LastValue()
     used.predict_then_learn(np.zeros((2, 1)), np.ones((2, 1)))
-    assert as_baseline(used).predict_then_learn(np.zeros((1, 1)), np.ones((1, 1))) == 0.0
+    assert REGRESSION.baseline(used).predict_then_learn(np.zeros((1, 1)), np.ones((1, 1))) == 0.0
     with pytest.raises(ValueError, match=r"baselines must hold 'last', 'mean', 'ridge' or .* got 'median'"):
-        as_baseline("median")
+        REGRESSION.baseline("median")
     with pytest.raises(ValueError, match="max_rows must be a whole number"):
         RefittedRidge(max_rows=0).predict_then_learn(np.zeros((2, 1)), np.ones((2, 1)))

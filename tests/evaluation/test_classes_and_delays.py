@@ -22,7 +22,6 @@ from ovk.evaluation import (
     StronglyAdaptive,
     WithIntervals,
     progressive,
-    progressive_classes,
 )
 from ovk.features import Given, Nystrom
 from ovk.kernels import Gaussian
@@ -44,7 +43,7 @@ def test_scores_are_those_of_scikit_learn(k):
     P = model.predict_proba_then_learn(X, y)
     order = np.argsort(model.classes_)
     P, classes = P[:, order], model.classes_[order]
-    result = progressive_classes(AutoStreamClassifier(), X, y, chunk_size=100, untested=0)
+    result = progressive(AutoStreamClassifier(), X, y, chunk_size=100, untested=0)
     guesses = classes[P.argmax(axis=1)]
     assert result.model.accuracy == pytest.approx(accuracy_score(y, guesses))
     assert result.model.kappa == pytest.approx(cohen_kappa_score(y, guesses))
@@ -65,7 +64,7 @@ def test_scores_are_those_of_scikit_learn(k):
 
 def test_baselines():
     y = np.array(["b", "b", "a", "b", "b"])
-    result = progressive_classes(AutoStreamClassifier(), np.zeros((5, 1)), y, untested=0)
+    result = progressive(AutoStreamClassifier(), np.zeros((5, 1)), y, untested=0)
     last, majority = result.baselines
     # No change is wrong at the change and back; before the first row the first class is the guess.
     assert last.accuracy == pytest.approx(2 / 5)
@@ -78,7 +77,7 @@ def test_missing_labels_are_not_counted_and_classes_may_come_late(make):
     y = y.astype(object)
     y[:100] = np.where(y[:100] == "c", "a", y[:100])
     y[::7] = None
-    result = progressive_classes(make(), X, y, chunk_size=64)
+    result = progressive(make(), X, y, chunk_size=64)
     assert result.n_missing == len(y[::7])
     assert result.predictions[7] in {"a", "b", "c"}
     assert result.model.confusion.sum() == 400 - result.n_missing
@@ -88,17 +87,53 @@ def test_missing_labels_are_not_counted_and_classes_may_come_late(make):
 
 def test_untested_rows_are_not_counted():
     X, y = rows()
-    assert progressive_classes(AutoStreamClassifier(), X, y, untested=150).model.confusion.sum() == 250
+    assert progressive(AutoStreamClassifier(), X, y, untested=150).model.confusion.sum() == 250
 
 
-def test_a_classifier_in_progressive_is_told_where_to_go():
+def test_what_a_classifier_cannot_be_evaluated_with():
     X, y = rows(20)
-    with pytest.raises(TypeError, match=r"use ovk\.progressive_classes"):
-        progressive(AutoStreamClassifier(), X, y)
-    with pytest.raises(ValueError, match="holds no label"):
-        progressive_classes(AutoStreamClassifier(), X, [None] * 20)
+    with pytest.raises(ValueError, match="y must be one column of labels, some of them known"):
+        progressive(AutoStreamClassifier(), X, [None] * 20)
+    with pytest.raises(ValueError, match="AutoStreamClassifier is a classifier: give its labels as Y"):
+        progressive(AutoStreamClassifier(), X, targets=0)
+    with pytest.raises(ValueError, match="intervals must be None for a classifier"):
+        progressive(AutoStreamClassifier(), X, y, intervals=0.9)
+    with pytest.raises(ValueError, match="baselines must hold 'last', 'majority' or baselines"):
+        progressive(AutoStreamClassifier(), X, y, baselines=["mean"])
     with pytest.raises(TypeError, match="model must be a classifier"):
-        progressive_classes(object(), X, y)
+        progressive(object(), X, y, classes=["a", "b", "c"])
+
+
+def test_a_part_of_a_stream_of_classes():
+    X, y = rows()
+    result = progressive(AutoStreamClassifier(), X, y, keep="all")
+    part = result.part(slice(100, 300))
+    assert part.model.confusion.sum() == 200
+    assert part.model.accuracy == np.mean(result.predictions[100:300] == y[100:300])
+    own = result.probabilities[np.arange(400), np.searchsorted(result.classes, y)]
+    assert part.model.log_loss == pytest.approx(-np.log(own[100:300]).mean())
+    assert part.summary().startswith("rows 100 to 299 of a stream: 200 rows predicted")
+    whole = result.part(400)
+    assert_array_equal(whole.model.confusion, result.model.confusion)
+    assert_allclose(whole.baselines[1].log_loss, result.baselines[1].log_loss)
+
+
+def logistic():
+    return SGDClassifier(loss="log_loss", alpha=0.1, random_state=0)
+
+
+@pytest.mark.parametrize("make", [AutoStreamClassifier, lambda: PKAWVClassifier(Gaussian(1.0)), logistic])
+def test_late_labels_have_probabilities(make):
+    X, y = rows(200)
+    model, plain = make(), make()
+    found = progressive(model, X, y, delay=5)
+    assert found.untested == 6
+    assert 0.0 < found.model.log_loss < found.baselines[1].log_loss
+    assert found.model.auc > 0.9
+    if not isinstance(plain, AutoStreamClassifier):
+        for t in range(194):
+            plain.partial_fit(X[t : t + 1], y[t : t + 1], classes=["a", "b", "c"])
+        assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-10)
 
 
 @pytest.mark.parametrize("delay", [0, 1, 5])
@@ -282,7 +317,7 @@ def test_a_delay_by_the_clock_is_the_plain_loop(delay, dates):
     asked = {"delay": late, "time": clock, "chunk_size": 17, "untested": 0}
     found = progressive(PKAWV(Gaussian(1.0)), X, y, **asked, progress=False)
     assert_allclose(found.predictions, expected, atol=1e-10)
-    result = progressive_classes(SGDClassifier(random_state=0), X, labels, **asked)
+    result = progressive(SGDClassifier(random_state=0), X, labels, **asked)
     assert result.predictions.tolist() == guesses
     # Rows before the first label are not counted, and the baselines wait like the model.
     counted = [t for t in range(60) if guesses[t] is not None]
@@ -327,15 +362,18 @@ def test_weights_reach_the_learner(delay):
     assert_allclose(found.mse, np.mean((expected - y)[5:] ** 2))
     labels = np.where(X[:, 0] > 0, "up", "down")
     weighed, plain = PKAWVClassifier(Gaussian(1.0)), PKAWVClassifier(Gaussian(1.0))
-    result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
+    result = progressive(weighed, X, labels, sample_weight=w, chunk_size=9)
     assert_array_equal(result.predictions, plain.predict_then_learn(X, labels, ["down", "up"], w))
     weighed, plain = AutoStreamClassifier(), AutoStreamClassifier()
-    result = progressive_classes(weighed, X, labels, sample_weight=w, chunk_size=9)
+    result = progressive(weighed, X, labels, sample_weight=w, chunk_size=9)
     # The first row has weight 0: until the second one nothing is known of the classes.
     assert_array_equal(result.predictions[1:], plain.predict_then_learn(X[1:], labels[1:], None, w[1:]))
     assert_allclose(weighed.predict_proba(X), plain.predict_proba(X), atol=1e-9)
-    with pytest.raises(ValueError, match="AutoStreamClassifier cannot take sample_weight here"):
-        progressive_classes(AutoStreamClassifier(), X, labels, sample_weight=w, delay=2)
+    late, plain = SGDClassifier(random_state=0), SGDClassifier(random_state=0)
+    progressive(late, X, labels, sample_weight=w, delay=2)
+    for t in range(1, 37):
+        plain.partial_fit(X[t : t + 1], labels[t : t + 1], ["down", "up"], w[t : t + 1])
+    assert_allclose(late.decision_function(X), plain.decision_function(X))
     with pytest.raises(ValueError, match="sample_weight must have an entry for each of the 40 rows, got 39"):
         progressive(PKAWV(Gaussian(1.0)), X, y, sample_weight=w[:39], progress=False)
     for other in (SGDRegressor(random_state=0), PKAWV(Gaussian(1.0))):

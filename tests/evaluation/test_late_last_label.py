@@ -5,7 +5,6 @@ import pytest
 
 import ovk
 from ovk import PKAWV, AutoStream, AutoStreamClassifier, DelayedLabels, WithIntervals, progressive
-from ovk.evaluation import progressive_classes
 
 
 def slow(n=700, seed=0):
@@ -109,7 +108,7 @@ def test_classes():
     late = AutoStreamClassifier().partial_fit(X[:60], names[:60])
     late.partial_fit_late(X[60:], names[60:], names[59:-1])
     assert np.array_equal(late.predict_proba(X), model.partial_fit(X[60:], names[60:]).predict_proba(X))
-    result = progressive_classes(AutoStreamClassifier(), X, names, delay=5)
+    result = progressive(AutoStreamClassifier(), X, names, delay=5)
     assert result.model.accuracy > result.baselines[0].accuracy + 0.03
 
     live = DelayedLabels(AutoStreamClassifier())

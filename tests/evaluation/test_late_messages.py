@@ -5,8 +5,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from ovk import PKAWV, AutoStream, DelayedLabels, WithIntervals, progressive
-from ovk.evaluation import progressive_classes
+from ovk import PKAWV, AutoStream, AutoStreamClassifier, DelayedLabels, WithIntervals, progressive
 from ovk.evaluation.late import waiting_rows
 from ovk.kernels import Gaussian
 
@@ -14,10 +13,10 @@ X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 Y = np.hstack([X, X[:, :1] ** 2])
 
 
-@pytest.mark.parametrize("evaluate", [progressive, progressive_classes])
-def test_a_timedelta_needs_times(evaluate):
+@pytest.mark.parametrize("model", [AutoStream(), AutoStreamClassifier()])
+def test_a_timedelta_needs_times(model):
     with pytest.raises(ValueError, match=r"delay must be a whole number of rows.*timedelta.*: pass time="):
-        evaluate(AutoStream(), X, Y[:, 0], delay=timedelta(hours=1))
+        progressive(model, X, Y[:, 0], delay=timedelta(hours=1))
     with pytest.raises(ValueError, match="pass time="):
         waiting_rows(np.timedelta64(1, "h"), None)
 

@@ -10,6 +10,7 @@ from ovk import OLOK, AutoStream, progressive
 from ovk.app.report import report
 from ovk.app.report.sections import drift_section
 from ovk.evaluation import ACI, ProgressiveResult, RefittedRidge
+from ovk.evaluation.running import RunningSum
 from ovk.plotting import IntervalDisplay, RecentDisplay
 
 DAYS = np.datetime64("2024-01-01") + np.arange(400) * np.timedelta64(1, "h")
@@ -139,10 +140,10 @@ def test_times_must_belong_to_the_rows_of_chunks_as_well():
 
 def with_errors(result: ProgressiveResult, mse, mae):
     """The result with other errors: model first, then its first baseline."""
-    learners = [
-        replace(one, mse_curve=np.array([a]), mae_curve=np.array([b]))
-        for one, a, b in zip((result.model, *result.baselines), mse, mae, strict=True)
-    ]
+    learners = []
+    for one, squares, absolute in zip(result.learners, mse, mae, strict=True):
+        sums = (RunningSum(np.array(total), np.array([total])) for total in (np.ones(len(squares)), squares, absolute))
+        learners.append(type(one)(one.name, *sums))
     return replace(result, model=learners[0], baselines=tuple(learners[1:]))
 
 

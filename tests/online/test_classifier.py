@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ovk import OLOK, OLOKClassifier, PKAWVClassifier, load, save
-from ovk.evaluation import progressive_classes
+from ovk.evaluation import progressive
 from ovk.kernels import Gaussian
 from ovk.objectives import SimplexHinge, simplex_code
 
@@ -160,6 +160,6 @@ def test_rows_that_are_skipped_do_not_count_in_the_evaluation():
     X = rng.standard_normal((200, 2))
     y = np.where(X[:, 0] > 0, "a", "b")
     X[::10] = np.nan
-    result = progressive_classes(OLOKClassifier(Gaussian(1.0), on_invalid="skip"), X, y)
+    result = progressive(OLOKClassifier(Gaussian(1.0), on_invalid="skip"), X, y)
     assert all(label is None for label in result.predictions[::10])
     assert result.model.confusion.sum() == 180

@@ -5,7 +5,6 @@ import pytest
 
 from ovk import OLOK, progressive
 from ovk.app.report import report
-from ovk.evaluation import progressive_classes
 from ovk.kernels import Gaussian
 from ovk.online import PKAWVClassifier
 from ovk.plotting import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay
@@ -15,7 +14,7 @@ from ovk.plotting import ConfusionDisplay, DriftDisplay, ProgressiveErrorDisplay
 def classes():
     X = np.random.default_rng(0).standard_normal((1500, 2))
     y = np.where((X[:, 0] > 0) == (np.arange(1500) < 900), "<b>yes", "no")
-    return progressive_classes(PKAWVClassifier(Gaussian(1.0)), X, y)
+    return progressive(PKAWVClassifier(Gaussian(1.0)), X, y)
 
 
 def test_windows_and_weights_follow_a_drift(stream_of_numbers):

@@ -47,8 +47,6 @@ from ovk.objectives import Calibration, two_sided
 from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
 
-# What the support vector machines of several tasks share: the dual, its solution, and the function it gives.
-
 BIASES = ("none", "shared", "task")
 #: Groups of pairs between their bounds up to which spans are computed.
 SPANS = 3000
@@ -391,33 +389,33 @@ def check_labels(
     """Targets, classes in order, and whether the tasks are one class each against the rest."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
-    labels = check_array(
-        masked_as_nan(y, "y"),
-        ensure_2d=False,
-        dtype=None,
-        ensure_all_finite="allow-nan",
-        input_name="y",
-        ensure_min_samples=0,
-    )
+    how: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
+    labels = check_array(masked_as_nan(y, "y"), input_name="y", **how)
     if len(labels) != n:
         check_consistent_length(X, labels)
-    if task is None and (labels.ndim == 1 or labels.shape[1] == 1):
+    rest = task is None and (labels.ndim == 1 or labels.shape[1] == 1)
+    if rest:
         refuse_masked(y, "y", "every row needs a label")
-        return _one_against_the_rest(column_or_1d(labels), n, sample_weight, X, outputs)
-    if task is None and labels.dtype.kind not in "biuf":
+        labels = column_or_1d(labels)
+        refuse_missing_labels(labels)
+        check_classification_targets(labels)
+    elif task is None and labels.dtype.kind not in "biuf":
         raise ValueError(f"labels of several tasks must be numbers (nan: not observed), got dtype {labels.dtype}")
     seen = ~missing_labels(labels)
     classes = np.unique(labels[seen])
+    if len(classes) < 2 and rest:
+        raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
     if len(classes) < 2:
         raise ValueError(f"tasks share at least two labels, such as 0 and 1, got {len(classes)}: {classes.tolist()}")
-    if len(classes) > 2:
+    signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
+    if rest and (len(classes) > 2 or outputs not in (None, 1)):
+        signs = np.where(labels[:, None] == classes, 1.0, -1.0)
+    elif not rest and len(classes) > 2:
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             odd = classes[classes != np.floor(classes)][0]
             raise ValueError(f"labels of several classes must be whole numbers or names, got {odd:g}: use MultiTaskSVR")
-        signs = _classes_in_tasks(labels, seen, classes, task, outputs)
-        return check_targets(signs, n, sample_weight, None, X, outputs), classes, False
-    signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
-    return check_targets(signs, n, sample_weight, task, X, outputs), classes, False
+        signs, task = _classes_in_tasks(labels, seen, classes, task, outputs), None
+    return check_targets(signs, n, sample_weight, task, X, None if rest else outputs), classes, rest
 
 
 def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, outputs: int | None) -> Array:
@@ -440,21 +438,6 @@ def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, ou
     signs = np.full((n, count, K), np.nan)
     signs[rows, tasks] = np.where(labels[seen][:, None] == classes, 1.0, -1.0)
     return signs.reshape(n, count * K)
-
-
-def _one_against_the_rest(
-    labels: Labels, n: int, sample_weight: Any, X: Any, outputs: int | None
-) -> tuple[Targets, Labels, bool]:
-    refuse_missing_labels(labels)
-    check_classification_targets(labels)
-    classes, numbers = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
-    if len(classes) == 2 and outputs in (None, 1):
-        signs: Array = 2.0 * numbers.astype(np.float64) - 1.0
-    else:
-        signs = 2.0 * np.eye(len(classes))[numbers] - 1.0
-    return check_targets(signs, n, sample_weight, None, X), classes, True
 
 
 def _rounded(values: Array) -> Array:

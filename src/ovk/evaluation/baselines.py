@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ovk.base import Array, CopyOnWrite, Parameters, check_int
+from ovk.base import Array, CopyOnWrite, Mask, Parameters, check_int
 from ovk.batch import OVKRidge
 from ovk.evaluation.running import RunningMoments
 
@@ -16,8 +16,9 @@ from ovk.evaluation.running import RunningMoments
 class Baseline(CopyOnWrite, Parameters, ABC):
     """A simple learner under the contract of progressive evaluation: outputs (n, d), nan where not observed.
 
-    All of them predict 0 before they have seen anything, like a learner that starts from f = 0, so that errors of all
-    learners are over the same rows.
+    Outputs are numbers, or 1 for the class of a row and 0 for the others. All of them predict 0, or the first class,
+    before they have seen anything, like a learner that starts from f = 0, so that errors of all learners are over the
+    same rows.
     """
 
     #: What it is called in tables and plots.
@@ -26,6 +27,10 @@ class Baseline(CopyOnWrite, Parameters, ABC):
     @abstractmethod
     def predict_then_learn(self, X: Array, Y: Array) -> Array:
         """(n, d) predictions, each from the rows before it."""
+
+    def guess(self, X: Array, d: int) -> Array:
+        """(n, d) predictions, without learning."""
+        return self._snapshot().predict_then_learn(X, np.full((len(X), d), np.nan))
 
 
 class LastValue(Baseline):
@@ -183,17 +188,68 @@ class RefittedRidge(Baseline):
         self.n_fits_ += 1
 
 
-#: Baselines by short name.
-BASELINES: dict[str, type[Baseline]] = {"last": LastValue, "mean": RunningMean, "ridge": RefittedRidge}
+#: What is left to labels other than the last one, by the baseline that names it.
+SURPRISE = 1e-3
 
 
-def as_baseline(baseline: Any) -> Baseline:
-    """The baseline of that name, or a fresh copy of the one given."""
-    if isinstance(baseline, Baseline):
-        fresh: Baseline = clone(baseline)
-        return fresh
-    if isinstance(baseline, str) and baseline in BASELINES:
-        return BASELINES[baseline]()
-    raise ValueError(
-        f"baselines must hold {', '.join(map(repr, BASELINES))} or baselines of ovk.evaluation, got {baseline!r}"
-    )
+class _LabelCounts(Baseline, saved=False):
+    """A baseline of classes, from how often each label came."""
+
+    counts_: Array
+
+    def predict_then_learn(self, X: Array, Y: Array) -> Array:
+        k, known = Y.shape[1], np.asarray(np.isfinite(Y).all(axis=1))
+        start = vars(self).get("counts_", np.zeros(0))
+        start = np.pad(start, (0, k - len(start)))
+        before = np.vstack([start, np.where(known[:, None], Y, 0.0)]).cumsum(axis=0)
+        self.counts_ = before[-1]
+        return self._shares(before[:-1], Y, known)
+
+    @abstractmethod
+    def _shares(self, before: Array, Y: Array, known: Mask) -> Array:
+        """(n, k) probabilities, with `before` (n, k) how often each label came before each row."""
+
+
+class NoChange(_LabelCounts):
+    """The last label; a small probability is left to the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import NoChange
+    >>> NoChange().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]]).argmax(axis=1)
+    array([0, 1, 1])
+    """
+
+    name = "no change"
+
+    last_: int
+
+    def _shares(self, before: Array, Y: Array, known: Mask) -> Array:
+        codes = np.concatenate([[vars(self).get("last_", 0)], np.where(known, Y.argmax(axis=1), 0)])
+        rows = np.where(np.concatenate([[True], known]), np.arange(len(codes)), 0)
+        last = codes[np.maximum.accumulate(rows)]
+        self.last_ = int(last[-1])
+        kinds = (before > 0).sum(axis=1, keepdims=True)
+        return np.where(np.arange(Y.shape[1]) == last[:-1, None], 1.0 - SURPRISE, SURPRISE / (kinds + 1.0))
+
+
+class Majority(_LabelCounts):
+    """How often each label came; one that never came has a share like one that came once, since there may be another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.evaluation import Majority
+    >>> Majority().predict_then_learn(np.zeros((3, 1)), np.eye(2)[[1, 1, 0]])
+    array([[1.        , 1.        ],
+           [0.33333333, 0.66666667],
+           [0.25      , 0.75      ]])
+    """
+
+    name = "majority"
+
+    def _shares(self, before: Array, Y: Array, known: Mask) -> Array:
+        kinds = (before > 0).sum(axis=1, keepdims=True)
+        shares: Array = (before + 1.0) / (before.sum(axis=1, keepdims=True) + kinds + 1.0)
+        return shares

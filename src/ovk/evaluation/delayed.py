@@ -6,12 +6,12 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin, is_classifier
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import NotFittedError
 
 from ovk.base import Array, Indices, Parameters, Times, check_int
 from ovk.evaluation.conformal import WithIntervals
-from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label, last_labels
+from ovk.evaluation.learners import Incremental, TakesLastLabel, last_label, learn_rows
 from ovk.intervals import Regions, concatenate
 
 
@@ -141,29 +141,22 @@ class DelayedLabels(Parameters):
             scored = np.flatnonzero(places >= first)
             regions = None if self.regions_ is None else self.regions_.chosen(places[scored] - first)
             later = self.next_ticket_ - 1 - self.tickets_[places[scored]]
-            last = self._last_labels(places, labels)
+            last = self._last_labels(places)
             self.model_.learn_late(X, labels, regions, scored, later, last_label=last, **options)
             return
         if self.classes is not None:
             options["classes"] = self.classes
-        if (last := self._last_labels(places, labels)) is None:
-            self.model_.partial_fit(X, labels, **options)
-        else:
-            self.model_.partial_fit_late(X, labels, last, **options)
+        learn_rows(self.model_, X, labels, self._last_labels(places) or (), **options)
 
     def _learner(self) -> Any:
         """The model itself, within its intervals perhaps."""
         return self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
 
-    def _last_labels(self, places: Indices, labels: Array) -> Any:
+    def _last_labels(self, places: Indices) -> list[Any] | None:
         """The last label known when each of these rows was predicted; None for models that do not look at it."""
-        learner = self._learner()
-        if not isinstance(learner, TakesLastLabel):
+        if not isinstance(self._learner(), TakesLastLabel):
             return None
-        found = [None if self.last_labels_ is None else self.last_labels_[place] for place in places]
-        if is_classifier(learner):
-            return np.array(found, dtype=object)
-        return last_labels(found, labels[0].size)
+        return [None if self.last_labels_ is None else self.last_labels_[place] for place in places]
 
     def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
         """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""

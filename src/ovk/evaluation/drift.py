@@ -26,7 +26,7 @@ STEP = 64
 SHRUNK, SETTLED = 5.0, 5
 
 #: Rows before errors are set against the variance of the outputs.
-FEWEST = 10
+MIN_ROWS = 10
 
 
 class PageHinkley(Parameters):
@@ -261,19 +261,22 @@ class DriftRecord(State):
             self.losses.note(row, np.array([totals[i], counts[i]]))
         self.total, self.count = float(totals[-1]), int(counts[-1])
 
-    def add_errors(self, start: int, squares: Array, counted: Mask, Y: Array) -> None:
-        """Add squared errors (n, d) of the outputs Y, where they count, over the variance of these in the rows before.
+    def add_errors(self, start: int, errors: Array, counted: Mask, Y: Array | None) -> None:
+        """Add errors (n, k), where they count; those of outputs Y (n, k) over their variance in the rows before.
 
-        Unlike the errors before, it has no trend while a learner gets better.
+        Unlike the errors before, this has no trend while a learner gets better.
         """
-        if self.outputs is None:
-            self.outputs = RunningMoments(Y.shape[1])
-        _, sd = self.outputs.before_then_add(Y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            ratios = np.where(counted & (start + np.arange(len(Y)) >= FEWEST)[:, None], squares / sd**2, np.nan)
-        known = np.isfinite(ratios)
+        if Y is not None:
+            if self.outputs is None:
+                self.outputs = RunningMoments(Y.shape[1])
+            _, sd = self.outputs.before_then_add(Y)
+            with np.errstate(over="ignore", invalid="ignore"):
+                errors = errors / sd**2
+            counted = counted & (start + np.arange(len(Y)) >= MIN_ROWS)[:, None]
+        errors = np.where(counted, errors, np.nan)
+        known = np.isfinite(errors)
         number = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-        self.add(start, np.where(known, ratios, 0.0).sum(axis=1) / number)
+        self.add(start, np.where(known, errors, 0.0).sum(axis=1) / number)
 
     def result(self) -> DriftResult:
         """What was noted so far."""

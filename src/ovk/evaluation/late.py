@@ -14,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 from ovk.base import Array, Times, check_int, positive
 from ovk.evaluation.baselines import Baseline
-from ovk.evaluation.learners import Incremental, TakesLastLabel, has_learned, last_label, last_labels
+from ovk.evaluation.learners import has_learned, last_label, learn_rows
+from ovk.evaluation.task import Task
 
 T = TypeVar("T")
 
@@ -124,83 +125,94 @@ class LabelQueue(Generic[T]):
         self._added += 1
 
 
-class WaitingRow(NamedTuple):
-    """A row that was predicted: (1, p) inputs, (1,) or (1, d) labels, (1,) weight and the last label known then."""
+class PendingRow(NamedTuple):
+    """A row that was predicted: (1, p) inputs, its target, its weight and the last label known then."""
 
     X: Array
-    y: Array
-    weight: Array | None
-    last: Array | None
+    y: Any
+    weight: Any
+    last: Any
 
 
-class DelayedLearner:
-    """A learner that learns every row some rows after it was predicted, when its label comes.
+class RowByRow:
+    """A model that predicts one row at a time, and learns each one when its label has come.
+
+    Before it has learned anything, it predicts the first guess of its task; where labels come late, nan. Estimators of
+    other libraries learn one row at a time, and none with a missing output or of weight 0, which they refuse.
 
     Parameters
     ----------
     waiting : as in `LabelQueue`
-    gaps : whether it learns rows with a missing output; estimators of other libraries refuse them
-    guess : what it predicts before it has learned any label
 
     Attributes
     ----------
-    n_blind : how many rows came before it had learned any label
+    n_blind : rows before the first label, where labels come late
     n_skipped : rows not learned for a missing output
     """
 
-    def __init__(self, model: Incremental, waiting: int | Times, *, gaps: bool = True, guess: float = np.nan) -> None:
-        self.model, self.gaps, self.n_blind, self.n_skipped = model, gaps, 0, 0
+    def __init__(self, task: Task[Any], model: Any, waiting: int | Times = 0) -> None:
+        self.task, self.model, self.n_blind, self.n_skipped = task, model, 0, 0
+        self._at_once = isinstance(waiting, int) and waiting == 0
+        self._queue: LabelQueue[PendingRow] = LabelQueue(waiting)
         # A learner that was given nothing but missing labels would predict, too.
-        self._guess, self._knows = guess, has_learned(model)
-        self._queue: LabelQueue[WaitingRow] = LabelQueue(waiting)
+        self._knows = has_learned(model)
 
-    def predict_then_learn(self, X: Array, y: Array, /, sample_weight: Any = None) -> Array:
-        F = np.full_like(y, self._guess)
-        weights = None if sample_weight is None else np.asarray(sample_weight)
+    def predict_then_learn(self, X: Array, y: Any, d: int, classes: Any = (), weights: Array | None = None) -> Array:
+        """(n, d) predictions of rows with targets `y` (n, ...), d outputs or classes."""
+        F = np.full((len(X), d), np.nan)
         for i in range(len(X)):
             row = slice(i, i + 1)
-            come = [one for one in self._queue.come() if one.weight is None or one.weight != 0]
-            if not self.gaps:
-                whole = [one for one in come if not np.isnan(one.y).any()]
-                self.n_skipped, come = self.n_skipped + len(come) - len(whole), whole
-            if come:
-                self._learn(come)
+            if not self._at_once:
+                self._learn(self._queue.come(), classes)
             last = last_label(self.model)
             try:
-                if not self._knows:
+                if not (self._knows or self._at_once):
                     raise NotFittedError("no label has come yet")
-                F[row] = np.asarray(self.model.predict(X[row])).reshape(F[row].shape)
+                F[row] = self._predict(X[row], d, classes)
             except NotFittedError:
-                self.n_blind += 1
-            self._queue.add(WaitingRow(X[row], y[row], None if weights is None else weights[row], last))
+                if self._at_once:
+                    F[row] = self.task.first_guess(d)
+                else:
+                    self.n_blind += 1
+            pending = PendingRow(X[row], y[row], None if weights is None else weights[row], last)
+            if self._at_once:
+                self._learn([pending], classes)
+            else:
+                self._queue.add(pending)
         return F
 
-    def _learn(self, come: list[WaitingRow]) -> None:
-        """Learn rows together: an online learner of ovk takes them in a block, with the same result."""
-        X, y = (np.concatenate(parts) for parts in zip(*((one.X, one.y) for one in come), strict=True))
-        weights = [one.weight for one in come if one.weight is not None]
-        options = {"sample_weight": np.concatenate(weights)} if weights else {}
-        if isinstance(self.model, TakesLastLabel):
-            self.model.partial_fit_late(X, y, last_labels([one.last for one in come], y[0].size), **options)
-        else:
-            self.model.partial_fit(X, y, **options)
-        self._knows = self._knows or bool(np.isfinite(y).any())
+    def _predict(self, X: Array, d: int, classes: Any) -> Array:
+        return self.task.predict(self.model, X, classes)
+
+    def _learn(self, rows: list[PendingRow], classes: Any) -> None:
+        rows = [row for row in rows if row.weight is None or row.weight != 0]
+        blocks = self.task.learns_blocks(self.model)
+        if not blocks:
+            whole = [row for row in rows if not any(one is None or one != one for one in np.ravel(row.y).tolist())]
+            self.n_skipped, rows = self.n_skipped + len(rows) - len(whole), whole
+        if not rows:
+            return
+        options = {} if self.task.numeric else {"classes": np.asarray(classes)}
+        for some in [rows] if blocks else [[row] for row in rows]:
+            X, y = (np.concatenate(parts) for parts in zip(*((row.X, row.y) for row in some), strict=True))
+            if some[0].weight is not None:
+                options["sample_weight"] = np.concatenate([row.weight for row in some])
+            learn_rows(self.model, X, y, [row.last for row in some], **options)
+            self._knows = self._knows or not all(one is None or one != one for one in np.ravel(y).tolist())
 
 
-class LateBaseline:
-    """A baseline that learns and predicts by itself, as `DelayedLearner` wants it."""
+class LateBaseline(RowByRow):
+    """A baseline whose labels come late."""
 
-    def __init__(self, baseline: Baseline) -> None:
-        self.baseline = baseline
-        self._outputs: int | None = None
+    def __init__(self, task: Task[Any], baseline: Baseline, waiting: int | Times) -> None:
+        super().__init__(task, baseline, waiting)
+        self._knows = True
 
-    def partial_fit(self, X: Array, Y: Array, /) -> None:
-        """Go on learning."""
-        self._outputs = Y.shape[1]
-        self.baseline.predict_then_learn(X, Y)
+    def _predict(self, X: Array, d: int, classes: Any) -> Array:
+        baseline: Baseline = self.model
+        return baseline.guess(X, d)
 
-    def predict(self, X: Array, /) -> Array:
-        """(n, d) predictions: those of rows without labels, learned by a copy."""
-        if self._outputs is None:
-            raise NotFittedError("the baseline has not learned anything yet")
-        return self.baseline._snapshot().predict_then_learn(X, np.full((len(X), self._outputs), np.nan))
+    def _learn(self, rows: list[PendingRow], classes: Any) -> None:
+        if rows:
+            X, Y = (np.concatenate(parts) for parts in zip(*((row.X, row.y) for row in rows), strict=True))
+            self.model.predict_then_learn(X, Y)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from ovk.base import Array, is_fitted_name
@@ -17,6 +18,14 @@ class OnlineLearner(Protocol):
 
     def predict_then_learn(self, X: Any, y: Any, /) -> Any:
         """Predictions of the rows, in the shape of y, each made from the rows before it."""
+
+
+@runtime_checkable
+class OnlineClassifier(Protocol):
+    """A classifier that learns from a stream, and predicts the probabilities of every row before it learns it."""
+
+    def predict_proba_then_learn(self, X: Any, y: Any, classes: Any = None, /) -> Any:
+        """(n, K) probabilities of `classes_`, each made from the rows before it."""
 
 
 @runtime_checkable
@@ -42,7 +51,7 @@ class Incremental(Protocol):
 class TakesLastLabel(Protocol):
     """Uses the last label as an input: a row whose label comes late is learned with the one known at its prediction."""
 
-    def partial_fit_late(self, X: Any, y: Any, last_label: Any, /, *args: Any, **options: Any) -> Any:
+    def partial_fit_late(self, X: Any, y: Any, last_label: Any, /, **options: Any) -> Any:
         """Go on learning; `last_label` is `last_label_` as it was when each row was predicted."""
 
 
@@ -56,50 +65,14 @@ def last_label(model: Any) -> Any:
         return None
 
 
-def last_labels(found: Sequence[Array | None], d: int) -> Array:
-    """(n, d) last labels of rows with d outputs; nan where there was none."""
-    none = np.full(d, np.nan)
-    return np.array([none if one is None else one for one in found])
-
-
-class RowByRow:
-    """An estimator with `partial_fit` and `predict`, made to predict one row, then learn it.
-
-    It predicts 0 before it has learned anything. Rows with a missing output, or of weight 0, are predicted but not
-    learned, since such estimators refuse them.
-    """
-
-    def __init__(self, model: Incremental) -> None:
-        self.model = model
-        self.n_skipped = 0
-
-    def predict_then_learn(self, X: Array, y: Array, /, sample_weight: Any = None) -> Array:
-        F = np.zeros_like(y)
-        for i in range(len(X)):
-            row = slice(i, i + 1)
-            weight = {} if sample_weight is None else {"sample_weight": sample_weight[row]}
-            try:
-                F[row] = np.asarray(self.model.predict(X[row])).reshape(F[row].shape)
-            except NotFittedError:
-                F[row] = 0.0
-            if np.isnan(y[row]).any():
-                self.n_skipped += 1
-            elif sample_weight is None or sample_weight[i] != 0:
-                self.model.partial_fit(X[row], y[row], **weight)
-        return F
-
-
-def as_learner(model: Any) -> OnlineLearner:
-    """`model` itself if it predicts before it learns, or wrapped so that it does."""
-    if isinstance(model, OnlineLearner):
-        return model
-    if isinstance(model, Incremental):
-        return RowByRow(model)
-    raise TypeError(
-        "model must have predict_then_learn (an online learner of ovk), or partial_fit and predict (scikit-learn), got "
-        f"{type(model).__name__}: a batch estimator can stand beside a stream as RefittedRidge does, and for late "
-        "labels there is DelayedLabels(WithIntervals(model))"
-    )
+def learn_rows(model: Any, X: Array, y: Any, last: Sequence[Any] = (), **options: Any) -> None:
+    """Learn rows whose labels have come; `last` has `last_label` of the model as it was when each was predicted."""
+    if not isinstance(model, TakesLastLabel):
+        model.partial_fit(X, y, **options)
+        return
+    none = None if isinstance(model, ClassifierMixin) else np.full(np.size(y[0]), np.nan)
+    known = np.array([none if one is None else one for one in last], dtype=object if none is None else np.float64)
+    model.partial_fit_late(X, y, known, **options)
 
 
 def has_learned(model: Any) -> bool:

@@ -8,17 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from ovk.base import ProgressBar, check_int
-from ovk.evaluation.baselines import as_baseline
 from ovk.evaluation.conformal import as_intervals
 from ovk.evaluation.evaluator import Evaluator
 from ovk.evaluation.late import waiting_rows
-from ovk.evaluation.learners import as_learner, has_learned
+from ovk.evaluation.learners import has_learned
 from ovk.evaluation.result import ProgressiveResult
 from ovk.evaluation.running import as_scaling
 from ovk.evaluation.sources import Chunk, chunks
+from ovk.evaluation.task import CLASSIFICATION, encoded, task_of
 
 #: Rows that are not tested when there is scaling and nobody said how many.
 UNTESTED = 100
@@ -33,11 +32,12 @@ def progressive(
     features: Any = None,
     scale: str | None = None,
     untested: int | None = None,
-    baselines: Sequence[Any] = ("last", "mean"),
+    baselines: Sequence[Any] | None = None,
     intervals: Any = None,
     delay: Any = 0,
     time: Any = None,
     sample_weight: Any = None,
+    classes: Any = None,
     chunk_size: int = 1024,
     keep: str = "predictions",
     progress: bool = True,
@@ -50,10 +50,12 @@ def progressive(
 
     Parameters
     ----------
-    model : online learner of ovk, or estimator with `partial_fit` and `predict`
+    model : online learner of ovk, or estimator with `partial_fit` and `predict`; a classifier is scored by accuracy,
+        kappa, log loss and area under the curve
     X, Y, targets, features, chunk_size : the rows, in any form that `ovk.evaluation.chunks` takes: arrays, data frames,
         an iterable of chunks; `ovk.progressive` also takes the path of a CSV, Parquet or JSON lines file larger than
-        memory
+        memory. The labels of a classifier are given as Y (n,), None or nan where missing: such rows are predicted and
+        not learned
     scale : None, "warm-up" or "running"
         Standardise inputs and outputs before the model sees them, by the mean and the standard deviation of the
         untested rows, or of all rows before each one. Nothing looks ahead; predictions and errors are in the original
@@ -64,7 +66,8 @@ def progressive(
         nothing can predict the very first row, and the error of a guess of 0 says nothing about a learner.
     baselines : names or baselines of `ovk.evaluation`
         "last" (value), (running) "mean", "ridge" (batch ridge on the last 2000 rows, refitted after 8, 16, 32, ...
-        rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``. They see the rows unscaled.
+        rows), or for instance ``RefittedRidge(OVKRidge(kernel), max_rows=500)``; for classifiers "last" (label) and
+        "majority". They see the rows unscaled. Default the first two.
     intervals : method of `ovk.evaluation` such as ``ACI(0.9)``, or a coverage such as 0.9 for that one
         Put a region around every prediction, from the errors of the rows before it, and count how often it holds the
         output; the method learns in place, in the units of the outputs. Untested rows have none. Outputs that cannot be
@@ -79,6 +82,8 @@ def progressive(
         When the rows were: `delay` is then in its units, and results and plots show the dates.
     sample_weight : (n,) >= 0, optional
         What the loss of each row is multiplied by where the model learns it. Errors count alike.
+    classes : the labels there will be, for classifiers that want to know them at the start; default those of Y. A model
+        is taken for a classifier where they are given
     keep : "predictions", "all" or "none"
         What to keep of each row: its predictions; its inputs and outputs and the predictions of the baselines as well
         (for `regret`, and for errors on a part of the rows, ``result.part(2000)``); or nothing, so that memory does not
@@ -117,6 +122,14 @@ def progressive(
     y0                             1.35       11.47         8.239
     y1                           0.4388       1.396         1.087
     relative to running mean     0.2572       1.337             1
+
+    Classes:
+
+    >>> from ovk import AutoStreamClassifier
+    >>> labels = np.where(X[:, 0] + X[:, 1] > 100, "up", "down")
+    >>> result = progressive(AutoStreamClassifier(), X, labels)
+    >>> bool(result.model.accuracy > 0.9), bool(result.baselines[0].accuracy < 0.6)
+    (True, True)
     """
     if keep not in ("predictions", "all", "none"):
         raise ValueError(f"keep must be 'predictions', 'all' or 'none', got {keep!r}")
@@ -124,24 +137,30 @@ def progressive(
     if untested is None:
         untested = int(not has_learned(model)) if scale is None else UNTESTED
     untested = check_int(untested, "untested", least=2 if scale == "warm-up" else 0)
-    if isinstance(baselines, str):
-        baselines = [baselines]
-    beside = [as_baseline(baseline) for baseline in baselines]
-    if isinstance(model, ClassifierMixin):
-        raise TypeError(f"{type(model).__name__} is a classifier: use ovk.progressive_classes")
+    task = task_of(model) if classes is None else CLASSIFICATION
+    chosen = [baselines] if isinstance(baselines, str) else task.default_baselines if baselines is None else baselines
+    beside = [task.baseline(baseline) for baseline in chosen]
     waiting = waiting_rows(delay, time)
-    as_learner(model)
+    task.learns_blocks(model)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     method = None if intervals is None else as_intervals(intervals)
+    labels: Any = ()
+    if not task.numeric:
+        if method is not None:
+            raise ValueError("intervals must be None for a classifier: its predictions are probabilities")
+        if Y is None:
+            raise ValueError(f"{type(model).__name__} is a classifier: give its labels as Y")
+        Y, labels = encoded(Y, classes)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
     _check_lengths(stream.n_rows, time=_length(time), sample_weight=_length(weights))
     evaluator, done = None, 0
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_untested(iter(stream), untested):
             if evaluator is None:
-                evaluator = Evaluator.start(model, beside, scaling, chunk, keep, method, waiting)
+                evaluator = Evaluator.start(model, beside, scaling, chunk, keep, method, waiting, task)
             rows = slice(done, done + len(chunk.X))
-            evaluator.predict_then_learn(chunk, tested=tested, weights=None if weights is None else weights[rows])
+            some = None if weights is None else weights[rows]
+            evaluator.predict_then_learn(chunk, tested=tested, weights=some, classes=labels)
             done = rows.stop
             if bar is not None:
                 bar.update(len(chunk.X))

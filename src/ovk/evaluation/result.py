@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base import Array, Mask, check_int
-from ovk.evaluation.conformal.learner import IntervalResult, interval_counts
+from ovk.base import Array, Labels, check_int
+from ovk.evaluation.conformal.learner import IntervalResult
 from ovk.evaluation.drift import DriftResult
 from ovk.evaluation.running import checkpoints
+from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, encoded
 
 # A stretch of a stream: which rows it has, and the errors on them alone.
 
@@ -58,134 +59,45 @@ def _row(end: Any, times: Any, side: Any, name: str) -> int | None:
     return int(np.searchsorted(times, np.datetime64(end), side=side))
 
 
-def part_of(result: ProgressiveResult, rows: Any) -> ProgressiveResult:
-    """The result on a stretch of its rows."""
-    if result.predictions is None or result.targets is None or result.inputs is None:
-        raise ValueError("the result did not keep its rows: run progressive with keep='all'")
-    where = stretch(rows, result.n_rows, result.times)
-    d, n = len(result.outputs), where.stop - where.start
-    F, Y = (A[where].reshape(n, d) for A in (result.predictions, result.targets))
-    untested = min(n, max(0, result.untested - where.start))
-    invalid = np.asarray(~np.isfinite(result.inputs[where]).all(axis=1) | np.isinf(Y).any(axis=1))
-    skipped: Mask = invalid & np.isnan(F).any(axis=1)
-    counted = np.isfinite(Y) & ~skipped[:, None] & (np.arange(n) >= untested)[:, None]
-    # Curves begin with the first row that is tested, as they do in a whole stream.
-    marks = np.union1d(checkpoints(untested, n), [n])
-    counts = np.cumsum(counted, axis=0, dtype=np.float64)[marks - 1]
-    own = result.baseline_predictions
-    beside = zip(result.baselines, () if own is None else own, strict=True)
-    found = result.intervals
-    return replace(
-        result,
-        model=_errors(result.model, F, Y, counted, counts, marks),
-        baselines=tuple(_errors(one, P[where].reshape(n, d), Y, counted, counts, marks) for one, P in beside),
-        baseline_predictions=None if own is None else tuple(P[where] for P in own),
-        rows=marks,
-        counts=counts,
-        predictions=result.predictions[where],
-        inputs=result.inputs[where],
-        targets=result.targets[where],
-        n_rows=n,
-        untested=untested,
-        n_skipped=int(skipped.sum()),
-        support_rows=None,
-        support_sizes=None,
-        intervals=None if found is None else _intervals(found, where, np.where(counted, Y, np.nan), marks),
-        drift=None,
-        times=None if result.times is None else result.times[where],
-        start=result.start + where.start,
-    )
-
-
-def _errors(learner: LearnerErrors, F: Array, Y: Array, counted: Mask, counts: Array, marks: Any) -> LearnerErrors:
-    with np.errstate(over="ignore", invalid="ignore"):
-        errors = np.where(counted, F - Y, 0.0)
-        n = np.where(counts > 0, counts, np.nan)
-        squares, absolute = (np.cumsum(A, axis=0)[marks - 1] / n for A in (errors**2, np.abs(errors)))
-    # How long a part of the rows took is not known.
-    return replace(learner, mse_curve=squares, mae_curve=absolute, seconds=float("nan"))
-
-
-def _intervals(found: IntervalResult, where: slice, Y: Array, marks: Any) -> IntervalResult:
-    if found.regions is None:
-        raise ValueError("the result did not keep its intervals: run progressive with keep='all'")
-    regions = found.regions.chosen(where)
-    sums = [np.cumsum(count, axis=0, dtype=np.float64)[marks - 1] for count in interval_counts(regions, Y)]
-    tested, covered, bounded, widths = sums
-    return replace(found, rows=marks, tested=tested, covered=covered, bounded=bounded, widths=widths, regions=regions)
-
-
-#: Errors that differ by no more than this part are called alike: as a percentage they would round to 0.
-ALIKE = 0.005
-
 #: Outputs shown in a table; of more, only the first and the last ones.
-SHOWN = 12
-
-#: Most outputs that are named in a sentence.
-NAMED = 4
-
-
-@dataclass(frozen=True)
-class LearnerErrors:
-    """Errors of one learner over the rows so far, in the units of the outputs.
-
-    Attributes
-    ----------
-    name : what it is called in tables and plots
-    mse_curve, mae_curve : (checkpoints, d) mean squared and mean absolute error of all predictions so far
-    seconds : time it took
-    """
-
-    name: str
-    mse_curve: Array
-    mae_curve: Array
-    seconds: float
-
-    @property
-    def mse(self) -> Array:
-        """(d,) mean squared error of each output over the whole stream."""
-        return _last(self.mse_curve)
-
-    @property
-    def mae(self) -> Array:
-        """(d,) mean absolute error of each output over the whole stream."""
-        return _last(self.mae_curve)
-
-
-def _last(curve: Array) -> Array:
-    return curve[-1] if len(curve) else np.full(curve.shape[1], np.nan)
+MAX_ROWS_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class ProgressiveResult:
-    """Errors of predictions that were all made before their own outputs were seen, in the units of the outputs.
+    """How well rows were predicted, each before its own outputs were seen.
 
     Attributes
     ----------
-    model : `LearnerErrors` of the model: its name, `mse_curve` and `mae_curve` (checkpoints, d), `mse` and `mae` (d,),
-        `seconds`
+    task : `REGRESSION` or `CLASSIFICATION`
+    model : scores of the model. Regression: `RegressionScores` with `mse` and `mae` (d,), `mse_curve` and `mae_curve`
+        (checkpoints, d), in the units of the outputs. Classes: `ClassScores` with `accuracy`, `log_loss`, `kappa`,
+        `auc`, `confusion` and the `curve` of the accuracy. Both have `name` and `seconds`
     baselines : the same for each baseline, over the same rows
     rows : (checkpoints,) rows read when the curves were noted; the last one is all of them
-    counts : (checkpoints, d) predictions of each output tested by then
-    predictions : (n, d), or (n,) if y was one-dimensional; nan in untested and in skipped rows; None if not kept
+    predictions : (n, d), or (n,) if y was one-dimensional, nan in untested and in skipped rows; labels (n,) of classes,
+        None in skipped rows; None if not kept
     inputs, targets : (n, p) and, in the shape of the predictions, all rows read; None if not kept
     features, outputs : names
+    classes : (K,) labels, in the order of the confusion matrices; empty for regression
     n_rows : rows read
     untested : how many of these came first and were learned but not tested
     n_skipped : rows not learned: invalid ones, and for estimators that refuse them those with a missing output
+    n_missing : rows without any output
     support_rows, support_sizes : number of support points after so many rows, at the end of each chunk in which a
         checkpoint fell; None for models without `support_`
     intervals : `IntervalResult` with coverage and widths, None if no intervals were asked for
     delay : how much later outputs came, such as "50 rows"; "" where they came at once
     drift : `DriftResult`: losses of late, alarms, and what the experts of a learner that has some did; None of a `part`
     times : (n,) when the rows were, as `time` was given to `progressive`; None if it was not
-    baseline_predictions : of each baseline, in the shape of the predictions; None if not kept
+    probabilities : (n, K) of classes, nan in skipped rows; None for regression and if not kept
+    baseline_predictions : of each baseline, in the shape of the predictions or probabilities; None if not kept
     start : rows of the stream before these, where this is a `part` of another result
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import OLOK
+    >>> from ovk import OLOK, AutoStreamClassifier
     >>> from ovk.evaluation import progressive
     >>> X = np.linspace(0, 9, 300)[:, None]
     >>> result = progressive(OLOK(alpha=0.0), X, np.sin(5 * X), baselines=["mean"])
@@ -193,43 +105,67 @@ class ProgressiveResult:
     ((300, 1), (1,), 300)
     >>> bool(result.mse < result.baselines[0].mse)
     True
+    >>> result = progressive(AutoStreamClassifier(), np.arange(4.0)[:, None], ["a", "b", "b", "b"])
+    >>> result.classes.tolist(), [round(one.accuracy, 2) for one in result.baselines]
+    (['a', 'b'], [0.67, 0.33])
     """
 
-    model: LearnerErrors
-    baselines: tuple[LearnerErrors, ...]
+    task: Task[Any]
+    model: Any
+    baselines: tuple[Any, ...]
     rows: npt.NDArray[np.int64]
-    counts: Array
-    predictions: Array | None
+    predictions: Any
     inputs: Array | None
-    targets: Array | None
+    targets: Any
     features: tuple[str, ...]
     outputs: tuple[str, ...]
+    classes: Labels
     n_rows: int
     untested: int
     n_skipped: int
-    support_rows: npt.NDArray[np.int64] | None
-    support_sizes: npt.NDArray[np.int64] | None
+    n_missing: int
+    support_rows: npt.NDArray[np.int64] | None = None
+    support_sizes: npt.NDArray[np.int64] | None = None
     intervals: IntervalResult | None = None
     drift: DriftResult | None = None
     delay: str = ""
     times: Any = None
+    probabilities: Array | None = None
     baseline_predictions: tuple[Array, ...] | None = None
     start: int = 0
 
     @property
+    def learners(self) -> tuple[Any, ...]:
+        """Scores of the model, and of the baselines."""
+        return (self.model, *self.baselines)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the outputs, or of the classes."""
+        return self.outputs if self.task.numeric else tuple(map(str, self.classes.tolist()))
+
+    @property
+    def counts(self) -> Array:
+        """(checkpoints, d) predictions of each output tested by then; of regression."""
+        counts: Array = self.model.counts.points
+        return counts
+
+    @property
     def mse(self) -> Array:
         """(d,) mean squared error of the model."""
-        return self.model.mse
+        mse: Array = self.model.mse
+        return mse
 
     @property
     def mae(self) -> Array:
         """(d,) mean absolute error of the model."""
-        return self.model.mae
+        mae: Array = self.model.mae
+        return mae
 
     @property
     def seconds(self) -> float:
         """Time that the model took to predict and learn; reading, scaling and baselines not counted."""
-        return self.model.seconds
+        return float(self.model.seconds)
 
     @property
     def rows_per_second(self) -> float:
@@ -256,54 +192,63 @@ class ProgressiveResult:
         >>> late.n_rows, bool(late.mse < result.mse), bool(abs(late.intervals.coverage[0] - 0.8) < 0.05)
         (300, True, True)
         """
-        return part_of(self, rows)
+        if self.predictions is None or self.targets is None or self.inputs is None:
+            raise ValueError("the result did not keep its rows: run progressive with keep='all'")
+        where = stretch(rows, self.n_rows, self.times)
+        n = where.stop - where.start
+        codes = self.targets if self.task.numeric else encoded(self.targets, self.classes)[0]
+        Y = self.task.outputs(codes[where], self.classes)
+        F = (self.predictions if self.probabilities is None else self.probabilities)[where].reshape(Y.shape)
+        untested = min(n, max(0, self.untested - where.start))
+        skipped = self.task.skipped(self.inputs[where], Y, F)
+        counted = np.isfinite(Y) & ~skipped[:, None] & (np.arange(n) >= untested)[:, None]
+        # Curves begin with the first row that is tested, as they do in a whole stream.
+        marks = np.union1d(checkpoints(untested, n), [n])
+        own = self.baseline_predictions or ()
+        scores = []
+        for one, P in zip(self.learners, (F, *(P[where].reshape(Y.shape) for P in own)), strict=True):
+            scores.append(one.fresh())
+            scores[-1].add(P, Y, counted, marks)
+            # How long a part of the rows took is not known.
+            scores[-1].seconds = float("nan")
+        return replace(
+            self,
+            model=scores[0],
+            baselines=tuple(scores[1:]),
+            baseline_predictions=tuple(P[where] for P in own),
+            rows=marks,
+            predictions=self.predictions[where],
+            inputs=self.inputs[where],
+            targets=self.targets[where],
+            probabilities=None if self.probabilities is None else self.probabilities[where],
+            n_rows=n,
+            untested=untested,
+            n_skipped=int(skipped.sum()),
+            n_missing=int((~np.isfinite(Y).any(axis=1)).sum()),
+            support_rows=None,
+            support_sizes=None,
+            intervals=None
+            if self.intervals is None
+            else self.intervals.part(where, np.where(counted, Y, np.nan), marks),
+            drift=None,
+            times=None if self.times is None else self.times[where],
+            start=self.start + where.start,
+        )
 
     def against_best_baseline(self) -> tuple[str, float] | None:
-        """Name of the best baseline, and the ratio of the model's mean squared error to that of it.
+        """Name of the best baseline, and the ratio of the model's error to that of it; None if nothing was tested.
 
-        Over several outputs it is the geometric mean, since ratios of errors have no units. None if nothing was tested.
+        The error is the mean squared error, over several outputs the geometric mean of the ratios, since these have no
+        units; of classes it is the share of wrong labels.
         """
-        compared = self._relative("mse")
-        return None if compared is None or not np.isfinite(compared[1][0]) else (compared[0], float(compared[1][0]))
-
-    def _relative(self, error: str) -> tuple[str, Array] | None:
-        """Name of the best baseline, and for each learner the geometric mean over outputs of its error over that."""
-        E = np.array([getattr(learner, error) for learner in (self.model, *self.baselines)])
-        # An output that was never seen, or that a baseline knows exactly, has no ratio.
-        known = (np.isfinite(E[1:]) & (E[1:] > 0)).all(axis=0)
-        if len(E) == 1 or not known.any():
-            return None
-        with np.errstate(divide="ignore"):
-            scores = np.log(E[:, known]).mean(axis=1)
-        best = int(scores[1:].argmin())
-        return self.baselines[best].name, np.exp(scores - scores[1 + best])
+        return self.task.against_best_baseline(self.learners)
 
     def conclusion(self) -> str:
         """One sentence: how the model compares with its best baseline, and for which outputs that one is better."""
-        compared = self.against_best_baseline()
-        if compared is None:
-            return "Nothing can be said of the model yet: no row was tested beside a baseline."
-        best, ratio = compared
-        if abs(ratio - 1) <= ALIKE:
-            alike = f"The model is as good as {best!r}, the best baseline: their mean squared errors are within 1%"
-            return f"{alike}{self._but(best)}."
-        if ratio < 1:
-            below = f"The model's mean squared error is {1 - ratio:.0%} below that of {best!r}, the best baseline"
-            return f"{below}{self._but(best)}."
-        return f"{best!r} is better: the model's mean squared error is {ratio - 1:.0%} above it."
-
-    def _but(self, best: str) -> str:
-        """The outputs for which a baseline is better, by squared or by absolute error; empty if there are none."""
-        other = next(one for one in self.baselines if one.name == best)
-        squared, absolute = self.mse > other.mse, self.mae > other.mae
-        if len(self.outputs) == 1:
-            return f"; by mean absolute error {best!r} is better" if absolute.any() else ""
-        both = (("", squared), (" by mean absolute error", absolute & ~squared))
-        worse = [f"for {_listed(self.outputs, where)}{by}" for by, where in both if where.any()]
-        return f"; {best!r} is better {' and '.join(worse)}" if worse else ""
+        return self.task.conclusion(self.learners, self.names)
 
     def summary(self) -> str:
-        """The errors of model and baselines as a table to print.
+        """The scores of model and baselines as tables to print.
 
         Of several outputs, which may have several units, the last line is the error relative to the best baseline: the
         geometric mean over outputs of the ratio to its error, as in `conclusion`.
@@ -321,15 +266,13 @@ class ProgressiveResult:
             yield f"labels {self.delay} late"
         if self.n_skipped:
             yield f"{self.n_skipped:,} rows not learned"
+        if self.n_missing and not self.task.numeric:
+            yield f"{self.n_missing:,} rows without a label"
         if self.support_sizes is not None and len(self.support_sizes):
             yield f"{int(self.support_sizes[-1]):,} support points"
-        learners = (self.model, *self.baselines)
-        for title, error in (("mean squared error", "mse"), ("mean absolute error", "mae")):
-            errors = np.array([getattr(learner, error) for learner in learners])
-            compared = self._relative(error)
-            last = None if compared is None else (f"relative to {compared[0]}", compared[1])
+        for table in self.task.tables(self.learners, self.names):
             yield ""
-            yield from _table(title, [learner.name for learner in learners], self.outputs, errors, last)
+            yield from _table(table)
         if self.intervals is not None:
             yield ""
             yield from self._interval_lines(self.intervals)
@@ -340,12 +283,13 @@ class ProgressiveResult:
         if found.n_unbounded:
             yield f"{self._unbounded(found)} had no bounds: too few errors were known"
         if joint:
-            yield from _table("intervals", ["mean width"], self.outputs, found.width[None])
+            yield from _table(ScoreTable("intervals", self.outputs, ("mean width",), found.width[:, None]))
             return
-        both, last = np.stack([found.coverage, found.width]), np.array([np.nan, np.nan])
+        both, last = np.column_stack([found.coverage, found.width]), np.array([np.nan, np.nan])
         if np.isfinite(found.coverage).any():
             last[0] = np.nanmean(found.coverage)
-        yield from _table("intervals", ["coverage", "mean width"], self.outputs, both, ("mean of outputs", last))
+        mean = ("mean of outputs", last) if len(self.outputs) > 1 else None
+        yield from _table(ScoreTable("intervals", self.outputs, ("coverage", "mean width"), both, relative=mean))
 
     def _unbounded(self, found: IntervalResult) -> str:
         """How many outcomes of which outputs had infinite intervals."""
@@ -356,39 +300,30 @@ class ProgressiveResult:
             each = " of each output" if found.region == "each" and len(self.outputs) > 1 else ""
             return f"{found.n_unbounded:,} of {int(tested[0]):,} outcomes{each}"
         counts = {self.outputs[q]: f"{missing[q]:,.0f} of {tested[q]:,.0f}" for q in np.flatnonzero(missing)}
-        shown = [f"{count} outcomes of {name}" for name, count in list(counts.items())[:NAMED]]
-        return ", ".join(shown) + (f" and some of {len(counts) - NAMED} more outputs" if len(counts) > NAMED else "")
+        shown = [f"{count} outcomes of {name}" for name, count in list(counts.items())[:MAX_NAMES]]
+        more = len(counts) - MAX_NAMES
+        return ", ".join(shown) + (f" and some of {more} more outputs" if more > 0 else "")
 
 
-def _listed(outputs: tuple[str, ...], where: Mask) -> str:
-    """Names of some outputs, in words."""
-    names = [name for name, one in zip(outputs, where, strict=True) if one]
-    if len(names) > NAMED:
-        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more outputs"]
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
+def _table(table: ScoreTable) -> Iterator[str]:
+    """A line for each row of a table, and a column for each learner."""
+    last = [] if table.relative is None else [table.relative[0]]
+    first = max(len(name) for name in (*table.rows, "mean absolute error", *last))
+    widths = [max(len(name), 9) for name in table.columns]
 
-
-def _table(
-    title: str, names: list[str], outputs: tuple[str, ...], errors: Array, last: tuple[str, Array] | None = None
-) -> Iterator[str]:
-    """A line for each output, and of several outputs one for all of them; a column for each learner."""
-    last = None if len(outputs) == 1 else last
-    first = max(len(name) for name in (*outputs, "mean absolute error", *([] if last is None else [last[0]])))
-    widths = [max(len(name), 9) for name in names]
-
-    def line(head: str, cells: list[str]) -> str:
+    def line(head: str, cells: Sequence[str]) -> str:
         return "  ".join([head.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))])
 
-    yield line(title, names)
+    yield line(table.title, table.columns)
     yield line("-" * first, ["-" * width for width in widths])
-    d = len(outputs)
-    for q, output in enumerate(outputs):
-        if d <= SHOWN or q < SHOWN - 2 or q == d - 1:
-            yield line(output, [_number(value) for value in errors[:, q]])
-        elif q == SHOWN - 2:
-            yield f"... {d - SHOWN + 1} more outputs"
-    if last is not None:
-        yield line(last[0], [_number(value) for value in last[1]])
+    d = len(table.rows)
+    for q, row in enumerate(table.rows):
+        if d <= MAX_ROWS_SHOWN or q < MAX_ROWS_SHOWN - 2 or q == d - 1:
+            yield line(row, [_number(value) for value in table.values[q]])
+        elif q == MAX_ROWS_SHOWN - 2:
+            yield f"... {d - MAX_ROWS_SHOWN + 1} more"
+    if table.relative is not None:
+        yield line(table.relative[0], [_number(value) for value in table.relative[1]])
 
 
 def _number(value: float) -> str:

@@ -69,13 +69,13 @@ class RunningSum(State):
         if len(marks):
             self.points = np.concatenate([self.points, sums[marks]])
 
+    def note(self) -> None:
+        """Note the present sum."""
+        self.points = np.vstack([self.points, self.total])
+
     def merge(self, other: RunningSum) -> None:
         """Add the sum of another stream. The checkpoints of the two were at other rows: what was noted is dropped."""
         self.total, self.points = self.total + other.total, self.points[:0]
-
-    def curve(self, last: bool = False) -> Array:
-        """(checkpoints, d) sums noted, and the present one if `last`."""
-        return np.vstack([self.points, self.total]) if last else self.points
 
 
 @dataclass

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ovk.base import Array
-from ovk.evaluation import ClassificationResult, DriftResult, ProgressiveResult, Regret
+from ovk.evaluation import DriftResult, ProgressiveResult, Regret
 from ovk.plotting.display import (
     BLUE,
     LINES,
@@ -17,6 +17,7 @@ from ovk.plotting.display import (
     SKY,
     Display,
     draw_matrix,
+    output_number,
     plain_log_ticks,
     row_axis,
     shortened,
@@ -104,7 +105,7 @@ class ProgressiveErrorDisplay(RowCurves):
     @classmethod
     def from_result(
         cls,
-        result: ProgressiveResult | ClassificationResult,
+        result: ProgressiveResult,
         *,
         error: str = "mse",
         outputs: Sequence[int | str] | None = None,
@@ -115,7 +116,7 @@ class ProgressiveErrorDisplay(RowCurves):
 
         Parameters
         ----------
-        result : what `ovk.evaluation.progressive` or `progressive_classes` returned
+        result : what `ovk.evaluation.progressive` returned
         error : "mse" or "mae"; of classes it is the accuracy in any case
         outputs : names or numbers of the outputs to show; default all, or their mean if there are more than six
         """
@@ -123,12 +124,18 @@ class ProgressiveErrorDisplay(RowCurves):
             raise ValueError(f"error must be 'mse' or 'mae', got {error!r}")
         if len(result.rows) == 0:
             raise ValueError("the result holds no errors, since its stream had no rows: there is nothing to draw")
-        if isinstance(result, ClassificationResult):
-            shares = {one.name: np.array(one.curve)[:, None] for one in (result.model, *result.baselines)}
-            display = cls(result.rows, shares, ("",), "accuracy of all rows so far", result.drift.alarms, False)
+        if not result.task.numeric:
+            shares = {one.name: np.array(one.curve)[:, None] for one in result.learners}
+            alarms = () if result.drift is None else result.drift.alarms
+            display = cls(result.rows, shares, ("",), "accuracy of all rows so far", alarms, False)
             return display._drawn(axes, plot)
-        chosen = _chosen(result.outputs, outputs)
-        titles = ("mean of all outputs",) if chosen is None else tuple(result.outputs[q] for q in chosen)
+        names = result.outputs
+        if outputs is None:
+            chosen = list(range(len(names))) if len(names) <= MAX_PANELS else None
+        else:
+            listed = [outputs] if isinstance(outputs, (int, str)) else outputs
+            chosen = [output_number(names, output) for output in listed]
+        titles = ("mean of all outputs",) if chosen is None else tuple(names[q] for q in chosen)
         errors: dict[str, Array] = {}
         enough = (result.counts >= MIN_OUTCOMES) | (result.counts[-1] < MIN_OUTCOMES)
         for learner in (result.model, *result.baselines):
@@ -136,17 +143,6 @@ class ProgressiveErrorDisplay(RowCurves):
             name = learner.name if learner.name not in errors else f"{learner.name} ({len(errors)})"
             errors[name] = curves.mean(axis=1, keepdims=True) if chosen is None else curves[:, chosen]
         return cls(result.rows, errors, titles, LABELS[error])._drawn(axes, plot)
-
-
-def _chosen(names: tuple[str, ...], outputs: Sequence[int | str] | None) -> list[int] | None:
-    """Numbers of the outputs to draw, or None for the mean of all."""
-    if outputs is None:
-        return list(range(len(names))) if len(names) <= MAX_PANELS else None
-    outputs = [outputs] if isinstance(outputs, (int, str)) else list(outputs)
-    for output in outputs:
-        if not (output in names if isinstance(output, str) else -len(names) <= output < len(names)):
-            raise ValueError(f"outputs must hold names or numbers of {', '.join(names)}, got {output!r}")
-    return [names.index(output) if isinstance(output, str) else output % len(names) for output in outputs]
 
 
 class SupportDisplay(RowCurves):
@@ -238,17 +234,13 @@ class DriftDisplay(Display):
     label: str
 
     @classmethod
-    def from_result(
-        cls, result: ProgressiveResult | ClassificationResult, *, axes: Any = None, plot: bool = True
-    ) -> Self:
-        """What `ovk.evaluation.progressive` or `progressive_classes` has noted; `axes` are one or three."""
+    def from_result(cls, result: ProgressiveResult, *, axes: Any = None, plot: bool = True) -> Self:
+        """What `ovk.evaluation.progressive` has noted; `axes` are one or three."""
         if result.drift is None or not len(result.drift.rows):
             raise ValueError("the result has too few rows to show a drift: go through a longer stream")
-        if isinstance(result, ClassificationResult):
-            k = result.drift.windows.shape[1]
-            names = tuple(map(str, result.classes)) if k == len(result.classes) else ("label",)
-            return cls(result.drift, names, "share of wrong labels")._drawn(axes, plot)
-        return cls(result.drift, result.outputs, "squared error /\nvariance of outputs")._drawn(axes, plot)
+        # Two classes have one window.
+        names = result.names if result.drift.windows.shape[1] == len(result.names) else result.outputs
+        return cls(result.drift, names, result.task.error_name)._drawn(axes, plot)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw each panel on its own axes, given or new."""
@@ -313,10 +305,10 @@ class ConfusionDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from ovk import AutoStreamClassifier, progressive_classes
+    >>> from ovk import AutoStreamClassifier, progressive
     >>> from ovk.plotting import ConfusionDisplay
     >>> X = np.random.default_rng(0).standard_normal((200, 1))
-    >>> result = progressive_classes(AutoStreamClassifier(), X, X[:, 0] > 0)
+    >>> result = progressive(AutoStreamClassifier(), X, X[:, 0] > 0)
     >>> ConfusionDisplay.from_result(result, plot=False).labels
     ['False', 'True']
     """
@@ -325,7 +317,7 @@ class ConfusionDisplay(Display):
     labels: list[str]
 
     @classmethod
-    def from_result(cls, result: ClassificationResult, *, ax: Any = None, plot: bool = True) -> Self:
+    def from_result(cls, result: ProgressiveResult, *, ax: Any = None, plot: bool = True) -> Self:
         """The counts of the model, of the classes that occurred most if there are many."""
         return cls.from_counts(result.model.confusion, result.classes, ax=ax, plot=plot)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +14,10 @@ from sklearn.exceptions import NotFittedError
 from ovk.base import Array, NamedOutputs, Parameters, State, Times, Transactional, reads_snapshot, unnamed
 from ovk.evaluation.conformal.base import Conformal
 from ovk.evaluation.conformal.methods import ACI
-from ovk.evaluation.late import LabelQueue
-from ovk.evaluation.learners import as_learner
+from ovk.evaluation.late import LabelQueue, RowByRow
+from ovk.evaluation.learners import learn_rows
 from ovk.evaluation.running import RunningSum
+from ovk.evaluation.task import REGRESSION
 from ovk.intervals import Regions, concatenate
 from ovk.online import add_features
 
@@ -97,7 +98,7 @@ class WithIntervals(Transactional, Parameters):
             else:
                 Y = np.asarray(unnamed(y), dtype=np.float64)
                 options = {} if sample_weight is None else {"sample_weight": sample_weight}
-                work.learner_.partial_fit_late(X, y, last_label, **options)
+                learn_rows(work.learner_, X, y, last_label, **options)
             if regions is not None and len(regions):
                 work.intervals_.learn(regions, Y[scored], later)
 
@@ -140,8 +141,10 @@ class WithIntervals(Transactional, Parameters):
         # Learners of ovk take frames and learn their names; others are given arrays.
         y = y if isinstance(self.learner_, NamedOutputs) else Y
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        F = as_learner(self.learner_).predict_then_learn(X, y, **options)
-        return np.asarray(F, dtype=np.float64), Y
+        if REGRESSION.learns_blocks(self.learner_):
+            return np.asarray(self.learner_.predict_then_learn(X, y, **options), dtype=np.float64), Y
+        F = RowByRow(REGRESSION, self.learner_).predict_then_learn(X, Y, Y[:1].size, weights=sample_weight)
+        return F.reshape(Y.shape), Y
 
 
 @add_features.register
@@ -220,6 +223,16 @@ class IntervalResult:
         """How many regions of observed outputs were infinite, as the first ones are; the most over the outputs."""
         return int((self.tested[-1] - self.bounded[-1]).max()) if len(self.tested) else 0
 
+    def part(self, rows: slice, Y: Array, marks: Times) -> IntervalResult:
+        """The result on some of the rows, whose outputs are Y (n, d), with checkpoints at `marks`."""
+        if self.regions is None:
+            raise ValueError("the result did not keep its intervals: run progressive with keep='all'")
+        regions = self.regions.chosen(rows)
+        sums = [np.cumsum(count, axis=0, dtype=np.float64)[marks - 1] for count in interval_counts(regions, Y)]
+        return replace(
+            self, rows=marks, tested=sums[0], covered=sums[1], bounded=sums[2], widths=sums[3], regions=regions
+        )
+
 
 def _ratio(sums: Array, counts: Array) -> Array:
     if len(sums) == 0:
@@ -288,9 +301,10 @@ class IntervalRecord(State):
             queue.add((made[-1], Y[row]))
         return self.method.with_outcomes(concatenate(made), Y)
 
-    def result(self, rows: npt.NDArray[np.int64], last: bool = False) -> IntervalResult:
-        """What was found at the checkpoints `rows`; `last`: the present row is one more."""
-        tested, covered, bounded, widths = (total.curve(last) for total in self.sums)
+    def result(self, rows: npt.NDArray[np.int64]) -> IntervalResult:
+        """What was found at the checkpoints `rows`, the last of which is the present row."""
+        sums = [np.vstack([total.points, total.total])[: len(rows)] for total in self.sums]
+        tested, covered, bounded, widths = sums
         name, target = type(self.method).__name__, float(self.method.coverage)
         regions = concatenate(self._kept) if self._kept else None
         return IntervalResult(name, target, self.method.region, rows, tested, covered, bounded, widths, regions)
