@@ -256,7 +256,6 @@ class OperatorFourierMap(Registered):
 
 @singledispatch
 def _terms(K: OperatorKernel, n: int, p: int, rng: np.random.Generator) -> list[FourierTerm]:
-    """Waves of each term of a kernel."""
     raise ValueError(
         f"operator-valued Fourier features are for separable, diagonal, transformable, curl-free and divergence-free "
         f"kernels, their sums and multiples, got {type(K).__name__}: use Nystrom features for others"

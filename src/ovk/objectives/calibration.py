@@ -91,7 +91,6 @@ class ScoreCounts(State):
 
     @classmethod
     def empty(cls) -> ScoreCounts:
-        """Counts before the first row."""
         return cls(*np.zeros((3, BINS)))
 
     def add(self, scores: Array, labels: Indices) -> None:

@@ -134,7 +134,6 @@ class FeatureSpaceRidge:
     chunk_size: int
 
     def solve(self, alpha: float) -> OVKRidge:
-        """Ridge regression of the coordinates."""
         T = Identity(count_outputs(self.coordinates.anchors)) if self.operator is None else self.operator
         ridge = OVKRidge(self.kernel * T, alpha, fit_intercept=self.intercept, landmarks=self.landmarks)
         if self.graph is not None:

@@ -85,7 +85,6 @@ class NodeKernel(ObjectKernel):
         return None if names is None else {name: i for i, name in enumerate(names)}
 
     def _indices(self, X: Any) -> Indices:
-        """Numbers of the nodes."""
         names, n = self._names(), len(self._parts()[1])
         if names is not None:
             unknown = [x for x in X if x not in names]
@@ -136,8 +135,6 @@ class NodeKernel(ObjectKernel):
 
 @dataclass(eq=False, repr=False)
 class _KernelOfBeta(NodeKernel, saved=False):
-    """A kernel of nodes with one parameter besides the graph."""
-
     graph: Any
     beta: float = 1.0
     normalised: bool = False

@@ -39,8 +39,6 @@ LEAD = {"evidence": 2.0, "loo": 0.01}
 
 
 class ChosenKernel(NamedTuple):
-    """The kernel and the noise that were chosen."""
-
     kernel: OperatorKernel
     noise: float
     values: Array  # the criterion for each observed number at the end of each search

@@ -255,8 +255,6 @@ class System:
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """The best function with some weights."""
-
     weights: Array  # (M,)
     quadratic_forms: Array  # (M,) e_k = <c, K_k c>
     norms: Array  # (M,) d_k sqrt(e_k)

@@ -107,7 +107,6 @@ class Splitting:
         return np.asarray(R + self.Q @ change @ self.V.T)
 
     def _against_columns(self, X: Array) -> Array:
-        """sum over rows of pulled_E X, (e, d)."""
         if self.pulled_E.shape[2] == 1:
             return np.asarray(self.pulled_E[:, :, 0].T @ X)
         return np.asarray(np.einsum("neq,nq->eq", self.pulled_E, X))

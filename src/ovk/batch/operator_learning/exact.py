@@ -51,7 +51,6 @@ class FactoredRidge:
 
     @classmethod
     def of(cls, kernel: ScalarKernel, Z: Array, alpha: float) -> FactoredRidge:
-        """Fill the gram and factor it."""
         factor = cholesky_factor(lambda: symmetric_gram(kernel, Z), alpha)
         return cls(kernel, Z, alpha, factor, factor.whiten(np.ones((len(Z), 1)))[:, 0])
 
@@ -91,7 +90,6 @@ class TiledRidge:
 
     @classmethod
     def of(cls, kernel: ScalarKernel, Z: Array, alpha: float, rank: int, seed: int) -> TiledRidge:
-        """Choose the pivots of the preconditioner."""
         found = random_pivots(
             lambda i, j: kernel(Z[i], Z[j]), kernel.diag(Z), min(rank, len(Z)), np.random.default_rng(seed)
         )

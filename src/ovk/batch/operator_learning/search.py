@@ -43,8 +43,6 @@ class KernelCandidate:
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """What leaving out gave for one candidate and ridge."""
-
     candidate: KernelCandidate
     alpha: float
     errors: Array  # (r,) mean squares of the left-out residuals of each output coordinate
