@@ -16,7 +16,7 @@ from ovk.batch.okvar.regression import TARGETS
 from ovk.batch.okvar.series import TimeSeries, read_series
 
 #: Steps ahead at which `best_okvar` compares forecasts.
-AHEAD = 4
+HORIZON = 4
 
 
 def best_okvar(
@@ -74,18 +74,18 @@ def _left_out_error(model: OKVAR, series: list[TimeSeries]) -> float:
 
 
 def _forecast_error(model: OKVAR, series: list[TimeSeries]) -> float:
-    """Mean logarithm, over variables, of the squared error of forecasts `AHEAD` steps ahead of series left out in turn.
+    """Mean logarithm, over variables, of the squared error `HORIZON` steps ahead, each series left out in turn.
 
     One step ahead nearly all that is predicted is that a variable stays where it is; further ahead what acts on it
     shows. Logarithms keep one variable that is hard to predict from deciding alone.
     """
     longest = max(map(len, series))
-    if len(series) < 2 or longest < model.lag + AHEAD:
+    if len(series) < 2 or longest < model.lag + HORIZON:
         raise ValueError(
-            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + AHEAD} points or more, got "
+            f"criterion='forecast' needs at least 2 series, one of them of {model.lag + HORIZON} points or more, got "
             f"{len(series)} of at most {longest}: use criterion='bic'"
         )
-    gaps = np.concatenate([one.dynamics_.forecast_errors(left, AHEAD) for one, left in _without_each(model, series)])
+    gaps = np.concatenate([one.dynamics_.forecast_errors(left, HORIZON) for one, left in _without_each(model, series)])
     return float(np.mean(np.log(np.nanmean(gaps**2, axis=0) + np.finfo(float).tiny)))
 
 
