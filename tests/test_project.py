@@ -40,12 +40,12 @@ PUBLIC = [(name, thing) for name, thing in public_names() if inspect.isclass(thi
 WITHOUT_EXAMPLE = {
     "Baseline", "Basis", "Batch", "BrokerRecords", "ByOutput", "Candidates", "ChangedClass", "Chunk", "Chunks",
     "Contents", "CurveOperator", "Decoder", "Decoupled", "Dictionary",
-    "Display", "ErrorBound", "FeaturePlan", "Fitted", "FittedClasses", "FixedFeatures", "Gram",
+    "Display", "ErrorBound", "FeaturePlan", "FixedFeatures", "Gram",
     "Loss", "Minimum", "NewerFormat", "NodeKernel", "NotDifferentiable", "ObjectKernel",
     "OnlineLearner", "OperatorKernel", "OutputOperator", "Part", "Penalty", "Predictions", "Prepared", "ProximalInfo",
     "Records", "Rotated", "ScalarKernel", "Schedule", "Selection", "SessionProgress", "SingularSystem", "Solution",
     "Solver", "SolverInfo", "Spectral", "Spectrum", "Stacked", "Stationary", "StoredArray", "StoredObject",
-    "StreamFeatures", "Truncation", "TruncationWarning", "UnknownClass",
+    "StreamFeatures", "TableModel", "Truncation", "TruncationWarning", "UnknownClass",
 }  # fmt: skip
 
 
