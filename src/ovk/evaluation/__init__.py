@@ -14,6 +14,7 @@ from ovk.evaluation.conformal import (
     WithIntervals,
 )
 from ovk.evaluation.conformal.rolling import LEVEL as LEVEL
+from ovk.evaluation.conformal.rolling import rows_needed as rows_needed
 from ovk.evaluation.delayed import DelayedLabels
 from ovk.evaluation.drift import DriftResult, PageHinkley
 from ovk.evaluation.evaluator import Evaluator
