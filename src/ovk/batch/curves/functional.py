@@ -43,7 +43,7 @@ class FunctionalRidge(CurveOutputs):
     Parameters
     ----------
     kernel : operator-valued kernel; default ``Gaussian() * Integral()``
-        A scalar kernel means curves whose times know nothing of each other. Operators get the estimator's grid.
+        A scalar kernel means curves with independent time points. Operators get the estimator's grid.
     alpha : float >= 0
     grid : `Grid` or its points, optional
         Where the columns of Y were seen; regular on [0, 1] by default.
@@ -102,8 +102,8 @@ class FunctionalRidgeCV(CurveOutputs):
     Parameters
     ----------
     kernel : operator-valued kernel, scalar kernel, or a list of them; default ``Gaussian()``
-        A scalar kernel is multiplied by an operator that is chosen; write ``k * Identity()`` for curves whose times
-        know nothing of each other.
+        A scalar kernel is multiplied by an operator that is chosen; write ``k * Identity()`` for curves with
+        independent time points.
     alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2
     grid : `Grid` or its points, optional
     input_grid : `Grid` or its points, optional

@@ -58,9 +58,10 @@ EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
 class OVKRidgeCV(OVKRegressor):
     """`OVKRidge` with kernel, alpha and output operator chosen by exact leave-one-out.
 
-    Without a kernel everything is chosen. Inputs are standardised; the linear kernel, Gaussians, Materns of smoothness
-    3/2 and Laplacians of several widths and sums of the best of them are compared by their left-out errors, judged
-    robustly, with an alpha for each output; and where outputs are missing, whether they should learn from each other.
+    If no kernel is given, all settings are selected automatically. Inputs are standardised; the linear kernel,
+    Gaussians, Materns of smoothness 3/2 and Laplacians of several widths and sums of the best of them are compared by
+    their leave-one-out errors, judged robustly, with an alpha for each output; and where outputs are missing, whether
+    they should learn from each other.
 
     With a kernel, the error of leaving out each row is known in closed form, so for a separable kernel the whole
     surface over alphas and operators costs one eigendecomposition of the scalar gram and small products. Rows with the
@@ -70,7 +71,7 @@ class OVKRidgeCV(OVKRegressor):
     Parameters
     ----------
     kernel : operator-valued or scalar kernel, or a list of them to choose from; by default it is found
-        A kernel that is given sees the inputs as they are.
+        A user-supplied kernel receives the raw, unscaled inputs.
     alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 where the kernel is
         chosen too
     omegas : sequence of floats in [0, 1], optional
@@ -93,8 +94,7 @@ class OVKRidgeCV(OVKRegressor):
         Without a kernel: scale the inputs to mean 0 and deviation 1 first, unless they are sparse. Words in
         columns of a data frame become columns of zeros and ones in any case.
     missing_inputs : "impute" or "error"
-        Without a kernel: replace nan in X by the column's mean, with a column of zeros and ones that says so, or refuse
-        it.
+        Without a kernel: replace nan in X by the column's mean, with an indicator column, or refuse it.
     metric : bool
         Without a kernel: also try kernels in metrics of the inputs that `GradientMetric` learns, each judged by rows
         that it was not learned from. It pays where few inputs, or few directions, matter; below 50 rows (or groups)
