@@ -36,7 +36,7 @@ from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progr
 from ovk.batch.tuning.gradient_metric import MIN_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
 from ovk.operators import Spectrum
-from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, eigenpairs
+from ovk.solvers import Eigenpairs, KnownEigen, PairwisePath, SeparablePath, eigenpairs
 
 # Residuals of rows that were not learned from, for a whole path of alphas: rows, groups, or the time to come.
 #
@@ -164,6 +164,10 @@ class Comparison(NamedTuple):
         """Kernel, operator and alpha of the smallest error."""
         k, o, a = np.unravel_index(int(np.argmin(self.mean)), self.errors.shape[:3])
         return int(k), int(o), int(a)
+
+    def solver(self) -> Any:
+        """The solver for the best candidate."""
+        return "auto" if self.known is None else KnownEigen(self.known)
 
     def attributes(self) -> dict[str, Any]:
         """What an estimator keeps of it."""

@@ -199,14 +199,14 @@ class OutputKernelRidge(OVKRegressor):
         T = start
         with ProgressBar("learning outputs", total=len(alphas)) as bar:
             for a, alpha in enumerate(alphas):
-                learned.append(self._learn(profile, penalty, float(alpha), T))
+                learned.append(self._learn_operator(profile, penalty, float(alpha), T))
                 T = learned[-1].T if learned[-1].T.any() else start
                 if len(alphas) > 1:
                     errors[a] = next(errors_of(learned[-1].T, alphas[a : a + 1])).mean()
                 bar.update()
         return learned, errors
 
-    def _learn(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
+    def _learn_operator(self, profile: Profile, penalty: Penalty, alpha: float, start: Array) -> Learned:
         tol, max_iter = positive(self.tol, "tol"), check_int(self.max_iter, "max_iter", least=0)
         if max_iter == 0:
             value = profile.evaluate(start, alpha).value + alpha * penalty.value(start)
