@@ -7,14 +7,14 @@ The best two are then looked at on all rows, and the better one goes on from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from ovk.base import Array, Indices, SingularSystem, Smoother, Targets
+from ovk.base import Array, Indices, SingularSystem, Targets
 from ovk.batch.ridge.ridge_system import merge_same_inputs, same_inputs
 from ovk.batch.tuning.criterion import TuningCriterion
 from ovk.batch.tuning.tune import Search
@@ -219,7 +219,11 @@ class OutlierEstimate(NamedTuple):
 
 
 def estimate_outliers(
-    smooth: Smoother, V: Array, weight: Array | None = None, *, start: OutlierEstimate | None = None
+    smooth: Callable[[Array, float], Array],
+    V: Array,
+    weight: Array | None = None,
+    *,
+    start: OutlierEstimate | None = None,
 ) -> OutlierEstimate:
     """Run until no probability moves by more than `TOLERANCE`."""
     n, d = V.shape
@@ -251,7 +255,9 @@ def estimate_outliers(
     return OutlierEstimate(p, variance, share, rounds)
 
 
-def smoother(kernel: OperatorKernel, X: Any, V: Array, landmarks: Any, *, intercept: bool) -> Smoother:
+def smoother(
+    kernel: OperatorKernel, X: Any, V: Array, landmarks: Any, *, intercept: bool
+) -> Callable[[Array, float], Array]:
     """Fitted values at the data as a function of weights and noise; the gram is computed once."""
     n, d = V.shape
     flat = V.reshape(-1)
