@@ -220,7 +220,7 @@ class DecayingRidge(CompactState):
 
     def _snapshot(self) -> Self:
         # Its arrays are replaced, or written to behind the rows that others count.
-        return self._with()
+        return self._replace()
 
     def state(self) -> dict[str, Any]:
         n = self.count

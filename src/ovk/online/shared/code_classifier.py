@@ -156,7 +156,7 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
             learned, z = learner._learn_one(X, code)
         scores = [-z.item(), z.item()] if len(self.classes_) == 2 else self._scores(z[None])[0].tolist()
         # Of equal scores the first one wins, of two classes too.
-        return self._with(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
+        return self._replace(learner_=learned, counts_=counts.after_row(scores, number)), scores.index(max(scores))
 
     def _start(self, classes: Labels) -> None:
         self.classes_, self.learner_ = classes, self._learner(len(classes))
