@@ -193,9 +193,8 @@ class CodedClassifier(ClassifierMixin, Transactional, Parameters, ABC, saved=Fal
         return P
 
     def merge(self, other: Self) -> Self:
-        """Learn what another classifier of the same classes has learned, exactly as from its rows.
-
-        The other is left as it is. What the learners must have in common is said by their own `merge`.
+        """Learn what another classifier of the same classes has learned, exactly as from its rows, where the learners
+        can be merged; the other is left as it is.
         """
         check_is_fitted(self)
         check_is_fitted(other)
