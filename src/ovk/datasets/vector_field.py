@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ovk.base import Array, FieldKind, Loaded, RandomState, check_int, in_interval, positive
+from ovk.base import Array, Loaded, RandomState, check_int, in_interval, positive
 from ovk.datasets._shared import as_generator, bundle
 
 _GRID = 15  # points on each side of the grid on which the speed is measured
@@ -79,7 +80,7 @@ class BumpField:
 def make_vector_field(
     n_samples: int = 200,
     *,
-    kind: FieldKind = "mixed",
+    kind: Literal["curl_free", "div_free", "mixed"] = "mixed",
     n_dims: int = 2,
     mixture: float = 0.5,
     n_bumps: int = 10,
@@ -168,14 +169,14 @@ def make_vector_field(
         target = np.where(inlier[:, None], target, rng.uniform(-reach, reach, size=(n, n_dims)))
     axes = "xyz"[:n_dims]
     return bundle(
-        f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
-        data,
-        target,
-        list(axes),
-        [f"velocity_{axis}" for axis in axes],
         return_X_y,
+        data=data,
+        target=target,
         curl_free=field.curl_free(data),
         div_free=field.div_free(data),
         inlier=inlier,
         field=field,
+        feature_names=list(axes),
+        target_names=[f"velocity_{axis}" for axis in axes],
+        DESCR=f"Random {n_dims}-D vector field, {share:g} curl-free and {1 - share:g} divergence-free",
     )

@@ -1,6 +1,5 @@
 """How well a learner does on a stream: progressive evaluation, baselines, intervals, regret."""
 
-from ovk.base import quoted as quoted
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
 from ovk.evaluation.conformal import (
     ACI,
@@ -14,6 +13,7 @@ from ovk.evaluation.conformal import (
     WithIntervals,
 )
 from ovk.evaluation.conformal.rolling import LEVEL as LEVEL
+from ovk.evaluation.conformal.rolling import rows_needed as rows_needed
 from ovk.evaluation.delayed import DelayedLabels
 from ovk.evaluation.drift import DriftResult, PageHinkley
 from ovk.evaluation.evaluator import Evaluator

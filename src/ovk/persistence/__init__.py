@@ -16,7 +16,7 @@ digests find accidents, they do not prove who wrote a file. `save` replaces the 
 How the format evolves. It is frozen at 0.1.0: from then on every release reads the files of all earlier ones (golden
 files in ``tests/persistence``). What an old reader would not understand, such as a new tag in the tree, raises the
 number by one. The two metadata entries ``ovk.manifest`` and ``ovk.blake2b`` and the manifest's ``format`` and ``ovk``
-stay as they are for good: they are how an old release recognises a newer file and says so. A file stores every
+stay as they are for good: by them an old release recognises a newer file. A file stores every
 parameter, so a default may change. Private classes have no names in files.
 """
 
@@ -74,18 +74,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import os, tempfile
-    >>> from ovk.base.parameters import Parameters
-    >>> class Line(Parameters):
-    ...     def __init__(self, alpha=1.0):
-    ...         self.alpha = alpha
+    >>> from ovk import OVKRidge, load, save
     >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "line.ovk")
-    >>> save(Line(alpha=0.1), path)
+    >>> path = os.path.join(folder.name, "ridge.ovk")
+    >>> save(OVKRidge(alpha=0.1), path)
     >>> load(path)
-    Line(alpha=0.1)
-    >>> save(Line(alpha=max), path)
+    OVKRidge(alpha=0.1)
+    >>> save(OVKRidge(alpha=max), path)
     Traceback (most recent call last):
-    ovk.persistence.errors.NotSavable: Line.alpha cannot be saved: it is a function, ...
+    ovk.persistence.errors.NotSavable: OVKRidge.alpha cannot be saved: it is a function, ...
     >>> folder.cleanup()
     """
     name = os.fspath(path)
@@ -140,24 +137,19 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     Examples
     --------
     >>> import os, tempfile
-    >>> import numpy as np
-    >>> from ovk.base.parameters import Parameters
-    >>> class Line(Parameters):
-    ...     def __init__(self, alpha=1.0):
-    ...         self.alpha = alpha
-    >>> line = Line(alpha=0.1)
-    >>> line.coef_ = np.ones((2, 3))
+    >>> from ovk import OVKRidge, save
+    >>> from ovk.persistence import inspect
+    >>> model = OVKRidge(alpha=0.1).fit([[0.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "line.ovk")
-    ...     save(line, path)
+    ...     path = os.path.join(folder, "ridge.ovk")
+    ...     save(model, path)
     ...     contents = inspect(path)
-    >>> contents.class_name, contents.parameters["alpha"], contents.arrays[0].shape
-    ('__main__.Line', 0.1, (2, 3))
+    >>> contents.class_name, contents.parameters["alpha"], contents.state["X_fit_"]
+    ('batch.OVKRidge', 0.1, <array (2, 1) float64>)
     >>> print(contents)
-    __main__.Line (ovk ..., format 1)
+    batch.OVKRidge (ovk ..., format 1)
       alpha = 0.1
-      coef_ = <array (2, 3) float64>
-      Line.coef_: float64 (2, 3)
+      ...
     """
     with _opened(path) as file:
         arrays = {
@@ -238,7 +230,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Container]:
     mode = os.stat(name).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"path: {name!r} is a folder; give the file that was saved")
-    if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
+    if not stat.S_ISREG(mode):  # opening a pipe would block
         raise CorruptFile(f"path: {name!r} is a device or a pipe; give the file that was saved")
     with open(name, "rb") as file:
         yield Container(file, os.fstat(file.fileno()).st_size, name)

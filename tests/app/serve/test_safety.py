@@ -93,7 +93,7 @@ def test_without_tokens_only_this_machine_is_served(client_of):
 def test_a_name_that_begins_like_this_machine_is_not_this_machine(client_of, name):
     """Anybody can own such a name, and let it lead here."""
     assert not is_loopback(name)
-    assert not is_local_name(f"{name}:8080")
+    assert not is_local_name(f"{name}:8080".encode())
     X, _ = rows(1)
     assert infer(client_of("point", base=f"http://{name}"), X).status_code == 403
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ovk.app.serve.served_model import MAX_POINTS, SHOWN_ROWS, STEP, WINDOW, Outcome, RollingScores
+from ovk.evaluation import CLASSIFICATION, REGRESSION
 
 
 def outcomes(n, seed):
@@ -16,8 +17,8 @@ def outcomes(n, seed):
     return Outcome(F, half, Y)
 
 
-def after(parts, names=("one",), numeric=True):
-    scores = RollingScores.start(list(names), ["a", "b"], numeric)
+def after(parts, names=("one",), task=REGRESSION):
+    scores = RollingScores.start(list(names), ["a", "b"], task)
     for part in parts:
         scores = scores.updated(part, 0)
     return scores.up_to_date()
@@ -43,7 +44,7 @@ def test_errors_and_coverage_are_those_of_the_last_rows():
 
 def test_rows_one_by_one_and_at_once_give_the_same():
     whole = outcomes(700, seed=3)
-    singly, states = RollingScores.start(["one"], ["a", "b"], True), []
+    singly, states = RollingScores.start(["one"], ["a", "b"], REGRESSION), []
     for piece in pieces(whole, [1] * 700):
         states.append(singly)
         singly = singly.updated([piece], 0)
@@ -91,14 +92,22 @@ def test_a_learner_that_could_not_learn_has_no_error_for_these_rows():
 
 def test_labels_are_right_or_wrong():
     F, Y = np.array([[0.0], [1.0], [2.0], [1.0]]), np.array([[0.0], [2.0], [np.nan], [1.0]])
-    scores = RollingScores.start(["one"], ["label"], False).updated([Outcome(F, np.full(F.shape, np.nan), Y)], 0)
+    scores = RollingScores.start(["one"], ["label"], CLASSIFICATION).updated(
+        [Outcome(F, np.full(F.shape, np.nan), Y)], 0
+    )
     scores = scores.up_to_date()
     assert scores.errors()["one"] == pytest.approx([1 / 3])
+    # Both baselines say 0 to the first row; the majority then is 0 or, after one of each, the first of them.
+    assert scores.errors()["no change"] == pytest.approx([2 / 3])
+    assert scores.errors()["majority"] == pytest.approx([2 / 3])
+    later = scores.updated([Outcome(np.array([[3.0]]), np.full((1, 1), np.nan), np.array([[3.0]]))], 0).up_to_date()
+    assert later.errors()["one"] == pytest.approx([1 / 4])
+    assert later.n_classes == 4
 
 
 def test_the_curve_stays_within_its_points_and_keeps_the_last():
     whole = outcomes(12_000, seed=2)
-    scores = RollingScores.start(["one"], ["a", "b"], True)
+    scores = RollingScores.start(["one"], ["a", "b"], REGRESSION)
     for piece in pieces(whole, [STEP] * 600):
         before, scores = scores, scores.updated([piece], 0)
         assert len(scores.curve) == len(scores.reached) < MAX_POINTS

@@ -143,7 +143,6 @@ class ParsedRequest(NamedTuple):
         return rows, rest
 
     def check_count(self, rows: RequestRows) -> None:
-        """Refuse no rows, and too many."""
         most = self.service.limits.rows
         if not len(rows):
             raise RequestRefused(400, "the request holds no rows")
@@ -156,7 +155,6 @@ class ParsedRequest(NamedTuple):
 
 
 def _check_end(binary: memoryview) -> None:
-    """Refuse binary data that no tensor asked for."""
     if len(binary):
         raise RequestRefused(400, f"{len(binary)} bytes stand behind the last tensor")
 
@@ -234,7 +232,7 @@ class Server:
             for method, path, handler, scope, schema in table
         ]
         auth = Middleware(AuthMiddleware, tokens=self.tokens, observe=self.metrics.observe)
-        handlers: Any = {HTTPException: no_such_address, RequestRefused: pass_on, ClientDisconnect: gone}
+        handlers: Any = {HTTPException: no_such_address, ClientDisconnect: gone}
         app = Starlette(routes=routes, middleware=[auth], lifespan=self.lifespan, exception_handlers=handlers)
         app.state.server = self
         return app
@@ -507,7 +505,7 @@ def _read_entry(request: ParsedRequest) -> Entry:
         columns = [targets.column(name) if name in named else missing for name in active.outputs]
         targets = RequestRows.named(active.outputs, columns)
     active.check(rows, targets)
-    if active.numeric:
+    if active.task.numeric:
         _check_sizes(active.targets(targets), active.outputs)
     return entry
 
@@ -551,11 +549,6 @@ async def no_such_address(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     message = {404: "there is no such address", 405: "this address does not take that method"}.get(status, "refused")
     return json_reply({"error": message}, status)
-
-
-async def pass_on(request: Request, error: Exception) -> Response:
-    """For refusals, which the middleware answers."""
-    raise error
 
 
 async def gone(request: Request, error: Exception) -> Response:

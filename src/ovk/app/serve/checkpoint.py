@@ -69,7 +69,7 @@ class Checkpoint(State, Registered):
         first = served[0]
         for other in served[1:]:
             _check_alike(first, other)
-        return cls(served, 0, RollingScores.start(list(models), first.outputs, first.numeric), origin=origin)
+        return cls(served, 0, RollingScores.start(list(models), first.outputs, first.task), origin=origin)
 
     @property
     def active(self) -> ServedModel:
@@ -154,7 +154,7 @@ def replayed(state: Checkpoint, records: Iterable[tuple[int, bytes]]) -> Checkpo
 
 def _check_alike(first: ServedModel, other: ServedModel) -> None:
     """A shadow must be able to learn from the same rows."""
-    if first.outputs != other.outputs or first.numeric != other.numeric:
+    if first.outputs != other.outputs or first.task != other.task:
         raise ValueError(
             f"{other.name} predicts {', '.join(other.outputs)}, but {first.name} {', '.join(first.outputs)}: a shadow "
             "must have the same outputs"

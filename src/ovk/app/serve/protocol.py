@@ -50,15 +50,6 @@ class RequestRows:
     names : names of the columns, None for a matrix without
     columns : the cells of each column; none for a matrix
     matrix : (n, k) the numbers, where all columns hold numbers and no names were given
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.serve.protocol import RequestRows
-    >>> rows = RequestRows.named(["x", "word"], [np.array([1.0, 2.0]), ["a", None]])
-    >>> again = RequestRows.decode(rows.encode())
-    >>> again.names, again.columns[1], len(again)
-    (('x', 'word'), ['a', None], 2)
     """
 
     names: tuple[str, ...] | None
@@ -67,12 +58,10 @@ class RequestRows:
 
     @classmethod
     def of_matrix(cls, matrix: Array) -> RequestRows:
-        """Rows of a matrix (n, k)."""
         return cls(None, (), np.ascontiguousarray(matrix, dtype=np.float64))
 
     @classmethod
     def named(cls, names: Sequence[str], columns: Sequence[Cells]) -> RequestRows:
-        """Columns with names."""
         return cls(tuple(names), tuple(columns))
 
     def __len__(self) -> int:
@@ -82,7 +71,6 @@ class RequestRows:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory they take."""
         if self.matrix is not None:
             return self.matrix.nbytes + 200
         return 200 + sum(c.nbytes if isinstance(c, np.ndarray) else 80 * len(c) for c in self.columns)
@@ -142,7 +130,6 @@ class RequestRows:
 
     @classmethod
     def decode(cls, content: bytes) -> RequestRows:
-        """What `encode` gave."""
         end = content.index(b"\n")
         head = json.loads(content[:end])
         numbers = np.frombuffer(content, dtype="<f8", offset=end + 1).astype(np.float64)
@@ -153,11 +140,7 @@ class RequestRows:
 
 
 def as_numbers(cells: Any, what: str) -> Array:
-    """(n,) numbers; None is a missing one, and infinity is none.
-
-    >>> as_numbers([1, None, 2.5], "inputs")
-    array([1. , nan, 2.5])
-    """
+    """(n,) numbers, nan where they are missing; infinity is refused."""
     if not isinstance(cells, np.ndarray):
         if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
             cell = next(cell for cell in cells if type(cell) in strange)
@@ -183,11 +166,7 @@ def _flat(values: list[Any]) -> list[Any]:
 
 
 def parse_json(content: bytes) -> dict[str, Any]:
-    """The JSON object of a request; NaN and Infinity are no JSON.
-
-    >>> parse_json(b'{"a": [1, null]}')
-    {'a': [1, None]}
-    """
+    """The JSON object of a request; NaN and Infinity are no JSON."""
     try:
         value = _DECODER.decode(content.decode("utf-8"))
     except RequestRefused:
@@ -224,12 +203,7 @@ def _deeper(value: Any, levels: int) -> bool:
 
 
 def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:
-    """The JSON of a request, and the bytes of binary tensors behind it.
-
-    Parameters
-    ----------
-    json_length : the header Inference-Header-Content-Length, None where there are no binary tensors
-    """
+    """The JSON of a request, and the bytes of binary tensors behind it, if a header says how long the JSON is."""
     if json_length is None:
         return parse_json(content), memoryview(b"")
     if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
@@ -368,22 +342,14 @@ def write_tensors(
 
 @lru_cache(maxsize=256)
 def csv_line(names: tuple[str, ...]) -> str:
-    """Names as a line of CSV, in quotes where they hold a comma.
-
-    >>> csv_line(("kitchen", "a, b"))
-    'kitchen,"a, b"'
-    """
+    """Names as a line of CSV, in quotes where they hold a comma."""
     line = StringIO()
     csv.writer(line, lineterminator="").writerow(names)
     return line.getvalue()
 
 
 def plain_list(values: npt.NDArray[Any]) -> Any:
-    """Nested lists, with None for what is no finite number.
-
-    >>> plain_list(np.array([[1.0, np.inf]]))
-    [[1.0, None]]
-    """
+    """Nested lists, with None for what is no finite number."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         some: npt.NDArray[Any] = values.astype(object)
         some[~np.isfinite(values)] = None
@@ -402,11 +368,7 @@ def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
 
 
 def read_rows(value: Any, what: str) -> RequestRows:
-    """Rows as a list of lists of numbers, or of records with the names of the columns.
-
-    >>> read_rows([{"a": 1, "b": None}, {"a": 2, "b": 3}], "rows").names
-    ('a', 'b')
-    """
+    """Rows as a list of lists of numbers, or of records with the names of the columns."""
     if not isinstance(value, list):
         raise RequestRefused(400, f"{what} must be a list of rows")
     if not value:
@@ -431,11 +393,7 @@ def read_rows(value: Any, what: str) -> RequestRows:
 
 
 def read_frame(body: dict[str, Any]) -> RequestRows:
-    """The rows of a request to ``/invocations``.
-
-    >>> read_frame({"dataframe_split": {"columns": ["a", "b"], "data": [[1, "x"], [2, None]]}}).columns[1]
-    ['x', None]
-    """
+    """The rows of a request to ``/invocations``."""
     found = [form for form in MLFLOW_FORMS if form in body]
     if len(found) != 1:
         raise RequestRefused(

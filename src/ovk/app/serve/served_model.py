@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from inspect import signature
-from math import ceil, floor
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +22,15 @@ from sklearn.base import is_classifier
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.protocol import RequestRows, TensorSpec, plain_list
 from ovk.app.sessions import Session, TableModel
-from ovk.app.tables import Batch, Number, Prepared
-from ovk.base import Array, State, Transactional, quoted
-from ovk.evaluation import LEVEL, Baseline, LastValue, OnlineLearner, RollingConformal, RunningMean
+from ovk.app.tables import Batch, Prepared
+from ovk.base import Array, Number, State, Transactional, quoted
+from ovk.evaluation import CLASSIFICATION, LEVEL, REGRESSION, OnlineLearner, RollingConformal, Task, rows_needed
 from ovk.online import AutoStream
 
 Outputs = dict[str, npt.NDArray[Any]]
+
+#: Rows from whose errors the intervals of an estimator are made.
+INTERVAL_ROWS = 2000
 
 
 class Outcome(NamedTuple):
@@ -54,40 +57,30 @@ class ServedModel(State, ABC):
     ----------
     name : what it is called on the page and in metrics
     model : the estimator, session or fitted table
+    task : whether outputs are numbers or labels
+    outputs : names of the outputs
+    learns : whether it learns at all
+    window : of how many last rows the errors are kept, from which intervals are made; 0 where that sets no limit
     failures : requests that it could not learn
     """
 
     name: str
     model: Any
+    task: Task[Any]
+    outputs: list[str]
+    learns: bool
+    window: int = 0
     failures: int = 0
+
+    _state_classes = {"task": Task}
 
     #: Whether its intervals begin with the first rows that are learned in service; others bring errors along.
     intervals_of_service = False
 
     @property
     @abstractmethod
-    def numeric(self) -> bool:
-        """Whether outputs are numbers, not labels."""
-
-    @property
-    @abstractmethod
-    def learns(self) -> bool:
-        """Whether it learns at all."""
-
-    @property
-    @abstractmethod
-    def outputs(self) -> list[str]:
-        """Names of the outputs."""
-
-    @property
-    @abstractmethod
     def classes(self) -> npt.NDArray[Any]:
         """(K,) the labels there are, none for numbers."""
-
-    @property
-    @abstractmethod
-    def window(self) -> int:
-        """Of how many last rows the errors are kept, from which intervals are made; 0 where that sets no limit."""
 
     @abstractmethod
     def inputs(self) -> list[TensorSpec]:
@@ -115,12 +108,12 @@ class ServedModel(State, ABC):
 
     def _extra_output(self) -> str:
         """What it can tell besides the mean or the labels, "" for nothing."""
-        return "" if self.numeric else "probability"
+        return "" if self.task.numeric else "probability"
 
     def gives(self) -> dict[str, TensorSpec]:
         """The outputs that can be asked for, the one given by default first."""
         extra = [self._extra_output()] if self._extra_output() else []
-        if self.numeric:
+        if self.task.numeric:
             d, columns = len(self.outputs), self.outputs
             return {name: TensorSpec(name, "FP64", [-1, d], columns) for name in ["mean", *extra, "lower", "upper"]}
         kind = {"i": "INT64", "u": "INT64", "f": "FP64", "b": "BOOL"}.get(self.classes.dtype.kind, "BYTES")
@@ -131,7 +124,7 @@ class ServedModel(State, ABC):
     def predict(self, rows: RequestRows, wanted: frozenset[str], level: float) -> Outputs:
         """The outputs of these names."""
         found = self._predict(rows, wanted)
-        if self.numeric and wanted & {"lower", "upper"}:
+        if self.task.numeric and wanted & {"lower", "upper"}:
             half = self.half_widths(level)
             found |= {"lower": found["mean"] - half, "upper": found["mean"] + half}
         return found
@@ -141,7 +134,7 @@ class ServedModel(State, ABC):
         asked = LEVEL if level is None else self.checked_level(level)
         wanted = frozenset() if level is None else frozenset({"lower", "upper"})
         found = self.predict(rows, wanted, asked)
-        if not self.numeric:
+        if not self.task.numeric:
             return found, ""
         ends = {"mean": "", "lower": " lower", "upper": " upper"}
         named = {
@@ -194,15 +187,6 @@ class ServedModel(State, ABC):
         return _array_bytes(self.model, set())
 
 
-def rows_needed(level: float) -> int:
-    """Rows with known outcomes before intervals of that level have ends.
-
-    >>> rows_needed(0.9), rows_needed(0.9999)
-    (9, 9999)
-    """
-    return ceil(round(level / (1 - level), 3))
-
-
 def _check_lengths(rows: RequestRows, targets: RequestRows) -> None:
     if len(rows) != len(targets):
         (n, one), (m, other) = ((len(part), "" if len(part) == 1 else "s") for part in (rows, targets))
@@ -228,39 +212,15 @@ def _array_bytes(value: Any, seen: set[int]) -> int:
 
 @dataclass
 class ServedEstimator(ServedModel, kind="estimator"):
-    """An estimator, which takes rows of numbers and learns if it is an online learner.
+    """An estimator, which takes rows of numbers and learns if it is an online learner; `intervals` has its errors."""
 
-    Attributes
-    ----------
-    names : names of the outputs
-    intervals : the last errors, for intervals
-    """
-
-    names: list[str] = field(default_factory=list)
-    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=2000))
+    intervals: RollingConformal = field(default_factory=lambda: RollingConformal(LEVEL, window=INTERVAL_ROWS))
 
     intervals_of_service = True
 
     @property
-    def numeric(self) -> bool:
-        return not is_classifier(self.model)
-
-    @property
-    def learns(self) -> bool:
-        kind: Any = type(self.model)
-        return _learns(kind)
-
-    @property
-    def outputs(self) -> list[str]:
-        return self.names
-
-    @property
     def classes(self) -> npt.NDArray[Any]:
-        return np.asarray([] if self.numeric else self.model.classes_)
-
-    @property
-    def window(self) -> int:
-        return self.intervals.window if self.numeric else 0
+        return np.asarray([] if self.task.numeric else self.model.classes_)
 
     def inputs(self) -> list[TensorSpec]:
         p = int(self.model.n_features_in_)
@@ -269,7 +229,7 @@ class ServedEstimator(ServedModel, kind="estimator"):
         return [TensorSpec("X", "FP64", [-1, p], columns)]
 
     def _extra_output(self) -> str:
-        if not self.numeric:
+        if not self.task.numeric:
             return "probability" if hasattr(self.model, "predict_proba") else ""
         kind: Any = type(self.model)
         return "std" if _takes_std(kind) else ""
@@ -300,8 +260,8 @@ class ServedEstimator(ServedModel, kind="estimator"):
         return X
 
     def targets(self, targets: RequestRows) -> Array:
-        if self.numeric:
-            return targets.numbers(self.names, len(self.names), "targets")
+        if self.task.numeric:
+            return targets.numbers(self.outputs, len(self.outputs), "targets")
         known = {str(label): k for k, label in enumerate(self.classes.tolist())}
         codes = []
         for cell in targets.labels():
@@ -313,16 +273,16 @@ class ServedEstimator(ServedModel, kind="estimator"):
         return np.array(codes, dtype=np.float64)[:, None]
 
     def half_widths(self, level: float) -> Array:
-        return self.intervals.half_widths(level, len(self.names))
+        return self.intervals.half_widths(level, len(self.outputs))
 
     def _predict(self, rows: RequestRows, wanted: frozenset[str]) -> Outputs:
         X = self._X(rows)
-        if not self.numeric:
+        if not self.task.numeric:
             found: Outputs = {"label": np.asarray(self.model.predict(X))}
             if "probability" in wanted:
                 found["probability"] = np.asarray(self.model.predict_proba(X), dtype=np.float64)
             return found
-        shape = (len(X), len(self.names))
+        shape = (len(X), len(self.outputs))
         if "std" in wanted:
             mean, std = self.model.predict(X, return_std=True)
             return {"mean": _as_shape(mean, shape), "std": _as_shape(std, shape)}
@@ -331,12 +291,12 @@ class ServedEstimator(ServedModel, kind="estimator"):
     def learned(self, rows: RequestRows, targets: RequestRows) -> tuple[ServedModel, Outcome]:
         X, Y = self._X(rows), self.targets(targets)
         y = Y[:, 0] if getattr(self.model, "single_output_", False) else Y
-        if not self.numeric:
+        if not self.task.numeric:
             y = self.classes[Y[:, 0].astype(np.intp)]
         # One that does not learn predicts only.
         model = self.model._snapshot() if self.learns else self.model
         found = model.predict_then_learn(X, y) if self.learns else model.predict(X)
-        if not self.numeric:
+        if not self.task.numeric:
             # A row that the model skipped has no answer. Classes of a stream are in the order in which they appeared.
             answered = np.array([label is not None for label in found.tolist()], dtype=bool)
             code = {label: k for k, label in enumerate(self.classes.tolist())}
@@ -349,12 +309,6 @@ class ServedEstimator(ServedModel, kind="estimator"):
         intervals = self.intervals._snapshot()
         intervals.regions_then_learn(F, Y)
         return replace(self, model=model, intervals=intervals), Outcome(F, half, Y)
-
-
-@cache
-def _learns(estimator: Any) -> bool:
-    """Whether an estimator of that class learns from a stream, each call wholly or not at all."""
-    return issubclass(estimator, Transactional) and issubclass(estimator, OnlineLearner)
 
 
 @cache
@@ -373,24 +327,8 @@ class ServedTable(ServedModel, kind="table"):
     """A session or a fitted table: columns with names, lags and scaling of its own."""
 
     @property
-    def numeric(self) -> bool:
-        return not self.model.settings.classify
-
-    @property
-    def learns(self) -> bool:
-        return isinstance(self.model, Session)
-
-    @property
-    def outputs(self) -> list[str]:
-        return list(self.model.settings.targets)
-
-    @property
     def classes(self) -> npt.NDArray[Any]:
-        return np.array([] if self.numeric else self.model.preparation.classes(), dtype=object)
-
-    @property
-    def window(self) -> int:
-        return int(self.model.recent.size) if self.learns and self.numeric else 0
+        return np.array([] if self.task.numeric else self.model.preparation.classes(), dtype=object)
 
     def _sources(self) -> list[str]:
         """Names of the columns that it reads."""
@@ -402,7 +340,7 @@ class ServedTable(ServedModel, kind="table"):
         return [TensorSpec(name, "FP64" if name in numbers else "BYTES", [-1], [name]) for name in self._sources()]
 
     def targets(self, targets: RequestRows) -> Array:
-        if self.numeric:
+        if self.task.numeric:
             return targets.numbers(self.outputs, len(self.outputs), "targets")
         (label,) = self.model.preparation.fork().outputs_
         codes: Array = label.encode([targets.labels()]).values
@@ -417,7 +355,7 @@ class ServedTable(ServedModel, kind="table"):
         columns: dict[str, Any] = dict(zip(named.names or (), named.columns, strict=True))
         if targets is not None:
             _check_lengths(rows, targets)
-            outcomes = list(self.targets(targets).T) if self.numeric else [targets.labels()]
+            outcomes = list(self.targets(targets).T) if self.task.numeric else [targets.labels()]
             # What stands in the inputs under the name of a target is not for the model to see.
             columns |= dict(zip(self.outputs, outcomes, strict=True))
         return list(columns), Batch(list(columns.values()), list(range(1, len(rows) + 1)), [])
@@ -453,9 +391,9 @@ class ServedTable(ServedModel, kind="table"):
 
     def _predict(self, rows: RequestRows, wanted: frozenset[str]) -> Outputs:
         X = self._prepared(rows, None).chunk.X
-        width = len(self.outputs) if self.numeric else len(self.classes)
+        width = len(self.outputs) if self.task.numeric else len(self.classes)
         F: Array = self.model.predictor().outputs(X) if len(X) else np.empty((0, width))
-        if self.numeric:
+        if self.task.numeric:
             return {"mean": F}
         return {"label": self.classes[F.argmax(axis=1)], "probability": F}
 
@@ -471,7 +409,7 @@ class ServedTable(ServedModel, kind="table"):
         if len(found.rows) != len(batch.rows):
             raise ValueError("rows of the request cannot be read")
         new, Y = replace(self, model=model), self.targets(targets)
-        if self.numeric:
+        if self.task.numeric:
             return new, Outcome(found.F, np.broadcast_to(self.half_widths(LEVEL), found.F.shape), Y)
         F = np.asarray(found.codes, dtype=np.float64)[:, None]
         return new, Outcome(F, np.full(F.shape, np.nan), Y)
@@ -480,20 +418,26 @@ class ServedTable(ServedModel, kind="table"):
 def as_served(model: Any, name: str) -> ServedModel:
     """A model that was loaded, ready to serve under that name."""
     if isinstance(model, (Session, TableModel)):
-        return ServedTable(name, model)
+        table: Any = model
+        task, learns = CLASSIFICATION if table.settings.classify else REGRESSION, isinstance(model, Session)
+        window = int(table.recent.size) if task.numeric and learns else 0
+        return ServedTable(name, model, task, list(table.settings.targets), learns, window)
     kind = type(model).__name__
     if not callable(getattr(model, "predict", None)):
         raise ValueError(f"{name} holds a {kind}, which does not predict: give an estimator or a session")
-    p = getattr(model, "n_features_in_", None)
-    if p is None or (is_classifier(model) and not hasattr(model, "classes_")):
+    p, classify = getattr(model, "n_features_in_", None), is_classifier(model)
+    if p is None or (classify and not hasattr(model, "classes_")):
         raise ValueError(f"{name} holds a {kind} that was not fitted to rows of numbers: fit it first")
-    if is_classifier(model):
-        return ServedEstimator(name, model, names=["label"])
+    # One that learns in service does so wholly or not at all.
+    learns = isinstance(model, Transactional) and isinstance(model, OnlineLearner)
+    if classify:
+        return ServedEstimator(name, model, CLASSIFICATION, ["label"], learns)
     # How many outputs there are nobody knows better than a prediction.
     F = np.asarray(model.predict(np.zeros((1, p))))
     if F.dtype.kind not in "fiub":
         raise ValueError(f"{name} holds a {kind}, whose predictions are no numbers: it cannot be served")
-    return ServedEstimator(name, model, names=["y"] if F.size == 1 else [f"y{q}" for q in range(F.size)])
+    outputs = ["y"] if F.size == 1 else [f"y{q}" for q in range(F.size)]
+    return ServedEstimator(name, model, REGRESSION, outputs, learns, INTERVAL_ROWS)
 
 
 # Errors of the last rows beside the baselines, coverage, and a curve of them.
@@ -517,31 +461,6 @@ MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 STEP = 20
 
 
-class MostFrequent(Baseline):
-    """The label that was most frequent before the rows at hand, of labels written as whole numbers from 0 on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.serve import MostFrequent
-    >>> baseline = MostFrequent()
-    >>> _ = baseline.predict_then_learn(np.zeros((3, 1)), np.array([[2.0], [2.0], [0.0]]))
-    >>> baseline.predict_then_learn(np.zeros((1, 1)), np.array([[1.0]]))
-    array([[2.]])
-    """
-
-    name = "most frequent"
-
-    def predict_then_learn(self, X: Array, Y: Array) -> Array:
-        codes = Y[np.isfinite(Y)].astype(int)
-        counts = getattr(self, "counts_", np.zeros(1))
-        F = np.full(Y.shape, float(counts.argmax()))
-        new = np.bincount(codes, minlength=len(counts)).astype(np.float64)
-        new[: len(counts)] += counts
-        self.counts_ = new
-        return F
-
-
 @dataclass
 class RollingScores(State):
     """Predictions and outcomes of the last rows, and a curve of errors, for each learner and each baseline.
@@ -549,7 +468,7 @@ class RollingScores(State):
     Attributes
     ----------
     outputs : names of the outputs
-    numeric : whether outputs are numbers with squared errors, rather than labels, whose error is 1 or 0
+    task : numbers have squared errors; labels are written as codes, with an error of 0 or 1
     names : the learners, then the baselines
     baselines : the baselines
     recent : (m, names + 3, d) the last rows: the prediction under each name, then the prediction of the active model,
@@ -558,11 +477,11 @@ class RollingScores(State):
     curve : (points, names, d) errors of the last rows before each point
     reached : for each point of the curve, how many rows there were
     step : rows between two points of the curve
-    rows : rows that the baselines have seen
+    rows, n_classes : rows and labels that the baselines have seen
     """
 
     outputs: list[str]
-    numeric: bool
+    task: Task[Any]
     names: list[str]
     baselines: list[Any]
     recent: Array
@@ -571,14 +490,17 @@ class RollingScores(State):
     reached: list[int] = field(default_factory=list)
     step: int = STEP
     rows: int = 0
+    n_classes: int = 0
+
+    _state_classes = {"task": Task}
 
     @classmethod
-    def start(cls, learners: Sequence[str], outputs: Sequence[str], numeric: bool) -> RollingScores:
+    def start(cls, learners: Sequence[str], outputs: Sequence[str], task: Task[Any]) -> RollingScores:
         """No rows yet."""
-        baselines = [LastValue(), RunningMean() if numeric else MostFrequent()]
+        baselines = [task.baseline(name) for name in task.default_baselines]
         names = [*learners, *(baseline.name for baseline in baselines)]
         recent, fresh, curve = (np.empty((0, k, len(outputs))) for k in (len(names) + 3, len(learners) + 3, len(names)))
-        return cls(list(outputs), numeric, names, baselines, recent, fresh, curve)
+        return cls(list(outputs), task, names, baselines, recent, fresh, curve)
 
     def updated(self, outcomes: Sequence[Outcome | None], active: int) -> RollingScores:
         """The scores after further rows: what each learner had predicted, None if it could not learn them.
@@ -599,8 +521,11 @@ class RollingScores(State):
         if not len(self.fresh):
             return self
         new, Y = self._snapshot(), self.fresh[:, -1]
-        baselines = np.stack([baseline.predict_then_learn(Y, Y) for baseline in new.baselines], axis=1)
-        rows = np.concatenate([self.fresh[:, :-3], baselines, self.fresh[:, -3:]], axis=1)
+        if not self.task.numeric:
+            new.n_classes = max(self.n_classes, 1, *(1 + Y[np.isfinite(Y)].astype(int)))
+        Z = self.task.outputs(Y, range(new.n_classes))
+        found = [self.task.compact(baseline.predict_then_learn(Z, Z)).reshape(Y.shape) for baseline in new.baselines]
+        rows = np.concatenate([self.fresh[:, :-3], np.stack(found, axis=1), self.fresh[:, -3:]], axis=1)
         new.recent = np.concatenate([self.recent, rows])[-WINDOW:]
         new.rows, new.fresh = self.rows + len(Y), self.fresh[:0]
         if new.rows >= (self.reached[-1] if self.reached else 0) + self.step:
@@ -614,9 +539,9 @@ class RollingScores(State):
         """(d,) root of the mean squared error of the last rows, or the share of wrong labels, for each name."""
         F, Y = self.recent[-last:, :-3], self.recent[-last:, -1:]
         with np.errstate(over="ignore", invalid="ignore"):
-            losses = (F - Y) ** 2 if self.numeric else (F != Y).astype(np.float64)
+            losses = (F - Y) ** 2 if self.task.numeric else (F != Y).astype(np.float64)
             mean = _mean(np.where(np.isfinite(Y), losses, np.nan))
-        return dict(zip(self.names, np.sqrt(mean) if self.numeric else mean, strict=True))
+        return dict(zip(self.names, np.sqrt(mean) if self.task.numeric else mean, strict=True))
 
     def _covered(self) -> Array:
         """(m, d) whether outcomes lay in the interval of the active model, nan where that is unknown."""

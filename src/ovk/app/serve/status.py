@@ -169,7 +169,7 @@ def view(service: ModelService) -> dict[str, Any]:
             for one in state.models
         ],
         "outputs": scores.outputs,
-        "labels": not active.numeric,
+        "labels": not active.task.numeric,
         "classes": [str(label) for label in active.classes],
         "sequence": state.sequence,
         "rows": state.rows,

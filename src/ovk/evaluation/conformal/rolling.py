@@ -124,6 +124,16 @@ def _rank(scores: int, miss: float) -> int:
     return ceil((scores + 1) * (1.0 - miss) - 1e-9)
 
 
+def rows_needed(level: float) -> int:
+    """Known outcomes before intervals of that level have ends.
+
+    >>> rows_needed(0.9), rows_needed(0.9999)
+    (9, 9999)
+    """
+    # The fewest m with _rank(m, 1 - level) <= m.
+    return ceil((level - 1e-9) / (1.0 - level))
+
+
 def _odds(miss: float) -> float:
     clipped = min(max(miss, 1e-9), 1.0 - 1e-9)
     return clipped / (1.0 - clipped)
