@@ -221,13 +221,9 @@ class Forecast(NamedTuple):
 def forecast(
     predictor: RowPredictor, steps: int, level: float | None, future: Records | None, errors: Array | None
 ) -> Forecast:
-    """Forecast the rows that follow those that were learned.
+    """Forecast the rows that follow those that were learned, as `Session.forecast` does.
 
-    Parameters
-    ----------
-    predictor : what predicts rows, as it is after the last one
-    steps, level, future : as in `Session.forecast`
-    errors : (k, horizon, d) errors of earlier forecasts; None where all steps have the errors of the first one
+    `errors` (k, horizon, d) are those of earlier forecasts; None where all steps have the errors of the first one.
     """
     n = check_int(steps, "steps")
     level = in_interval(predictor.recent.level if level is None else level, "level", 1e-6, 1 - 1e-6)

@@ -62,19 +62,8 @@ class Predictions(NamedTuple):
 class RowPredictor:
     """Predicts the rows of a table, in their order, by what was learned, which stays as it is.
 
-    Outputs that stand in the rows serve as lags of the rows after them.
-
-    Parameters
-    ----------
-    preparation : how rows are made inputs
-    scaling, model : how these are scaled, and what predicts
-    recent : the last errors, for intervals
-
-    Attributes
-    ----------
-    preparation, recent : as above; the preparation with lags of its own
-    n_bad : rows so far that had unreadable cells
-    bad_rows : the first of them, with what is wrong
+    Outputs that stand in the rows serve as lags of the rows after them: the preparation is a copy. `n_bad` rows so far
+    had unreadable cells; `bad_rows` are the first of them.
     """
 
     def __init__(self, preparation: Preparation, scaling: Standardised, model: Any, recent: RecentErrors) -> None:

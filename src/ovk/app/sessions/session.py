@@ -26,7 +26,6 @@ from ovk.app.sessions.summary import (
     column_warnings,
     relevance,
     result_summary,
-    table_facts,
 )
 from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate, open_records
 from ovk.base import Array, Registered, State
@@ -57,6 +56,8 @@ class LearnedTable(ABC):
     settings: Settings
     preparation: Preparation
     recent: RecentErrors
+    moments: Any
+    n_rows: Any
     n_bad: int
     bad_rows: list[BadRow]
     inputs: Array | None
@@ -90,18 +91,26 @@ class LearnedTable(ABC):
 
     def columns(self) -> list[ColumnRow]:
         """Name and role of each column, share of its values that were observed, their mean and standard deviation."""
-        moments: RunningMoments | None = vars(self)["moments"]
-        if moments is None:
+        if self.moments is None:
             return []
         outputs = () if self.settings.classify else self.settings.targets
-        return column_summary(self.preparation, outputs, moments, self.n_rows)  # type: ignore[attr-defined]
+        return column_summary(self.preparation, outputs, self.moments, self.n_rows)
 
     def _described(self, found: Summary, n_rows: int, *, table: bool) -> Summary:
         """Add to a summary what is known of the table."""
-        columns = self.columns()
-        found.warnings = column_warnings(self.preparation, columns, table=table)
-        table_facts(found, self.preparation, columns, (n_rows, self.n_bad, self.bad_rows))
+        found.columns, found.readings = self.columns(), self.preparation.describe()
+        found.warnings = column_warnings(self.preparation, found.columns, table=table)
+        found.targets, found.n_rows, found.n_bad = list(self.settings.targets), n_rows, self.n_bad
+        found.bad_rows = self.bad_rows
         found.relevance = lambda: relevance(self.predictor(), self.inputs)
+        found.facts |= {
+            "outputs": found.targets,
+            "unreadable_rows": self.n_bad,
+            "faults": [{"row": row, "fault": fault} for row, fault in self.bad_rows[:10]],
+            "columns": found.readings,
+            "remarks": found.warnings,
+            "conclusion": found.conclusion,
+        }
         return found
 
     def forecast(self, steps: int, level: float | None = None, future: Records | None = None) -> Forecast:

@@ -220,15 +220,7 @@ def option_of(setting: Field[Any]) -> str:
 
 
 def check_bad_rows(bad: int, rows: int, last: tuple[int, str], label: str, max_bad: float) -> None:
-    """Refuse a table of which too large a share cannot be read.
-
-    Parameters
-    ----------
-    bad, rows : number of rows with unreadable cells, and of all rows so far
-    last : number and fault of one of them
-    label : what to call the table
-    max_bad : largest share of bad rows
-    """
+    """Refuse a table of which too large a share cannot be read: `bad` of the first `rows`, one of them the `last`."""
     if rows >= MIN_ROWS_CHECKED and bad > max_bad * rows:
         raise ValueError(
             f"{bad:,} of the first {rows:,} rows of {label} have unreadable cells (row {last[0]}: "
