@@ -136,8 +136,8 @@ def command(
             }
         )
         return
-    parts = ("before the drift", "during", "after", "all rows")
-    table = ScoreTable("mean squared error", tuple(errors), parts, np.array(list(errors.values())))
+    periods = ("before the drift", "during", "after", "all rows")
+    table = ScoreTable("mean squared error", tuple(errors), periods, np.array(list(errors.values())))
     for line in [*table_lines(table), _conclusion(errors), ""]:
         show(line)
     if drawn:

@@ -193,7 +193,7 @@ class Session(LearnedTable, State, Registered):
     id : what tells the session from those of other files or settings
     offset : rows of the file that were read
     digest : digest of the names of its columns and of these rows, by which the file is recognised
-    head : number of the rows that were read first, and the digest up to there, by which the file is told from the next
+    head : number of the rows that were read first, and the digest up to there, which distinguish the file from the next
     earlier : rows of the files that were learned before this one
     parts : files of predictions that belong to this state
     lines : lines of predictions in the last of them, if it is unfinished
@@ -248,7 +248,7 @@ class Session(LearnedTable, State, Registered):
 
     @classmethod
     def starting(cls, records: Records, settings: Settings) -> Iterator[BlockReader | None]:
-        """None whenever the warm-up still waits for rows, and the rows behind it at last."""
+        """None whenever the warm-up still waits for rows, and the rows after it at last."""
         settings.check()
         settings.refuse_groups("use ovk fit (fit_file), or leave groups out")
         # Before there are rows, a stream that is waited for has no columns.
@@ -294,8 +294,8 @@ class Session(LearnedTable, State, Registered):
     def from_warm_up(cls, settings: Settings, preparation: Preparation, rows: Prepared) -> Self:
         """A session that has learned the rows of its warm-up."""
         d, (n, p) = len(settings.targets), rows.chunk.X.shape
-        told = settings.model, settings.stream_kernel, settings.coupling
-        model = make_model(*told, p, classify=settings.classify, lags=bool(settings.lags))
+        asked = settings.model, settings.stream_kernel, settings.coupling
+        model = make_model(*asked, p, classify=settings.classify, lags=bool(settings.lags))
         scaling = Standardised(running=False, robust=True)
         evaluator = Evaluator.start(model, None, scaling, rows.chunk, task=settings.task)
         recent, moments = RecentErrors.empty(d, level=settings.level), RunningMoments(p + d)
@@ -308,7 +308,7 @@ class Session(LearnedTable, State, Registered):
         return session
 
     def resume(self, records: Records) -> BlockReader:
-        """Go on in the file, behind the rows that were learned already."""
+        """Go on in the file, after the rows that were learned already."""
         records.resume_at(self.offset, int(self.settings.block), self.digest, self.position)
         return BlockReader(self, records, records.batches(int(self.settings.block)))
 
@@ -378,9 +378,9 @@ class Session(LearnedTable, State, Registered):
         while start < len(chunk.X):
             # Another model is kept at fixed rows of the stream, wherever blocks end.
             end = start + self.horizons.room
-            part = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
-            found.append(self._learn_chunk(part, tested=True))
-            self.horizons.add(part.X, part.Y, self.evaluator.model, predictor.with_model)
+            piece = chunk._replace(X=chunk.X[start:end], Y=chunk.Y[start:end])
+            found.append(self._learn_chunk(piece, tested=True))
+            self.horizons.add(piece.X, piece.Y, self.evaluator.model, predictor.with_model)
             start = end
         return np.concatenate(found)
 

@@ -298,8 +298,8 @@ def make_model(
     """
     one_of(name, "model", ["auto", *MODELS])
     if name == "auto":
-        told = coupling is not None or kernel != "gaussian"
-        name = "olok" if n_features > MAX_SECOND_ORDER_INPUTS else "pkawv" if told else "autostream"
+        asked = coupling is not None or kernel != "gaussian"
+        name = "olok" if n_features > MAX_SECOND_ORDER_INPUTS else "pkawv" if asked else "autostream"
     model: Any = MODELS[name][classify]
     if name == "autostream":
         # It chooses kernels and weights of experts by itself, for each output.
