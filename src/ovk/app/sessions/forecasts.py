@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovk.app.sessions.predictions import Predictions, RowPredictor
-from ovk.app.tables import Batch, Preparation, Records, calendar, filled
-from ovk.base import Array, State, as_dates, check_int, following, in_interval, quoted, snapshot_of
+from ovk.app.tables import Batch, Preparation, Records, filled
+from ovk.base import Array, State, as_dates, calendar, check_int, following, in_interval, quoted, snapshot_of
 
 # Forecasts several rows ahead, and their errors, measured while a stream is learned.
 #

@@ -27,8 +27,8 @@ from ovk.app.sessions.summary import (
     relevance,
     result_summary,
 )
-from ovk.app.tables import Batch, Label, Preparation, Prepared, Records, concatenate, open_records
-from ovk.base import Array, Registered, State
+from ovk.app.tables import Batch, Preparation, Prepared, Records, concatenate, open_records
+from ovk.base import Array, Label, Registered, State, quoted
 from ovk.evaluation import (
     ALIKE,
     Chunk,
@@ -38,7 +38,6 @@ from ovk.evaluation import (
     RecentErrors,
     RunningMoments,
     Standardised,
-    quoted,
 )
 from ovk.online import AutoStreamClassifier
 
