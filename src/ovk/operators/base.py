@@ -210,26 +210,6 @@ class LowRank(OutputOperator):
     W: Any
     diag: float | Array = 0.0
 
-    @classmethod
-    def approximating(cls, T: Any, rank: int) -> Self:
-        """The operator with `rank` common factors that are leading eigenvectors of a matrix T, (d, d).
-
-        It has the diagonal of T, and is T itself if `rank` is d, or if T is a multiple of the identity plus a matrix of
-        that rank. A learner of a stream with gaps is the faster the lower the rank.
-
-        >>> from ovk.operators import LowRank
-        >>> LowRank.approximating([[2.0, 1.0], [1.0, 2.0]], 1).dense().round(9)
-        array([[2., 1.],
-               [1., 2.]])
-        """
-        matrix = checked_symmetric(T, "T")
-        found = spectrum(matrix, "T")
-        some = slice(None, -check_int(rank, "rank") - 1, -1)
-        excess = found.values - found.values[0]
-        W = found.vectors[:, some] * np.sqrt(excess[some])
-        rest = np.diagonal(matrix) - np.einsum("ij,ij->i", W, W)
-        return cls(W, np.maximum(rest, 0.0))
-
     @property
     def output_dim(self) -> int:  # type: ignore[override]
         return len(self._factor())
