@@ -17,16 +17,10 @@ from ovk.curves import Grid
 
 @dataclass(frozen=True)
 class Spectrum:
-    """T = V diag(t) V', with equal eigenvalues grouped.
+    """T = V diag(t) V', with equal eigenvalues grouped."""
 
-    Attributes
-    ----------
-    values : (d,) eigenvalues in ascending order, exactly equal within a group and never negative
-    vectors : (d, d), a column for each eigenvalue; a `KroneckerMatrix` where it is a product that is never formed
-    """
-
-    values: Array
-    vectors: Array
+    values: Array  # (d,) ascending, exactly equal within a group and never negative
+    vectors: Array  # (d, d); a `KroneckerMatrix` where it is a product that is never formed
 
     @cached_property
     def groups(self) -> list[slice]:
@@ -41,13 +35,7 @@ class Spectrum:
         return self.values[[group.start for group in self.groups]]
 
     def root(self) -> Array:
-        """F, (d, rank), with T = F F'.
-
-        >>> from ovk.operators import MixedEffect
-        >>> F = MixedEffect(1.0, 3).eigh().root()
-        >>> F.shape, np.allclose(F @ F.T, 1.0)
-        ((3, 1), True)
-        """
+        """F, (d, rank), with T = F F'."""
         used = self.values > 0
         return self.vectors[:, used] * np.sqrt(self.values[used])
 
