@@ -10,7 +10,7 @@ from ovk import OLOK, AutoStream, progressive
 from ovk.app.report import report
 from ovk.app.report.sections import drift_section
 from ovk.evaluation import ACI, ProgressiveResult, RefittedRidge
-from ovk.evaluation.running import RunningSum
+from ovk.evaluation.task import RunningSum
 from ovk.plotting import IntervalDisplay, RecentDisplay
 
 DAYS = np.datetime64("2024-01-01") + np.arange(400) * np.timedelta64(1, "h")

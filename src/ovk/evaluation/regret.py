@@ -12,7 +12,7 @@ from sklearn.base import clone
 from ovk.base import Array
 from ovk.batch import OVKRegressor
 from ovk.evaluation.result import ProgressiveResult
-from ovk.evaluation.running import checkpoints
+from ovk.evaluation.task import checkpoints
 
 
 @dataclass(frozen=True)

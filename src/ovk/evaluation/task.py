@@ -12,11 +12,13 @@ from sklearn.base import ClassifierMixin
 
 from ovk.base import Array, Labels, Mask, State, Times
 from ovk.evaluation.baselines import Baseline, LastValue, Majority, NoChange, RefittedRidge, RunningMean
-from ovk.evaluation.learners import Incremental, OnlineClassifier, OnlineLearner
-from ovk.evaluation.running import RunningSum
+from ovk.evaluation.delayed import Incremental, OnlineClassifier, OnlineLearner
 from ovk.online import CodedClassifier
 
-# Scores of one learner.
+# Scores of one learner, noted at checkpoints of the stream.
+
+#: Checkpoints in each doubling of the number of rows: a curve has 160 points after a million rows.
+PER_DOUBLING = 8
 
 #: Probabilities are counted in so many bins for the area under the curve.
 BINS = 4096
@@ -25,6 +27,53 @@ BINS = 4096
 MIN_PROBABILITY = 1e-15
 
 NO_MARKS: Times = np.empty(0, dtype=np.int64)
+
+
+def checkpoints(start: int, stop: int) -> Times:
+    """Checkpoints t with start < t <= stop: the whole numbers next above 2^(k/8), so more and more apart.
+
+    >>> checkpoints(10, 40)
+    array([11, 12, 13, 14, 15, 16, 18, 20, 21, 23, 25, 27, 30, 32, 35, 39])
+    """
+    k = np.arange(PER_DOUBLING * int(max(stop, 1)).bit_length() + 1)
+    t = np.unique(np.ceil(2.0 ** (k / PER_DOUBLING)).astype(np.int64))
+    return t[(t > start) & (t <= stop)]
+
+
+@dataclass
+class RunningSum(State):
+    """Sums of rows (d,) along the stream, noted at checkpoints.
+
+    Rows are added one after the other, so chunks of any sizes give the same bits.
+
+    Attributes
+    ----------
+    total : (d,) sum so far
+    points : (checkpoints, d) sums noted
+    """
+
+    total: Array
+    points: Array
+
+    @classmethod
+    def empty(cls, d: int) -> RunningSum:
+        """A sum of no rows yet, of d columns."""
+        return cls(np.zeros(d), np.empty((0, d)))
+
+    def add(self, values: Array, marks: Times) -> None:
+        """Add the rows of `values`, and note the sum after the first m of them for each m in `marks`."""
+        sums = np.cumsum(np.vstack([self.total, values]), axis=0)
+        self.total = sums[-1].copy()
+        if len(marks):
+            self.points = np.concatenate([self.points, sums[marks]])
+
+    def note(self) -> None:
+        """Note the present sum."""
+        self.points = np.vstack([self.points, self.total])
+
+    def merge(self, other: RunningSum) -> None:
+        """Add the sum of another stream. The checkpoints of the two were at other rows: what was noted is dropped."""
+        self.total, self.points = self.total + other.total, self.points[:0]
 
 
 @dataclass

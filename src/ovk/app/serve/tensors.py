@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from io import StringIO
 from itertools import chain
-from math import ceil, floor, prod
+from math import floor, prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.rows import Cells, RequestRows, as_matrix, as_numbers, finite_or_missing, only_plain
 from ovk.app.serve.served_models import Outputs, ServedModel, TensorSpec
+from ovk.intervals import rows_needed
 
 #: Datatypes of numbers, as NumPy writes them on the wire.
 NUMBERS = {
@@ -366,15 +367,6 @@ def checked_level(level: Any, leader: ServedModel) -> float:
             f"are kept: the highest level is {highest}",
         )
     return float(level)
-
-
-def rows_needed(level: float) -> int:
-    """Rows with known outcomes before intervals of that level have ends.
-
-    >>> rows_needed(0.9), rows_needed(0.9999)
-    (9, 9999)
-    """
-    return ceil(round(level / (1 - level), 3))
 
 
 def missing_bounds(found: Outputs, level: float, leader: ServedModel, *, learning: bool = True) -> str:

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from ovk.app.sessions.settings import check_bad_rows
 from ovk.app.tables import Batch, Preparation, Records, as_word, open_records
 from ovk.base import Array, Indices, Mask, is_missing_cell
 from ovk.evaluation import LEVEL, RecentErrors
-from ovk.intervals import masses, upper_quantile
+from ovk.intervals import masses, rows_needed, upper_quantile
 
 # Rows that belong together, such as those of a patient: errors and intervals for groups that were never seen.
 
@@ -265,7 +264,7 @@ class FilePredictions:
         unknown = ~np.isfinite(recent.widths(level))
         if unknown.any():
             names = ", ".join(repr(str(name)) for name in np.asarray(self._preparation.targets)[unknown])
-            least = ceil(round(level / (1 - level), 6))
+            least = rows_needed(level)
             of = "groups" if isinstance(recent, GroupErrors) else "errors of rows that were not learned yet"
             yield (
                 f"Intervals of {100 * level:g}% need at least {least:,} {of}, and there are fewer for {names}: "

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ovk.base import Array, State, check_int, in_interval, positive
-from ovk.evaluation.conformal.base import Conformal, ScoreWindow, Tracker
+from ovk.evaluation.conformal import Conformal, ScoreWindow, Tracker
 from ovk.intervals import Regions
 
 
