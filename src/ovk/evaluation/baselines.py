@@ -193,8 +193,6 @@ SURPRISE = 1e-3
 
 
 class _LabelCounts(Baseline, saved=False):
-    """A baseline of classes, from how often each label came."""
-
     counts_: Array
 
     def predict_then_learn(self, X: Array, Y: Array) -> Array:

@@ -40,18 +40,10 @@ class _WithSupport(Protocol):
 
 @dataclass
 class IntervalRecord(State):
-    """Regions on their way through a stream, with sums noted at checkpoints.
-
-    Attributes
-    ----------
-    method : what makes the regions
-    sums : counts of regions of observed outputs, of those that held them, of finite intervals, and their widths
-    keep : whether to keep every region; they are not saved
-    queue : regions and outputs of the rows whose labels have not come yet, None where they come at once
-    """
+    """Regions on their way through a stream. `sums` are those of `interval_counts`; what is kept is not saved."""
 
     method: Conformal
-    sums: list[RunningSum]
+    sums: RunningSum
     keep: bool = False
     queue: LabelQueue[tuple[Regions, Array]] | None = field(default=None, init=False)
     _kept: list[Regions] = field(default_factory=list, init=False)
@@ -60,20 +52,15 @@ class IntervalRecord(State):
 
     @classmethod
     def start(cls, method: Conformal, d: int, *, keep: bool, waiting: int | Times = 0) -> IntervalRecord:
-        """A record of no rows yet, for d outputs, whose labels come late as in `LabelQueue`."""
         k = d if method.region == "each" else 1
-        record = cls(method, [RunningSum.empty(width) for width in (k, k, d, d)], keep)
+        record = cls(method, RunningSum.empty(2 * k + 2 * d), keep)
         record.queue = None if isinstance(waiting, int) and waiting == 0 else LabelQueue(waiting)
         return record
 
     def update(self, F: Array, Y: Array, marks: Times) -> None:
-        """Make regions for the rows, count how often they hold the outputs, and learn from them.
-
-        Rows without a prediction have none.
-        """
+        """Make regions for the rows that have a prediction, count how often they hold the outputs, and learn."""
         regions = self.method.regions_then_learn(F, Y) if self.queue is None else self._regions_late(self.queue, F, Y)
-        for total, count in zip(self.sums, interval_counts(regions, Y), strict=True):
-            total.add(count.astype(np.float64), marks)
+        self.sums.add(np.hstack(interval_counts(regions, Y)), marks)
         if self.keep:
             self._kept.append(regions)
 
@@ -94,8 +81,9 @@ class IntervalRecord(State):
 
     def result(self, rows: Times) -> IntervalResult:
         """What was found at the checkpoints `rows`, the last of which is the present row."""
-        sums = [np.vstack([total.points, total.total])[: len(rows)] for total in self.sums]
-        tested, covered, bounded, widths = sums
+        sums = np.vstack([self.sums.points, self.sums.total])[: len(rows)]
+        k = sums.shape[1] // 4 if self.method.region == "each" else 1
+        tested, covered, bounded, widths = np.split(sums, [k, 2 * k, k + sums.shape[1] // 2], axis=1)
         name, target = type(self.method).__name__, float(self.method.coverage)
         regions = concatenate(self._kept) if self._kept else None
         return IntervalResult(name, target, self.method.region, rows, tested, covered, bounded, widths, regions)
@@ -138,7 +126,7 @@ class Evaluator(State, Registered):
     (300, 100)
     """
 
-    task: Task[Any]
+    task: Task
     model: Any
     baselines: list[Baseline]
     scores: list[Scores]
@@ -179,7 +167,7 @@ class Evaluator(State, Registered):
         keep: str = "none",
         intervals: Conformal | None = None,
         waiting: int | Times = 0,
-        task: Task[Any] | None = None,
+        task: Task | None = None,
     ) -> Evaluator:
         """An evaluator for a stream whose first chunk is `first`, before any of its rows.
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ovk.base import Array, Labels, Times, check_int, unnamed
 from ovk.evaluation.running import DriftResult
-from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded
+from ovk.evaluation.task import MAX_NAMES, ScoreTable, Task, checkpoints, encoded, ratio
 from ovk.intervals import Regions
 
 # A stretch of a stream: which rows it has, and the errors on them alone.
@@ -96,12 +96,12 @@ class IntervalResult:
     @property
     def coverage(self) -> Array:
         """(k,) share of regions that held what was observed."""
-        return _ratio(self.covered, self.tested)
+        return _last_ratio(self.covered, self.tested)
 
     @property
     def width(self) -> Array:
         """(d,) mean width of the intervals that were finite."""
-        return _ratio(self.widths, self.bounded)
+        return _last_ratio(self.widths, self.bounded)
 
     @property
     def n_unbounded(self) -> int:
@@ -114,16 +114,14 @@ class IntervalResult:
             raise ValueError("the result did not keep its intervals: run progressive with keep='all'")
         regions = self.regions.chosen(rows)
         sums = [np.cumsum(count, axis=0, dtype=np.float64)[marks - 1] for count in interval_counts(regions, Y)]
+        tested, covered, bounded, widths = sums
         return replace(
-            self, rows=marks, tested=sums[0], covered=sums[1], bounded=sums[2], widths=sums[3], regions=regions
+            self, rows=marks, tested=tested, covered=covered, bounded=bounded, widths=widths, regions=regions
         )
 
 
-def _ratio(sums: Array, counts: Array) -> Array:
-    if len(sums) == 0:
-        return np.full(sums.shape[1], np.nan)
-    result: Array = np.divide(sums[-1], counts[-1], out=np.full(sums.shape[1], np.nan), where=counts[-1] > 0)
-    return result
+def _last_ratio(sums: Array, counts: Array) -> Array:
+    return ratio(sums[-1], counts[-1]) if len(sums) else np.full(sums.shape[1], np.nan)
 
 
 def interval_counts(regions: Regions, Y: Array) -> tuple[Array, Array, Array, Array]:
@@ -186,7 +184,7 @@ class ProgressiveResult:
     (['a', 'b'], [0.67, 0.33])
     """
 
-    task: Task[Any]
+    task: Task
     model: Any
     baselines: tuple[Any, ...]
     rows: npt.NDArray[np.int64]
@@ -223,7 +221,7 @@ class ProgressiveResult:
     @property
     def counts(self) -> Array:
         """(checkpoints, d) predictions of each output tested by then; of regression."""
-        counts: Array = self.model.counts.points
+        counts: Array = self.model.counts
         return counts
 
     @property

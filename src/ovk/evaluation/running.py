@@ -12,7 +12,6 @@ which equals updating row by row (Welford), without cancellation: the old rows h
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -34,16 +33,7 @@ FARTHEST = 1e6
 
 @dataclass
 class RunningMoments(State):
-    """Mean and standard deviation of each column, over all finite values so far.
-
-    >>> import numpy as np
-    >>> moments = RunningMoments(1)
-    >>> mean, sd = moments.before_then_add(np.array([[1.0], [3.0], [8.0]]))
-    >>> mean.ravel(), sd.ravel()
-    (array([0., 1., 2.]), array([1., 1., 1.]))
-    >>> moments.mean
-    array([4.])
-    """
+    """Mean and standard deviation of each column, over all finite values so far."""
 
     _saved_state = ("count", "mean", "squares")
 
@@ -91,15 +81,7 @@ class RunningMoments(State):
             self.mean, self.squares = self._about(centre, self.count, D.sum(axis=0), squares)
 
     def merge(self, other: RunningMoments) -> None:
-        """Add the moments of other rows: with N = n + n' and means D apart, N variance = M + M' + D^2 n n' / N.
-
-        >>> one, two = RunningMoments(1), RunningMoments(1)
-        >>> one.add(np.array([[1.0], [3.0]]))
-        >>> two.add(np.array([[8.0]]))
-        >>> one.merge(two)
-        >>> one.mean, one.squares
-        (array([4.]), array([26.]))
-        """
+        """Add the moments of other rows: with N = n + n' and means D apart, N variance = M + M' + D^2 n n' / N."""
         if self.width != other.width:
             raise ValueError(f"moments to be merged must be of as many columns, got {self.width} and {other.width}")
         count = self.count + other.count
@@ -150,32 +132,20 @@ class ScaledRows(NamedTuple):
         return self.offset + self.spread * F
 
 
-class Scaling(State, ABC):
-    """How rows are scaled before a learner sees them."""
+class Scaling(State, kind="unscaled"):
+    """How rows are scaled before a learner sees them; this one leaves them as they are."""
 
-    @abstractmethod
     def scale_warm_up(self, X: Array, Y: Array) -> ScaledRows:
         """Scale the rows of the warm-up, by all of them."""
-
-    @abstractmethod
-    def scale(self, X: Array, Y: Array) -> ScaledRows:
-        """Scale the next rows, each by earlier rows only."""
-
-    @abstractmethod
-    def merge(self, other: Scaling) -> None:
-        """Go on as if the rows of the other had been scaled here."""
-
-
-class Unscaled(Scaling, kind="unscaled"):
-    """Rows as they are."""
-
-    def scale_warm_up(self, X: Array, Y: Array) -> ScaledRows:
         return ScaledRows(X, Y, 0.0, 1.0)
 
-    scale = scale_warm_up
+    def scale(self, X: Array, Y: Array) -> ScaledRows:
+        """Scale the next rows, each by earlier rows only."""
+        return ScaledRows(X, Y, 0.0, 1.0)
 
     def merge(self, other: Scaling) -> None:
-        if not isinstance(other, Unscaled):
+        """Go on as if the rows of the other had been scaled here."""
+        if type(other) is not Scaling:
             raise ValueError("scalings to be merged must be of one kind: one of them leaves rows as they are")
 
 
@@ -244,7 +214,7 @@ def _saved(moments: RunningMoments) -> tuple[Array, Array, Array]:
 def as_scaling(scale: Any) -> Scaling:
     """The scaling of that name."""
     if scale is None:
-        return Unscaled()
+        return Scaling()
     if scale in ("warm-up", "running"):
         return Standardised(running=scale == "running")
     raise ValueError(f"scale must be None, 'warm-up' or 'running', got {scale!r}")
@@ -323,7 +293,7 @@ class PageHinkley(Parameters):
         threshold, tolerance = positive(self.threshold, "threshold"), positive(self.tolerance, "tolerance", zero=True)
         if "n_rows_" not in vars(self):
             self.alarms_, self.n_rows_ = [], 0
-            self._restart()
+            self._count, self._mean, self._squares, self._sum, self._least = 0, 0.0, 0.0, 0.0, 0.0
         largest, burn_in = float(self.largest), self.burn_in
         count, mean, squares, total, least = self._count, self._mean, self._squares, self._sum, self._least
         # Python's own numbers: the test is a matter of a few operations a row.
@@ -347,20 +317,10 @@ class PageHinkley(Parameters):
         self._count, self._mean, self._squares, self._sum, self._least = count, mean, squares, total, least
         return self
 
-    def _restart(self) -> None:
-        self._count, self._mean, self._squares, self._sum, self._least = 0, 0.0, 0.0, 0.0, 0.0
-
 
 @dataclass
 class ThinnedTrace(State):
-    """Values noted at multiples of `step` rows; point i is that after (i + 1) step rows.
-
-    >>> trace = ThinnedTrace(step=2)
-    >>> for rows in range(1, 7):
-    ...     trace.note(rows, np.array([10.0 * rows]))
-    >>> trace.rows, trace.values.ravel()
-    (array([2, 4, 6]), array([20., 40., 60.]))
-    """
+    """Values noted at multiples of `step` rows; point i is that after (i + 1) step rows."""
 
     step: int = STEP
     values: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -379,13 +339,10 @@ class ThinnedTrace(State):
         """Note a value after so many rows, if there is a point."""
         if rows % self.step:
             return
-        # Another learner, or further outputs: what was noted before had another meaning.
-        old = (
-            self.values
-            if self.values.shape[1:] == value.shape
-            else np.full((rows // self.step - 1, len(value)), np.nan)
-        )
-        self.values = np.vstack([old, value])
+        if self.values.shape[1:] != value.shape:
+            # Another learner, or further outputs: what was noted before had another meaning.
+            self.values = np.full((rows // self.step - 1, len(value)), np.nan)
+        self.values = np.vstack([self.values, value])
         if len(self.values) >= POINTS:
             self.values, self.step = self.values[1::2], 2 * self.step
 
@@ -451,17 +408,7 @@ class DriftResult:
 
 @dataclass
 class DriftRecord(State):
-    """What is noted of a stream so far.
-
-    Attributes
-    ----------
-    test : the test on the losses
-    total, count : sum of the losses so far, and their number
-    losses : these two, noted along the stream
-    experts : windows and weights, noted along the stream
-    names : names of the experts
-    outputs : moments of the outputs so far, None for classes
-    """
+    """What is noted of a stream so far: sum and number of losses, windows and weights of experts (`names`)."""
 
     test: PageHinkley = field(default_factory=PageHinkley)
     total: float = 0.0

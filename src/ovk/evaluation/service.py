@@ -286,28 +286,22 @@ class DelayedLabels(Parameters):
 
     def _learn_rows(self, places: Indices, labels: Array, weights: Array | None) -> None:
         X, options = self.inputs_[places], {} if weights is None else {"sample_weight": weights}
+        last = None if self.last_labels_ is None else [self.last_labels_[place] for place in places]
         if isinstance(self.model_, WithIntervals):
             # Rows that came before the first label have no region.
             first = len(self.tickets_) - (0 if self.regions_ is None else len(self.regions_))
             scored = np.flatnonzero(places >= first)
             regions = None if self.regions_ is None else self.regions_.chosen(places[scored] - first)
             later = self.next_ticket_ - 1 - self.tickets_[places[scored]]
-            last = self._last_labels(places)
             self.model_.learn_late(X, labels, regions, scored, later, last_label=last, **options)
             return
         if self.classes is not None:
             options["classes"] = self.classes
-        learn_rows(self.model_, X, labels, self._last_labels(places) or (), **options)
+        learn_rows(self.model_, X, labels, last or (), **options)
 
     def _learner(self) -> Any:
         """The model itself, within its intervals perhaps."""
         return self.model_.learner_ if isinstance(self.model_, WithIntervals) else self.model_
-
-    def _last_labels(self, places: Indices) -> list[Any] | None:
-        """The last label known when each of these rows was predicted; None for models that do not look at it."""
-        if not isinstance(self._learner(), TakesLastLabel):
-            return None
-        return [None if self.last_labels_ is None else self.last_labels_[place] for place in places]
 
     def _issue(self, X: Any) -> tuple[Any, Regions | None, Times]:
         """Predictions, regions if the model has them, and tickets of rows, which wait for their labels from now on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -42,14 +42,9 @@ def checkpoints(start: int, stop: int) -> Times:
 
 @dataclass
 class RunningSum(State):
-    """Sums of rows (d,) along the stream, noted at checkpoints.
+    """Sums of rows (d,) along the stream: `total` (d,) so far, and `points` (checkpoints, d) noted.
 
     Rows are added one after the other, so chunks of any sizes give the same bits.
-
-    Attributes
-    ----------
-    total : (d,) sum so far
-    points : (checkpoints, d) sums noted
     """
 
     total: Array
@@ -57,7 +52,6 @@ class RunningSum(State):
 
     @classmethod
     def empty(cls, d: int) -> RunningSum:
-        """A sum of no rows yet, of d columns."""
         return cls(np.zeros(d), np.empty((0, d)))
 
     def add(self, values: Array, marks: Times) -> None:
@@ -68,11 +62,9 @@ class RunningSum(State):
             self.points = np.concatenate([self.points, sums[marks]])
 
     def note(self) -> None:
-        """Note the present sum."""
         self.points = np.vstack([self.points, self.total])
 
     def merge(self, other: RunningSum) -> None:
-        """Add the sum of another stream. The checkpoints of the two were at other rows: what was noted is dropped."""
         self.total, self.points = self.total + other.total, self.points[:0]
 
 
@@ -113,7 +105,7 @@ class RegressionScores(Scores, kind="regression"):
     Attributes
     ----------
     name, seconds : what it is called in tables and plots, and the time it took
-    counts, squares, absolute : sums of rows, of squared errors and of absolute errors
+    sums : (3 d) numbers of rows, sums of squared errors and of absolute errors
 
     Examples
     --------
@@ -125,55 +117,58 @@ class RegressionScores(Scores, kind="regression"):
     (array([5.]), array([2.]))
     """
 
-    counts: RunningSum
-    squares: RunningSum
-    absolute: RunningSum
+    sums: RunningSum
 
-    _state_classes = {"counts": RunningSum, "squares": RunningSum, "absolute": RunningSum}
+    _state_classes = {"sums": RunningSum}
 
     def add(self, F: Array, Y: Array, counted: Mask, marks: Times = NO_MARKS) -> None:
         # An error of 1e200 squares to infinity, and so does its mean: that is the right answer.
         with np.errstate(over="ignore", invalid="ignore"):
             errors = np.where(counted, F - Y, 0.0)
-            self.squares.add(errors**2, marks)
-            self.absolute.add(np.abs(errors), marks)
-        self.counts.add(counted.astype(np.float64), marks)
+            self.sums.add(np.hstack([counted, errors**2, np.abs(errors)]), marks)
 
     def fresh(self) -> RegressionScores:
-        return REGRESSION.scores(self.name, len(self.counts.total))
+        return RegressionScores(self.name, RunningSum.empty(len(self.sums.total)))
 
     def note(self) -> None:
-        for total in (self.counts, self.squares, self.absolute):
-            total.note()
+        self.sums.note()
 
     def merge(self, other: RegressionScores) -> None:
-        self.counts.merge(other.counts)
-        self.squares.merge(other.squares)
-        self.absolute.merge(other.absolute)
+        self.sums.merge(other.sums)
         self.seconds += other.seconds
 
     @property
     def mse(self) -> Array:
         """(d,) mean squared error of each output."""
-        return _mean(self.squares.total, self.counts.total)
+        return self._mean(self.sums.total, 1)
 
     @property
     def mae(self) -> Array:
         """(d,) mean absolute error of each output."""
-        return _mean(self.absolute.total, self.counts.total)
+        return self._mean(self.sums.total, 2)
+
+    @property
+    def counts(self) -> Array:
+        """(checkpoints, d) predictions of each output that were tested by then."""
+        return np.split(self.sums.points, 3, axis=-1)[0]
 
     @property
     def mse_curve(self) -> Array:
         """(checkpoints, d) mean squared error of all predictions so far."""
-        return _mean(self.squares.points, self.counts.points)
+        return self._mean(self.sums.points, 1)
 
     @property
     def mae_curve(self) -> Array:
         """(checkpoints, d) mean absolute error of all predictions so far."""
-        return _mean(self.absolute.points, self.counts.points)
+        return self._mean(self.sums.points, 2)
+
+    def _mean(self, sums: Array, which: int) -> Array:
+        parts = np.split(sums, 3, axis=-1)
+        return ratio(parts[which], parts[0])
 
 
-def _mean(sums: Array, counts: Array) -> Array:
+def ratio(sums: Array, counts: Array) -> Array:
+    """Means from sums, nan where there is nothing."""
     return sums / np.where(counts > 0, counts, np.nan)
 
 
@@ -253,7 +248,7 @@ class ClassScores(Scores, kind="classification"):
     @property
     def recall(self) -> Array:
         """(K,) of the rows of each class the share that was predicted as such; nan for one that never came."""
-        return _mean(np.diagonal(self.confusion), self.confusion.sum(axis=1))
+        return ratio(np.diagonal(self.confusion), self.confusion.sum(axis=1))
 
     @property
     def balanced_accuracy(self) -> float:
@@ -308,10 +303,8 @@ class ScoreTable(NamedTuple):
 
 # Tasks.
 
-S = TypeVar("S", bound=Scores)
 
-
-class Task(State, ABC, Generic[S]):
+class Task(State, ABC):
     """What differs between predicting numbers and predicting classes; everything else is written once.
 
     The two instances are `REGRESSION` and `CLASSIFICATION`, and `task_of(model)` tells which one a model is for. An
@@ -337,7 +330,7 @@ class Task(State, ABC, Generic[S]):
     ----------
     name : "regression" or "classification"
     numeric : whether outputs are numbers, which are scaled and can have intervals and forecasts
-    baselines : baselines by short name; those without "ridge" are the default ones
+    baselines, default_baselines : baselines by short name, and those that are used where none are named
     error_name : what `DriftResult.losses` are, for an axis
     figures : what there is to draw of a result: "errors", "intervals", "growth", "accuracy", "confusion"
 
@@ -380,17 +373,17 @@ class Task(State, ABC, Generic[S]):
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         """(n, d) outputs, from numbers (n,) or (n, d), or from codes of labels (n,) or (n, 1), nan where missing."""
 
-    @abstractmethod
     def targets(self, y: Array, classes: Any = ()) -> Any:
         """What a model learns from: the numbers, or labels (n,), None where missing."""
+        return y
 
-    @abstractmethod
     def decided(self, F: Array, classes: Any = ()) -> Any:
         """What users call predictions: F itself, or the most probable labels (n,), None in rows not predicted."""
+        return F
 
-    @abstractmethod
     def compact(self, F: Array) -> Array:
         """What is kept of predictions where only `decided` will be asked for."""
+        return F
 
     @abstractmethod
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
@@ -421,19 +414,19 @@ class Task(State, ABC, Generic[S]):
     # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def scores(self, name: str, d: int, *, probabilities: bool = True) -> S:
+    def scores(self, name: str, d: int, *, probabilities: bool = True) -> Any:
         """Scores of a learner before the first row; `probabilities`: whether a classifier tells them."""
 
     @abstractmethod
-    def tables(self, learners: Sequence[S], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         """The scores of the learners, the model first."""
 
     @abstractmethod
-    def conclusion(self, learners: Sequence[S], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         """One sentence: how the model, the first of the learners, compares with its best baseline."""
 
     @abstractmethod
-    def against_best_baseline(self, learners: Sequence[S]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         """Name of the best baseline, and the ratio of the model's error to that of it; None if nothing was tested."""
 
 
@@ -444,7 +437,7 @@ ALIKE = 0.005
 MAX_NAMES = 4
 
 
-class Regression(Task[RegressionScores], kind="regression"):
+class Regression(Task, kind="regression"):
     """Outputs are numbers, scored by squared and absolute errors."""
 
     name = "regression"
@@ -456,15 +449,6 @@ class Regression(Task[RegressionScores], kind="regression"):
 
     def outputs(self, y: Array, classes: Any = ()) -> Array:
         return y[:, None] if y.ndim == 1 else y
-
-    def targets(self, y: Array, classes: Any = ()) -> Any:
-        return y
-
-    def decided(self, F: Array, classes: Any = ()) -> Any:
-        return F
-
-    def compact(self, F: Array) -> Array:
-        return F
 
     def skipped(self, X: Array, Y: Array, F: Array) -> Mask:
         # A prediction that is nan although its row was fine is an error of the model, and must show in its mean.
@@ -500,9 +484,9 @@ class Regression(Task[RegressionScores], kind="regression"):
         return np.zeros(d)
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> RegressionScores:
-        return RegressionScores(name, *(RunningSum.empty(d) for _ in range(3)))
+        return RegressionScores(name, RunningSum.empty(3 * d))
 
-    def tables(self, learners: Sequence[RegressionScores], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         columns, found = tuple(one.name for one in learners), []
         for title, error in (("mean squared error", "mse"), ("mean absolute error", "mae")):
             values = np.array([getattr(one, error) for one in learners]).T
@@ -511,11 +495,11 @@ class Regression(Task[RegressionScores], kind="regression"):
             found.append(ScoreTable(title, tuple(names), columns, values, (False,) * len(names), last))
         return found
 
-    def against_best_baseline(self, learners: Sequence[RegressionScores]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         compared = _relative(learners, "mse")
         return None if compared is None or not np.isfinite(compared[1][0]) else (compared[0], float(compared[1][0]))
 
-    def conclusion(self, learners: Sequence[RegressionScores], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         compared = self.against_best_baseline(learners)
         if compared is None:
             return "Nothing can be said of the model yet: no row was tested beside a baseline."
@@ -528,7 +512,7 @@ class Regression(Task[RegressionScores], kind="regression"):
         return f"{said}{_but(learners, best, names)}."
 
 
-def _relative(learners: Sequence[RegressionScores], error: str) -> tuple[str, Array] | None:
+def _relative(learners: Sequence[Any], error: str) -> tuple[str, Array] | None:
     """Name of the best baseline, and for each learner the geometric mean over outputs of its error over that."""
     E = np.array([getattr(one, error) for one in learners])
     # An output that was never seen, or that a baseline knows exactly, has no ratio.
@@ -541,7 +525,7 @@ def _relative(learners: Sequence[RegressionScores], error: str) -> tuple[str, Ar
     return learners[best].name, np.exp(logs - logs[best])
 
 
-def _but(learners: Sequence[RegressionScores], best: str, names: Sequence[str]) -> str:
+def _but(learners: Sequence[Any], best: str, names: Sequence[str]) -> str:
     """The outputs for which a baseline is better, by squared or by absolute error; empty if there are none."""
     model, *baselines = learners
     other = next(one for one in baselines if one.name == best)
@@ -574,7 +558,7 @@ CLASS_SCORES = (
 )
 
 
-class Classification(Task[ClassScores], kind="classification"):
+class Classification(Task, kind="classification"):
     """Outputs are classes, scored by hits and by the probability of the class that came."""
 
     name = "classification"
@@ -648,7 +632,7 @@ class Classification(Task[ClassScores], kind="classification"):
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
         return ClassScores(name, np.zeros((d, d)), np.zeros((d, 2, BINS)), 0.0 if probabilities else np.nan)
 
-    def tables(self, learners: Sequence[ClassScores], names: Sequence[str]) -> list[ScoreTable]:
+    def tables(self, learners: Sequence[Any], names: Sequence[str]) -> list[ScoreTable]:
         values = np.array([[getattr(one, attribute) for one in learners] for _, attribute, _ in CLASS_SCORES])
         titles, largest = tuple(name for name, _, _ in CLASS_SCORES), tuple(best for _, _, best in CLASS_SCORES)
         counts = learners[0].confusion.sum(axis=1)
@@ -658,14 +642,14 @@ class Classification(Task[ClassScores], kind="classification"):
             ScoreTable("classes", tuple(map(str, names)), ("rows", "share", "recall"), each),
         ]
 
-    def against_best_baseline(self, learners: Sequence[ClassScores]) -> tuple[str, float] | None:
+    def against_best_baseline(self, learners: Sequence[Any]) -> tuple[str, float] | None:
         model, *baselines = learners
         best = max(baselines, key=lambda one: one.accuracy, default=None)
         if best is None or best.accuracy == 1.0 or not model.confusion.any():
             return None
         return best.name, (1.0 - model.accuracy) / (1.0 - best.accuracy)
 
-    def conclusion(self, learners: Sequence[ClassScores], names: Sequence[str]) -> str:
+    def conclusion(self, learners: Sequence[Any], names: Sequence[str]) -> str:
         model, *baselines = learners
         counts = model.confusion.sum(axis=1)
         if not counts.sum():
@@ -702,7 +686,7 @@ def by_label(P: Any, known: Any, classes: Any) -> Array:
 REGRESSION, CLASSIFICATION = Regression(), Classification()
 
 
-def task_of(model: Any) -> Task[Any]:
+def task_of(model: Any) -> Task:
     """The task that a model is for."""
     return CLASSIFICATION if isinstance(model, (ClassifierMixin, OnlineClassifier)) else REGRESSION
 
