@@ -20,7 +20,7 @@ from benchmarks.service_process import ServerProcess
 from benchmarks.service_trials import make_model, make_rows, readers_trial
 from ovk.app.serve import Checkpoint
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 
 #: Rows of a request to learn.
 ROWS = 100

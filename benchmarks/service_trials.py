@@ -23,7 +23,7 @@ from benchmarks.service_process import ServerProcess
 from ovk import PKAWV
 from ovk.app.serve import Checkpoint, learn_log
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.base.execution import one_blas_thread
 from ovk.kernels import Gaussian
 

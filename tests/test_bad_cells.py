@@ -85,7 +85,7 @@ def test_too_little_memory_names_the_cure(monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("ovk.batch.ridge.ridge.ridge_problem", full)
+    monkeypatch.setattr("ovk.batch.ridge.ridge_system.ridge_system", full)
     with pytest.raises(MemoryError, match=r"kernel matrix of 30 rows takes .* GB.*landmarks=1000"):
         OVKRidge().fit(X, Y)
 

@@ -19,7 +19,7 @@ HOME = Path(ovk.__file__).parent
 
 
 def files_of(call):
-    """The files of ovk whose functions run during ``call()``, in all threads, in the order in which they are entered."""
+    """The files of ovk whose functions run during ``call()``, in all threads, in the order they are entered."""
     found = {}
 
     def watch(frame, event, argument):
@@ -107,10 +107,10 @@ def learn_request(folder):
 
 #: Call and the most files that it may pass through.
 WALKS = {
-    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 25),
+    "`OVKRidgeCV().fit(X, Y)` with missing outputs": (ridge_with_missing_outputs, 20),
     "`AutoStream().partial_fit(X, Y)`": (chunk_of_autostream, 12),
-    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 45),
-    "a service: start, one `/learn`, stop": (learn_request, 35),
+    "`ovk stream FILE --save --predictions`": (stream_of_a_file, 40),
+    "a service: start, one `/learn`, stop": (learn_request, 30),
 }
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 START, END = "<!-- walks: python tests/walks.py -->\n", "<!-- end of walks -->\n"

@@ -16,10 +16,11 @@ from ovk.batch.tuning.automatic import (
     correlation,
     few_alphas,
     kernel_candidates,
+    mean_loss,
     pooled,
+    residual_path,
 )
 from ovk.batch.tuning.gradient_metric import halves, metric_kernels
-from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, mean_loss
 from ovk.kernels import Gaussian
 from ovk.solvers.eigen import eigenpairs
 from ovk.solvers.leave_one_out import SeparableLeaveOneOut
@@ -51,8 +52,8 @@ def test_residuals_by_refitting(how, gaps, weighted):
         Y[[2, 9, 15], 0] = np.nan
     weight = np.linspace(0.5, 2.0, 24) if weighted else None
     groups = np.arange(24) // 3
-    validation = {"rows": EachRow(), "groups": EachGroup(groups), "forward": Forward()}[how]
-    found = validation.path(Gaussian(1.0)(X), Y, PATH, weight)
+    together = groups if how == "groups" else None
+    found = residual_path(Gaussian(1.0)(X), Y, PATH, weight, groups=together, time_order=how == "forward")
     for q in range(2):
         rows = np.flatnonzero(~np.isnan(Y[:, q]))
         G, y = Gaussian(1.0)(X[rows]), Y[rows, q : q + 1]
@@ -165,7 +166,7 @@ def test_a_metric_is_judged_by_rows_that_it_has_not_seen():
     rng = np.random.default_rng(31)
     X, Y = rng.standard_normal((100, 15)), rng.standard_normal((100, 1))
     own = metric_kernels(X, Y, 0.1)["metric of few axes, Laplacian 1"]
-    cheating = mean_loss(EachRow().path(own(X), Y, ALPHAS), np.full(1, 9.0)).min()
+    cheating = mean_loss(residual_path(own(X), Y, ALPHAS), np.full(1, 9.0)).min()
     choice = automatic_choice(X, Y, rng, metric=True)
     honest = choice.errors[choice.names.index("metric of few axes, Laplacian 1")].min()
     assert cheating < 0.9 * Y.var()

@@ -279,8 +279,8 @@ def test_tasks_that_never_share_a_row_are_coupled_by_what_they_have_in_common():
 
 
 def test_many_rows_take_landmarks_and_say_so(monkeypatch, table):
-    monkeypatch.setattr("ovk.batch.ridge.ridge_cv.EXACT_ROWS", 60)
-    monkeypatch.setattr("ovk.batch.ridge.ridge_cv.LANDMARKS", 40)
+    monkeypatch.setattr("ovk.batch.tuning.ridge_cv.EXACT_ROWS", 60)
+    monkeypatch.setattr("ovk.batch.tuning.ridge_cv.LANDMARKS", 40)
     X, Y = table
     with pytest.warns(UserWarning, match="80 rows are learned through 40 landmarks"):
         model = OVKRidgeCV().fit(X, Y)

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from batch.reference import leave_out_errors, long_form
 from ovk import OutputKernelRidge, OVKRidge, OVKRidgeCV, load, save
-from ovk.batch.ridge import output_kernel
+from ovk.batch.tuning import output_kernel
 from ovk.kernels import Gaussian, Linear
 from ovk.objectives import L1, Trace
 from ovk.operators import Dense, Identity, MixedEffect

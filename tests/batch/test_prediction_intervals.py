@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from ovk import FunctionalRidge, MovKL, OutputKernelRidge, OVKRidge, OVKRidgeCV, VectorField
-from ovk.batch.ridge.prediction import repeated_spread
+from ovk.batch.ridge.training_data import repeated_spread
 from ovk.kernels import Gaussian, Matern
 from ovk.operators import Dense, Identity, Integral, MixedEffect
 from ovk.ovkernels import CurlFree, DivFree
@@ -45,9 +45,9 @@ def test_both_routes_with_gaps_have_the_same_intervals(share):
     terms = Gaussian(1.0) * Dense(0.5 * COUPLED.dense() + [[0.2, 0.0], [0.0, 0.0]])
     terms += Gaussian(1.0 + 1e-12) * Dense(0.5 * COUPLED.dense() - [[0.2, 0.0], [0.0, 0.0]])
     other = OVKRidge(terms, alpha=[0.1, 0.7]).fit(X, gaps)
-    short = isinstance(model._rows_left_out(None, None).left_out, ScalarPairsLeaveOneOut)
+    short = isinstance(model._leave_out(None, None).left_out, ScalarPairsLeaveOneOut)
     assert short == (share == 0.2)
-    assert not isinstance(other._rows_left_out(None, None).left_out, ScalarPairsLeaveOneOut)
+    assert not isinstance(other._leave_out(None, None).left_out, ScalarPairsLeaveOneOut)
     for method in ("jackknife", "jackknife+", "cv+"):
         one, two = (each.predict_interval(NEW, 0.8, method=method) for each in (model, other))
         assert_allclose(one.lower, two.lower, rtol=1e-8)
@@ -67,7 +67,7 @@ def without(model, rows, values, weight, keep):
 def test_left_out_functions_are_those_of_refits(name, values, weight):
     model = MODELS[name].fit(X, values, weight)
     for groups in (None, np.arange(24) // 3):
-        rows = model._rows_left_out(groups, None)
+        rows = model._leave_out(groups, None)
         left_out, (cross, prior) = rows.left_out, rows.kernels(NEW)
         block = left_out.block[4]
         keep = left_out.block != block
@@ -84,7 +84,7 @@ def test_long_form_is_the_wide_one_and_repeated_rows_are_left_out_together():
     long.fit(X[points], HOLES[points, task], task=task)
     a, b = wide.predict_interval(NEW, 0.8), long.predict_interval(NEW, 0.8)
     assert_allclose(a.predictions, b.predictions, rtol=0, atol=1e-9)
-    wide_rows, long_rows = (m._rows_left_out(None, None).left_out for m in (wide, long))
+    wide_rows, long_rows = (m._leave_out(None, None).left_out for m in (wide, long))
     assert long_rows.n_blocks == wide_rows.n_blocks
     assert_allclose(long_rows.residuals[np.arange(len(task)), task], wide_rows.residuals[points, task], atol=1e-8)
 
@@ -154,7 +154,7 @@ def test_groups_make_intervals_that_hold_rows_of_new_groups():
     model = OVKRidge(Gaussian(0.3), alpha=1.0, fit_intercept=True).fit(X[:200], y[:200])
     known = model.predict_interval(X[200:], groups=groups)
     assert known.contains(y[200:, None]).mean() > 0.8
-    assert model._rows_left_out(groups, None).left_out.n_blocks == 40
+    assert model._leave_out(groups, None).left_out.n_blocks == 40
     with pytest.raises(ValueError, match="one entry for each of the 200 rows"):
         model.predict_interval(X, groups=[1, 2])
 
@@ -265,10 +265,10 @@ def test_the_noise_of_an_observation_is_that_of_repetitions():
 
 def test_repetitions_that_agree_change_nothing():
     model = OVKRidge(Gaussian(1.5), 0.1).fit(X, Y)
-    left_out = model._rows_left_out(None, None).left_out
+    left_out = model._leave_out(None, None).left_out
     assert np.array_equal(left_out.noise, left_out.alpha)
     copies = OVKRidge(Gaussian(1.5), 0.1).fit(np.concatenate([X, X]), np.concatenate([Y, Y]))
-    left_out = copies._rows_left_out(None, None).left_out
+    left_out = copies._leave_out(None, None).left_out
     assert np.array_equal(left_out.noise, left_out.alpha)
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from batch.reference import leave_out_errors, long_form
 from ovk import OVKRidge, OVKRidgeCV
-from ovk.batch.ridge import left_out
+from ovk.batch.tuning import error_surface
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern
 from ovk.operators import Dense, Identity, MixedEffect
 from ovk.ovkernels import CurlFree, Diagonal, Separable
@@ -61,7 +61,7 @@ def test_errors_equal_refitting(name, form, intercept, entry, small):
 
 @pytest.mark.parametrize("name", ["commuting sum", "diagonal"])
 def test_kernels_that_fall_apart_are_never_one_problem_of_all_pairs(name, data, monkeypatch):
-    monkeypatch.setattr(left_out, "PairwisePath", None)
+    monkeypatch.setattr(error_surface, "PairwisePath", None)
     OVKRidgeCV(KERNELS[name], ALPHAS).fit(data.X, data.Y)
     with pytest.raises(TypeError):
         OVKRidgeCV(KERNELS["sum"], ALPHAS).fit(data.X, data.Y)

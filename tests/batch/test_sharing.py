@@ -5,7 +5,7 @@ import pytest
 
 import ovk
 from ovk import OVKClassifier, OVKClassifierCV, OVKRidge, OVKRidgeCV
-from ovk.batch.tuning.validation import map_threads
+from ovk.batch.tuning.automatic import map_threads
 from ovk.kernels import Gaussian, Laplacian, Matern
 
 RNG = np.random.default_rng(0)

@@ -15,12 +15,7 @@ import pytest
 
 import ovk.persistence
 from ovk.persistence import NotSavable, load, save
-from ovk.persistence.atomic import replacing
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
+from ovk.persistence.container import replacing
 
 
 @pytest.fixture

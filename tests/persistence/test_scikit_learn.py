@@ -36,7 +36,7 @@ import ovk
 from ovk.base import state as _registry
 from ovk.kernels import Gaussian
 from ovk.persistence import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass, inspect, load, save
-from ovk.persistence.scikit_learn import ESTIMATORS
+from ovk.persistence.objects import ESTIMATORS
 from persistence.toys import edited_manifests, forge, parts_of, write
 
 RNG = np.random.default_rng(0)
@@ -75,11 +75,6 @@ TRANSFORMERS = {
     "pipeline": (Pipeline([("a", StandardScaler()), ("b", "passthrough"), ("c", PCA(2))]), X),
     "pandas": (StandardScaler().set_output(transform="pandas"), WORDS[["depth"]]),
 }
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.ovk"
 
 
 def dense(values):

@@ -23,13 +23,7 @@ MISSING = {"", "nan", "na", "n/a", "<na>", "?", "null", "none"}
 
 
 class ParsedColumn(NamedTuple):
-    """What cells hold.
-
-    Attributes
-    ----------
-    values : (n, k) numbers, nan where there is none
-    bad : (n,) whether a cell is there that cannot be read
-    """
+    """What cells hold: numbers (n, k), nan where there is none, and (n,) whether a cell cannot be read."""
 
     values: Array
     bad: Mask
@@ -51,7 +45,7 @@ _SPACES = " \u00a0\u202f'\u2019"
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 
 #: Numbers whose digits stand in groups of three, by their decimal mark: 1,234,567.5 and 1.234.567,5.
-GROUPED = {
+_GROUPED = {
     decimal: re.compile(
         rf"[+-]?[1-9]\d{{0,2}}(?P<group>[{other}{_SPACES}])\d{{3}}(?:(?P=group)\d{{3}})*(?:[{decimal}]\d*)?{_EXPONENT}"
     )
@@ -59,40 +53,26 @@ GROUPED = {
 }
 
 #: Numbers with a decimal comma: 1,5 and ,5 and 4,2e-05.
-DECIMAL_COMMA = re.compile(rf"[+-]?(?:\d+,\d*|,\d+){_EXPONENT}")
+_DECIMAL_COMMA = re.compile(rf"[+-]?(?:\d+,\d*|,\d+){_EXPONENT}")
 
 
-def bare(cell: str) -> str:
-    """A cell without spaces around it and a percent sign behind it, its minus that of a keyboard.
-
-    >>> bare(" \u22125 % ")
-    '-5'
-    """
+def _bare(cell: str) -> str:
+    """A cell without spaces around it and a percent sign behind it, its minus that of a keyboard."""
     return cell.strip().removesuffix("%").rstrip().replace("\u2212", "-")
 
 
-def tells_groups(text: str, decimal: str) -> bool:
-    """Whether a number can be read only with groups of three digits: 1,234.5 and 1,234,567 and 1 234, but not 1,234.
-
-    >>> [tells_groups(text, ".") for text in ("1,234.5", "1,234,567", "1 234", "1,234")]
-    [True, True, True, False]
-    """
-    found = GROUPED[decimal].fullmatch(text)
+def _tells_groups(text: str, decimal: str) -> bool:
+    """Whether a number can be read only with groups of three digits: 1,234.5 and 1,234,567 and 1 234, but not 1,234."""
+    found = _GROUPED[decimal].fullmatch(text)
     if found is None:
         return False
     return decimal in text or found["group"] in _SPACES or text.count(found["group"]) > 1
 
 
-def plain_number(cell: str, decimal: str = ".", *, grouped: bool = False) -> str:
-    """A number as Python spells it: without a percent sign or groups of digits, and with a decimal point.
-
-    >>> plain_number("12 %"), plain_number("1,234.50", grouped=True), plain_number("1.234,5", ",", grouped=True)
-    ('12', '1234.50', '1234.5')
-    >>> plain_number("4,21e-05", ",")
-    '4.21e-05'
-    """
-    text = bare(cell)
-    if grouped and (found := GROUPED[decimal].fullmatch(text)):
+def _plain_number(cell: str, decimal: str, grouped: bool) -> str:
+    """A number as Python spells it: without a percent sign or groups of digits, and with a decimal point."""
+    text = _bare(cell)
+    if grouped and (found := _GROUPED[decimal].fullmatch(text)):
         text = text.replace(found["group"], "")
     return text.replace(",", ".") if decimal == "," else text
 
@@ -117,10 +97,7 @@ def _parse(cells: Sequence[Any]) -> tuple[Array, Mask]:
 def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = False) -> ParsedColumn:
     """The numbers of a column; 12% is 12. Infinity is no measurement.
 
-    Parameters
-    ----------
-    decimal : "." or ","
-    grouped : whether digits may stand in groups of three, as in 1,234.50
+    The decimal mark is "." or ","; if `grouped`, digits may stand in groups of three, as in 1,234.50.
 
     >>> values, bad = read_numbers(["1.5", "?", "abc", "inf", "12%"])
     >>> values.ravel(), bad
@@ -128,7 +105,7 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = Fa
     """
     values, bad = (None, None) if grouped or decimal == "," else _parse(cells)
     if values is None or bad is None or bad.any():
-        values, bad = _parse([plain_number(c, decimal, grouped=grouped) if isinstance(c, str) else c for c in cells])
+        values, bad = _parse([_plain_number(c, decimal, grouped) if isinstance(c, str) else c for c in cells])
     infinite = np.isinf(values)
     if infinite.any():
         values[infinite] = np.nan
@@ -137,12 +114,7 @@ def read_numbers(cells: Sequence[Any], decimal: str = ".", *, grouped: bool = Fa
 
 
 def require_numbers(cells: Any, name: str, label: str, place: Callable[[int], str]) -> Array:
-    """(n,) numbers of the column `name` of the table `label`; a cell that is none is refused with its `place`.
-
-    >>> require_numbers(["1.5", "?", "abc"], "x", "t.csv", "line {}".format)
-    Traceback (most recent call last):
-    ValueError: column 'x' of t.csv holds 'abc' in line 2, which is not a number: leave the column out (features=, targets=), or encode it as numbers
-    """  # noqa: E501
+    """(n,) numbers of the column `name` of the table `label`; a cell that is none is refused with its `place`."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         return np.asarray(cells, dtype=np.float64)
     values, bad = _parse(cells)
@@ -199,14 +171,7 @@ class Column(State, ABC):
 
 @dataclass
 class Number(Column, kind="number"):
-    """A column of numbers, with a decimal point or comma, and digits that may stand in groups of three.
-
-    Examples
-    --------
-    >>> from ovk.base import Number
-    >>> Number("x").encode([["1.5", "?"]]).values.ravel()
-    array([1.5, nan])
-    """
+    """A column of numbers, with a decimal point or comma, and digits that may stand in groups of three."""
 
     name: str
     decimal: str = "."
@@ -227,9 +192,6 @@ class Category(Column, kind="category"):
 
     `pooled` tells how many different words of the first rows were too rare for an indicator.
 
-    Examples
-    --------
-    >>> from ovk.base import Category
     >>> Category("colour", ["red", "blue"]).encode([["blue", "green", "red"]]).values
     array([[0., 1.],
            [0., 0.],
@@ -304,9 +266,6 @@ class Instant(Column, kind="instant"):
 
     `ambiguous` tells that no cell has shown whether the day or the month comes first, as in 3/4/2024.
 
-    Examples
-    --------
-    >>> from ovk.base import Instant
     >>> Instant(["Date", "Time"]).encode([["16/12/2006"], ["03:00:00"]]).values[0, :2].round(3)
     array([0.707, 0.707])
     """
@@ -346,16 +305,8 @@ class Instant(Column, kind="instant"):
 class Label(Column, kind="label"):
     """Labels as whole numbers from 0 on: those of the first rows in order, then others as they come.
 
-    Attributes
-    ----------
-    name : of the column
-    levels : the labels so far
-    first : how many of them were known from the first rows
-    whole : labels are whole numbers, so that 1 and 1.0 are the same
+    `first` of the labels were known from the first rows; if they are `whole` numbers, 1 and 1.0 are the same.
 
-    Examples
-    --------
-    >>> from ovk.base import Label
     >>> label = Label("colour", ["blue", "red"], first=2)
     >>> label.encode([["red", "?", "green", "blue"]]).values.ravel(), label.levels
     (array([ 1., nan,  2.,  0.]), ['blue', 'red', 'green'])
@@ -372,7 +323,7 @@ class Label(Column, kind="label"):
         for i, cell in enumerate(cells[0]):
             if _is_unknown(cell, whole=self.whole):
                 continue
-            word = as_label(cell, whole=self.whole)
+            word = _as_label(cell, whole=self.whole)
             if word not in place and len(place) < MAX_CLASSES:
                 place[word] = len(place)
             # A label beyond the most there may be is a fault of its row.
@@ -395,12 +346,7 @@ def as_word(cell: Any) -> str:
     return cell.strip() if isinstance(cell, str) else str(cell)
 
 
-def as_label(cell: Any, *, whole: bool) -> str:
-    """A cell as a label.
-
-    >>> as_label(" yes ", whole=False), as_label("1.0", whole=True), as_label(2.0, whole=False)
-    ('yes', '1', '2')
-    """
+def _as_label(cell: Any, *, whole: bool) -> str:
     text = as_word(cell)
     if whole or isinstance(cell, float):
         values, bad = read_numbers([text])
@@ -437,20 +383,20 @@ def guess_column(name: str, cells: Sequence[Any], max_levels: int) -> Column | N
 def _other_number(name: str, present: Sequence[Any], points: int) -> Number | None:
     """Numbers of which `points` cannot be read with a decimal point; None if they are no numbers."""
     enough = AGREEMENT * len(present)
-    texts = [bare(cell) for cell in present if isinstance(cell, str)]
+    texts = [_bare(cell) for cell in present if isinstance(cell, str)]
     for decimal in (".", ","):
         # "1,234" alone may be either; "1,234.5" and "1,234,567" tell that digits stand in groups.
-        told = any(tells_groups(text, decimal) for text in texts)
+        told = any(_tells_groups(text, decimal) for text in texts)
         if told and len(present) - read_numbers(present, decimal, grouped=True).bad.sum() >= enough:
             return Number(name, decimal, True)
     # Whole numbers below a thousand beside groups of exactly three digits: 999 and 1,234.
     small = [bool(re.fullmatch(r"[+-]?\d{1,3}", text)) for text in texts]
     if any(small) and not all(small):
-        grouped = (GROUPED["."].fullmatch(text) for text in texts)
+        grouped = (_GROUPED["."].fullmatch(text) for text in texts)
         if all(one or bool(many) for one, many in zip(small, grouped, strict=True)):
             return Number(name, ".", True)
     commas = int(read_numbers(present, ",").bad.sum())
-    marks = sum(bool(DECIMAL_COMMA.fullmatch(text)) for text in texts)
+    marks = sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in texts)
     if len(present) - commas >= enough and commas < points and marks > sum("." in text for text in texts):
         return Number(name, ",")
     return Number(name) if len(present) - points >= enough else None
@@ -475,21 +421,17 @@ def in_comma_table(column: Number, cells: Sequence[Any]) -> Number:
     >>> in_comma_table(Number("a"), ["1.234", "56"]), in_comma_table(Number("b"), ["1.5", "2.125"])
     (Number(name='a', decimal=',', grouped=True), Number(name='b', decimal='.', grouped=False))
     """
-    texts = [bare(cell) if isinstance(cell, str) else str(cell) for cell in cells if not is_missing_cell(cell)]
+    texts = [_bare(cell) if isinstance(cell, str) else str(cell) for cell in cells if not is_missing_cell(cell)]
     pointed = [text for text in texts if "." in text]
     if column.decimal == "," or column.grouped or not all(isinstance(cell, str) for cell in cells):
         return column
-    if all(GROUPED[","].fullmatch(text) for text in pointed):
+    if all(_GROUPED[","].fullmatch(text) for text in pointed):
         return Number(column.name, ",", bool(pointed))
     return column
 
 
 def few_whole_numbers(cells: Sequence[Any]) -> list[str]:
-    """The different numbers of a column if they are whole and few, as classes are; else nothing.
-
-    >>> few_whole_numbers(["1", "0", "?", "1"]), few_whole_numbers(["0.5", "1"])
-    (['0', '1'], [])
-    """
+    """The different numbers of a column if they are whole and few, as classes are; else nothing."""
     values = _numbers([cell for cell in cells if not is_missing_cell(cell)])
     if values is None or (values != np.round(values)).any():
         return []
@@ -499,11 +441,7 @@ def few_whole_numbers(cells: Sequence[Any]) -> list[str]:
 
 
 def guess_labels(name: str, cells: Sequence[Any], label: str) -> Label:
-    """How to read a column of labels, by its first cells; refuses what does not look like classes.
-
-    >>> guess_labels("y", ["b", "a", "b", "a"], "t.csv")
-    Label(name='y', levels=['a', 'b'], first=2, whole=False)
-    """
+    """How to read a column of labels, by its first cells; refuses what does not look like classes."""
     where = f"column {name!r} of {label}"
     present = [cell for cell in cells if not is_missing_cell(cell)]
     if not present:
@@ -521,7 +459,7 @@ def guess_labels(name: str, cells: Sequence[Any], label: str) -> Label:
             )
         return Label(name, levels, len(levels), whole=True)
     present = [cell for cell in cells if not _is_unknown(cell, whole=False)]
-    words = sorted({as_label(cell, whole=False) for cell in present})
+    words = sorted({_as_label(cell, whole=False) for cell in present})
     if len(words) > min(MAX_CLASSES, max(len(present) // ROWS_PER_CLASS, 2)):
         raise ValueError(
             f"{where} holds {len(words)} different words in {len(present)} rows, which look like names, not classes: "
@@ -531,7 +469,6 @@ def guess_labels(name: str, cells: Sequence[Any], label: str) -> Label:
 
 
 def _numbers(cells: Sequence[Any]) -> Any:
-    """The numbers of cells, None if they do not hold numbers."""
     if any(isinstance(cell, bool) for cell in cells):
         return None
     values, bad = read_numbers(cells)

@@ -43,10 +43,8 @@ def day_comes_first(cells: Iterable[Any]) -> tuple[bool, bool]:
 
     It is, unless a second number is above 12 and no first one; it is assumed where no number is above 12.
 
-    >>> day_comes_first(["1/2/2006", "3/14/2006"]), day_comes_first(["1/2/2006", "16/12/2006"])
-    ((False, False), (True, False))
-    >>> day_comes_first(["1/2/2006"]), day_comes_first(["2006-02-01"])
-    ((True, True), (True, False))
+    >>> day_comes_first(["1/2/2006", "3/14/2006"]), day_comes_first(["1/2/2006"])
+    ((False, False), (True, True))
     """
     pairs = [(int(m[1]), int(m[3])) for m in map(_DATE.match, map(str, cells)) if m and len(m[1]) <= 2]
     day, month = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
@@ -121,16 +119,8 @@ def instant_seconds(cell: Any, day_first: bool) -> float:
 
 
 def calendar(seconds: Array) -> Array:
-    """Sines and cosines of the time of day, week and year, (n, 14); 0 where the instant is not known.
+    """Sines and cosines of the time of day, week and year, (n, 14), of seconds since 1970; 0 where they are nan.
 
-    Parameters
-    ----------
-    seconds : (n,) since 1970
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.base import calendar
     >>> calendar(np.array([0.0, 3 * 3600.0]))[:, :2].round(3)
     array([[0.   , 1.   ],
            [0.707, 0.707]])
@@ -159,15 +149,8 @@ def following(instants: Array, steps: int) -> Array:
     The step is the median of the last ones. If all instants fall on the same day of the month, or all on the last one,
     at the same time of day, it is a number of months.
 
-    Parameters
-    ----------
-    instants : (m,) seconds since 1970 of the last rows, in their order; nan where not known
-    steps : how many to make
+    `instants`, (m,), are those of the last rows, in their order; nan where not known.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.base import as_dates, following
     >>> ends = np.array(["2023-11-30", "2023-12-31", "2024-01-31"], dtype="datetime64[s]").astype(float)
     >>> as_dates(following(ends, 2))
     array(['2024-02-29T00:00:00', '2024-03-31T00:00:00'],
@@ -198,11 +181,7 @@ def following(instants: Array, steps: int) -> Array:
 
 
 def as_instants(times: Any) -> Array | None:
-    """(n,) seconds since 1970 of dates; None of times that are none.
-
-    >>> as_instants(np.array(["1970-01-02"], dtype="datetime64[D]"))
-    array([86400.])
-    """
+    """(n,) seconds since 1970 of NumPy's dates; None of times that are none."""
     if times is None or times.dtype.kind != "M":
         return None
     seconds: Array = times.astype("datetime64[us]").astype(np.float64) / 1e6

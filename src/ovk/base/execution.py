@@ -31,15 +31,8 @@ class _Call:
 
     An interruption can hit any line, that which leaves too. What counts is therefore whether the call is still alive:
     a call that nobody holds any more has left. (A context manager made from a generator would be shorter and costs
-    more than the products of a single row.)
-
-    Parameters
-    ----------
-    asked : how many threads the tiles may use, None for as many as BLAS had
-
-    Attributes
-    ----------
-    tiles : how many threads the tiles may use, in the outermost call of a thread
+    more than the products of a single row.) In the outermost call of a thread, `tiles` is how many threads the tiles
+    may use: those `asked` for, or as many as BLAS had.
     """
 
     def __init__(self, asked: int | None) -> None:
@@ -119,18 +112,14 @@ def one_blas_thread(tiles: int | None = None) -> AbstractContextManager[None]:
 
     Threads of BLAS spin for a while after each of their products, in the way of the work between two of them. Calls
     may nest and overlap, in one thread or in several: when the last one has left, BLAS has as many threads as before
-    the first.
-
-    Parameters
-    ----------
-    tiles : threads that share the tiles of a kernel's matrix meanwhile; default as many as BLAS had. With 1 the same
-        sums are made in the same order every time.
+    the first. Meanwhile `tiles` threads share the tiles of a kernel's matrix, by default as many as BLAS had; with 1
+    the same sums are made in the same order every time.
     """
     return _Call(tiles)
 
 
 #: Rows that come one at a time before BLAS is asked again how many threads it has, if it had one; and those left.
-ROWS = 100
+ROWS_BEFORE_ASKING = 100
 _rows_left = 0
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -138,20 +127,20 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 def thread_for_row() -> AbstractContextManager[None]:
     """BLAS with one thread for the products of a single row.
 
-    Asking BLAS takes a tenth of the time of a row: where the process has one thread, it is asked once in `ROWS` rows.
+    Asking BLAS takes a tenth of the time of a row: where the process has one thread, it is asked once in many rows.
     """
     global _rows_left
     if _rows_left > 0:
         _rows_left -= 1
         return _NOTHING
     if _limited is None and _blas_threads() == 1:
-        _rows_left = ROWS
+        _rows_left = ROWS_BEFORE_ASKING
         return _NOTHING
     return one_blas_thread()
 
 
 #: Matrices of so many rows are done with by one thread before several have agreed on who does what.
-SMALL = 1000
+MAX_ROWS_OF_ONE_THREAD = 1000
 
 
 def threads_for(rows: int) -> AbstractContextManager[None]:
@@ -159,11 +148,8 @@ def threads_for(rows: int) -> AbstractContextManager[None]:
 
     On a machine that others use too, the threads of BLAS wait for each other by spinning: a fit of 300 rows took 15 to
     30 times as long with two threads as with one.
-
-    >>> with threads_for(300):
-    ...     pass
     """
-    return one_blas_thread() if rows <= SMALL else nullcontext()
+    return one_blas_thread() if rows <= MAX_ROWS_OF_ONE_THREAD else nullcontext()
 
 
 def _enter(call: _Call) -> None:
@@ -253,12 +239,6 @@ class ProgressBar:
 
     Somebody is looking when the stream is a terminal; the variable ``OVK_PROGRESS`` set to ``0`` or ``1`` overrules.
     Inside `progress_shown` what is said there holds.
-
-    >>> with ProgressBar("solving", total=3) as bar:
-    ...     for _ in range(3):
-    ...         bar.update()
-    >>> bar.count
-    3
     """
 
     PATIENCE = 1.0  # seconds before the bar appears
@@ -312,11 +292,7 @@ class ProgressBar:
 
 
 def track(items: Iterable[Item], label: str, total: int | None = None) -> Iterator[Item]:
-    """Go through `items` behind a progress bar.
-
-    >>> [i for i in track([1, 2, 3], "counting")]
-    [1, 2, 3]
-    """
+    """Go through `items` behind a progress bar."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     with ProgressBar(label, total) as bar:

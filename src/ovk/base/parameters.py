@@ -50,8 +50,14 @@ class Registered:
             register(cls)
 
 
-class Parameters(Registered, BaseEstimator, saved=False):
-    """Base of everything that is described by its constructor's arguments, and by what fitting added to them."""
+class Parameters(BaseEstimator):
+    """Base of everything that is described by its constructor's arguments, and by what fitting added to them.
+
+    Subclasses can be saved and loaded by name like those of `Registered`.
+
+    A constructor only stores its arguments. A class with many of them declares fields instead, and has no constructor:
+    ``@dataclass(eq=False, repr=False)``, with ``_: KW_ONLY`` before those that must be named.
+    """
 
     #: Private attributes that are saved like fitted ones, whose names end in ``_``; those of base classes are added.
     _saved_state: ClassVar[tuple[str, ...]] = ()
@@ -60,6 +66,11 @@ class Parameters(Registered, BaseEstimator, saved=False):
 
     #: What stands behind a parameter that is None, made when one of its own parameters is set (``kernel__...``).
     _default_factories: ClassVar[Mapping[str, Callable[[], Any] | None]] = {}
+
+    def __init_subclass__(cls, *, saved: bool = True, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if saved:
+            register(cls)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__length_scale=2.0`` sets one of a parameter, of its default if that is None."""
@@ -120,12 +131,10 @@ class Parameters(Registered, BaseEstimator, saved=False):
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` of an object with the same parameters gave.
 
-        >>> import numpy as np
         >>> from ovk import OVKRidge
-        >>> model = OVKRidge().fit([[0.0], [1.0]], [[1.0], [2.0]])
-        >>> copy = OVKRidge()
+        >>> model, copy = OVKRidge().fit([[0.0], [1.0]], [[1.0], [2.0]]), OVKRidge()
         >>> copy.load_state(model.state())
-        >>> np.array_equal(copy.predict([[0.5]]), model.predict([[0.5]]))
+        >>> bool((copy.predict([[0.5]]) == model.predict([[0.5]])).all())
         True
         """
         for unknown in [name for name in state if not self._is_state(name)]:
@@ -203,17 +212,13 @@ def constructor_call(thing: Parameters, *, positional: bool, width: int = 80) ->
 
 
 #: Numbers above which a sequence is described instead of written out.
-WRITTEN_NUMBERS = 20
+MAX_NUMBERS = 20
 
 
 def _written(value: Any) -> str:
-    """A parameter as Python reads it, in one line; many numbers in short, as Python reads them if they are regular.
-
-    >>> _written(np.linspace(0.0, 1.0, 60)), _written(np.arange(60.0) ** 2)
-    ('linspace(0.0, 1.0, 60)', '<60 numbers, 0 to 3481>')
-    """
+    """A parameter as Python reads it, in one line; many numbers in short, as Python reads them if they are regular."""
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, np.ndarray) and plain.ndim == 1 and len(plain) > WRITTEN_NUMBERS and plain.dtype.kind == "f":
+    if isinstance(plain, np.ndarray) and plain.ndim == 1 and len(plain) > MAX_NUMBERS and plain.dtype.kind == "f":
         start, stop = float(plain[0]), float(plain[-1])
         if np.array_equal(plain, np.linspace(start, stop, len(plain))):
             return f"linspace({start!r}, {stop!r}, {len(plain)})"

@@ -172,7 +172,6 @@ def _restored(cls: type[State], value: Any) -> Any:
 
 
 def _fields(cls: type) -> list[str]:
-    """The arguments of a dataclass."""
     return [field.name for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 

@@ -160,16 +160,7 @@ DIRTY = (
 
 @contextmanager
 def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
-    """Where turning a table into numbers fails, say which cell it was.
-
-    >>> import pandas as pd
-    >>> from ovk import OVKRidge
-    >>> OVKRidge().fit(pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]}), [1.0, 2.0])
-    Traceback (most recent call last):
-    ...
-    ValueError: X must hold numbers, but column 'colour' holds 'red' in row 0: encode the column as numbers, as with
-    scikit-learn's OneHotEncoder, or leave it out (could not convert string to float: 'red')
-    """
+    """Where turning a table into numbers fails, say which cell it was."""
     refuse_odd_frames(values, name)
     try:
         yield
@@ -186,23 +177,14 @@ def naming_bad_cells(values: Any, name: str) -> Iterator[None]:
 
 
 def refuse_odd_frames(values: Any, name: str) -> None:
-    """Frames that have no cells yet, or two columns of one name, which nothing behind could tell apart.
-
-    >>> import pandas as pd
-    >>> from ovk import OVKRidge
-    >>> OVKRidge().fit(pd.DataFrame([[1.0, 2.0], [3.0, 5.0]], columns=["a", "a"]), [1.0, 2.0])
-    Traceback (most recent call last):
-    ...
-    ValueError: X has two columns named 'a': rename one of them, or pass the numbers alone (X.to_numpy())
-    """
+    """Refuse frames that have no cells yet, or two columns of one name, which nothing behind could tell apart."""
     if isinstance(values, np.ndarray):
         return
     if hasattr(values, "collect") and not hasattr(values, "__len__"):
         raise TypeError(f"{name} is a {type(values).__name__}, which has no rows yet: pass {name}.collect()")
     names = getattr(values, "columns", None)
     if names is not None and len(set(names)) < len(names):
-        listed = list(names)
-        twice = next(one for one in listed if listed.count(one) > 1)
+        twice = next(one for one in names if list(names).count(one) > 1)
         raise ValueError(
             f"{name} has two columns named {twice!r}: rename one of them, or pass the numbers alone ({name}.to_numpy())"
         )
@@ -237,7 +219,6 @@ def _first_bad_cell(values: Any) -> tuple[Any, int, Any, str] | None:
 
 
 def _cure(cell: Any) -> str | None:
-    """What to do about a cell that is no number; None if it is one."""
     if isinstance(cell, (np.datetime64, np.timedelta64)) or hasattr(cell, "isoformat"):
         return "turn dates into numbers, such as days since the first one, or leave them out"
     try:
@@ -261,14 +242,6 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
     """The inputs of an estimator, checked by scikit-learn's `validate_data` with its `options`; masks are refused.
 
     `cure` tells what to do about nan.
-
-    >>> import numpy as np
-    >>> from ovk import OVKRidge
-    >>> OVKRidge().fit(np.ma.masked_equal([[1.0], [-999.0]], -999.0), [1.0, 2.0])
-    Traceback (most recent call last):
-    ...
-    ValueError: X is a masked array with 1 masked values, the first at row 1, column 0, and missing inputs are not
-    understood: fill them, as with X.filled(...), or leave their rows out
     """
     if _is_checked(model, X, **options):
         return X
@@ -279,15 +252,12 @@ def check_inputs(model: Any, X: Any, *, cure: str = FILL, **options: Any) -> Any
         except ValueError as error:
             if not str(error).startswith("Input X contains NaN"):
                 raise
+            where = ""
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+                row, column = np.argwhere(np.isnan(X))[0]
+                where = f", first in row {row}, column {column}"
             # scikit-learn's own text goes on to recommend estimators that take nan.
-            raise ValueError(f"Input X contains NaN{_first_missing(X)}: {cure}") from error
-
-
-def _first_missing(X: Any) -> str:
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f":
-        return ""
-    row, column = np.argwhere(np.isnan(X))[0]
-    return f", first in row {row}, column {column}"
+            raise ValueError(f"Input X contains NaN{where}: {cure}") from error
 
 
 def _is_checked(
@@ -321,12 +291,7 @@ def refuse_masked(A: Any, name: str, why: str) -> None:
 
 
 def masked_as_nan(A: Any, name: str) -> Any:
-    """A masked array as an array of floats with nan where it is masked; everything else as it is.
-
-    >>> import numpy as np
-    >>> masked_as_nan(np.ma.masked_equal([1, -999], -999), "y")
-    array([ 1., nan])
-    """
+    """A masked array as an array of floats with nan where it is masked; everything else as it is."""
     if not isinstance(A, np.ma.MaskedArray):
         return A
     if A.dtype.kind not in "biuf":
@@ -562,11 +527,7 @@ def check_tasks(task: Any, n: int, outputs: int | None = None) -> Indices:
 
 
 def check_groups(groups: Any, n: int) -> Indices:
-    """(n,) numbers of the groups of n rows, from any labels; there must be two groups at least.
-
-    >>> check_groups(["b", "a", "b"], 3)
-    array([1, 0, 1])
-    """
+    """(n,) numbers of the groups of n rows, from any labels; there must be two groups at least."""
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups must have one entry for each of the {n} rows, got shape {labels.shape}")
@@ -679,16 +640,9 @@ LIBRARIES = ("pandas", "polars")
 class OutputFrame(State):
     """The kind of frame that Y was, and its columns.
 
-    Attributes
-    ----------
-    library : "pandas" or "polars"
-    names : of the columns; text, numbers, or tuples of these where pandas has several levels
+    `library` is "pandas" or "polars"; `names` are text, numbers, or tuples of these where pandas has several levels.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> import pandas as pd
-    >>> from ovk.base import OutputFrame
     >>> frame = OutputFrame.from_targets(pd.DataFrame({"zinc": [1.0], "lead": [2.0]}))
     >>> frame.named(np.array([[3.0, 4.0]]), np.zeros((1, 5)))
        zinc  lead

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import ClassifierMixin, MultiOutputMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_array, check_consistent_length
@@ -26,7 +26,10 @@ from ovk.base import (
     Indices,
     Labels,
     Mask,
+    NamedOutputs,
+    Parameters,
     Targets,
+    check_inputs,
     check_int,
     check_targets,
     check_tasks,
@@ -37,14 +40,12 @@ from ovk.base import (
     refuse_missing_labels,
     share_of_right_labels,
 )
-from ovk.batch.ridge.kernel_estimator import KernelEstimator
-from ovk.batch.ridge.prediction import ObservedScore, same_inputs
-from ovk.batch.ridge.ridge_system import PairSystem, takes_gram
+from ovk.batch.ridge.ridge import default_kernel, informative_rows, kernel_tags, score_observed
+from ovk.batch.ridge.ridge_system import PairSystem, same_inputs, takes_gram
+from ovk.kernels import Gaussian
 from ovk.objectives import Calibration, two_sided
 from ovk.ovkernels import Expansion, OperatorKernel
 from ovk.solvers import BoxDual, DualInfo, dual_coordinate, dual_with_biases
-
-# What the support vector machines of several tasks share: the dual, its solution, and the function it gives.
 
 BIASES = ("none", "shared", "task")
 #: Groups of pairs between their bounds up to which spans are computed.
@@ -54,8 +55,10 @@ AT_BOUND = 1e-6
 
 
 @dataclass(eq=False, repr=False)
-class SupportVectorMachine(KernelEstimator, saved=False):
+class SupportVectorMachine(NamedOutputs, Parameters, saved=False):
     """Box-constrained dual on the observed pairs of a point and a task; parameters are described in `MultiTaskSVC`."""
+
+    _default_factories = {"kernel": Gaussian}
 
     kernel: Any = None
     C: float = 1.0
@@ -63,6 +66,12 @@ class SupportVectorMachine(KernelEstimator, saved=False):
     bias: str = "none"
     tol: float = 1e-6
     max_iter: int = 20_000
+
+    def __sklearn_tags__(self) -> Any:
+        return kernel_tags(super().__sklearn_tags__(), self.kernel)
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> Any:
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
 
     def _learn(self, X: Any, targets: Targets, epsilon: float | None) -> tuple[BoxDual, Array, Array]:
         """Solve the dual, for the hinge loss when `epsilon` is None, else for the epsilon-insensitive one, and keep f.
@@ -72,7 +81,7 @@ class SupportVectorMachine(KernelEstimator, saved=False):
         C, tol = positive(self.C, "C"), positive(self.tol, "tol")
         if self.bias not in BIASES:
             raise ValueError(f"bias must be one of {', '.join(map(repr, BIASES))}, got {self.bias!r}")
-        kernel = self._resolved(X, targets.d)
+        kernel = clone(default_kernel(self.kernel)).resolve(X, targets.d)
         observed = targets.pairs()
         task, y, box = observed.outputs, observed.values, C * observed.weights
         lower, upper = (np.minimum(0.0, box * y), np.maximum(0.0, box * y)) if epsilon is None else (-box, box)
@@ -257,8 +266,9 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
         """
         with self._fitting(X, y):
             X = self._check_inputs(X, reset=True)
-            targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, self._output_dim())
-            X, targets = self._informative(X, targets)
+            outputs = default_kernel(self.kernel).output_dim
+            targets, classes, rest = check_labels(y, X.shape[0], sample_weight, task, X, outputs)
+            X, targets = informative_rows(self.kernel, X, targets)
             dual, b, values = self._learn(X, targets, None)
             self.classes_, self.one_against_the_rest_ = classes, rest
             self.classes_in_tasks_ = not rest and len(classes) > 2
@@ -322,7 +332,7 @@ class MultiTaskSVC(ClassifierMixin, MultiOutputMixin, SupportVectorMachine):
 
 
 @dataclass(eq=False, repr=False)
-class MultiTaskSVR(ObservedScore, SupportVectorMachine):
+class MultiTaskSVR(MultiOutputMixin, RegressorMixin, SupportVectorMachine):
     """Support vector regression of several tasks at once, coupled by the operator of the kernel.
 
     Minimises  1/2 |f|^2 + C sum over the observed outputs of max(0, |y_it - f_t(x_i) - bias| - epsilon).
@@ -357,14 +367,20 @@ class MultiTaskSVR(ObservedScore, SupportVectorMachine):
         """Learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
         with self._fitting(X, y):
             epsilon = positive(self.epsilon, "epsilon", zero=True)
-            X, targets = self._check(X, y, sample_weight, task)
-            self._learn(X, targets, epsilon)
+            X = self._check_inputs(X, reset=True)
+            targets = check_targets(y, X.shape[0], sample_weight, task, X, default_kernel(self.kernel).output_dim)
+            self._learn_names(y, targets.d)
+            self._learn(*informative_rows(self.kernel, X, targets), epsilon)
         return self
 
     def predict(self, X: Any, task: Any = None) -> Array:
         """Outputs: (n, tasks); (n,) if y was, or for the task of each row when `task` (n,) is given."""
         values = self._values(X, task)
         return values[:, 0] if values.ndim == 2 and self.single_output_ else self._named(values, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """R^2 over the observed outputs, averaged over outputs; in long form that of all observations together."""
+        return score_observed(self, X, y, sample_weight, task)
 
 
 def check_labels(
@@ -373,33 +389,33 @@ def check_labels(
     """Targets, classes in order, and whether the tasks are one class each against the rest."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give a label for each row")
-    labels = check_array(
-        masked_as_nan(y, "y"),
-        ensure_2d=False,
-        dtype=None,
-        ensure_all_finite="allow-nan",
-        input_name="y",
-        ensure_min_samples=0,
-    )
+    how: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
+    labels = check_array(masked_as_nan(y, "y"), input_name="y", **how)
     if len(labels) != n:
         check_consistent_length(X, labels)
-    if task is None and (labels.ndim == 1 or labels.shape[1] == 1):
+    rest = task is None and (labels.ndim == 1 or labels.shape[1] == 1)
+    if rest:
         refuse_masked(y, "y", "every row needs a label")
-        return _one_against_the_rest(column_or_1d(labels), n, sample_weight, X, outputs)
-    if task is None and labels.dtype.kind not in "biuf":
+        labels = column_or_1d(labels)
+        refuse_missing_labels(labels)
+        check_classification_targets(labels)
+    elif task is None and labels.dtype.kind not in "biuf":
         raise ValueError(f"labels of several tasks must be numbers (nan: not observed), got dtype {labels.dtype}")
     seen = ~missing_labels(labels)
     classes = np.unique(labels[seen])
+    if len(classes) < 2 and rest:
+        raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
     if len(classes) < 2:
         raise ValueError(f"tasks share at least two labels, such as 0 and 1, got {len(classes)}: {classes.tolist()}")
-    if len(classes) > 2:
+    signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
+    if rest and (len(classes) > 2 or outputs not in (None, 1)):
+        signs = np.where(labels[:, None] == classes, 1.0, -1.0)
+    elif not rest and len(classes) > 2:
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             odd = classes[classes != np.floor(classes)][0]
             raise ValueError(f"labels of several classes must be whole numbers or names, got {odd:g}: use MultiTaskSVR")
-        signs = _classes_in_tasks(labels, seen, classes, task, outputs)
-        return check_targets(signs, n, sample_weight, None, X, outputs), classes, False
-    signs = np.where(seen, np.where(labels == classes[1], 1.0, -1.0), np.nan)
-    return check_targets(signs, n, sample_weight, task, X, outputs), classes, False
+        signs, task = _classes_in_tasks(labels, seen, classes, task, outputs), None
+    return check_targets(signs, n, sample_weight, task, X, None if rest else outputs), classes, rest
 
 
 def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, outputs: int | None) -> Array:
@@ -422,21 +438,6 @@ def _classes_in_tasks(labels: Labels, seen: Mask, classes: Labels, task: Any, ou
     signs = np.full((n, count, K), np.nan)
     signs[rows, tasks] = np.where(labels[seen][:, None] == classes, 1.0, -1.0)
     return signs.reshape(n, count * K)
-
-
-def _one_against_the_rest(
-    labels: Labels, n: int, sample_weight: Any, X: Any, outputs: int | None
-) -> tuple[Targets, Labels, bool]:
-    refuse_missing_labels(labels)
-    check_classification_targets(labels)
-    classes, numbers = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y must hold at least 2 classes, got one class: {classes.tolist()[0]!r}")
-    if len(classes) == 2 and outputs in (None, 1):
-        signs: Array = 2.0 * numbers.astype(np.float64) - 1.0
-    else:
-        signs = 2.0 * np.eye(len(classes))[numbers] - 1.0
-    return check_targets(signs, n, sample_weight, None, X), classes, True
 
 
 def _rounded(values: Array) -> Array:

@@ -24,6 +24,7 @@ from ovk.evaluation.task import ScoreTable as ScoreTable
 from ovk.evaluation.task import by_label as by_label
 from ovk.evaluation.task import task_of as task_of
 from ovk.intervals import Regions
+from ovk.intervals import rows_needed as rows_needed
 
 __all__ = [
     "ACI",

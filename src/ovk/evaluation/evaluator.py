@@ -126,7 +126,7 @@ class Evaluator(State, Registered):
     (300, 100)
     """
 
-    task: Task
+    task: Task[Any]
     model: Any
     baselines: list[Baseline]
     scores: list[Scores]
@@ -167,7 +167,7 @@ class Evaluator(State, Registered):
         keep: str = "none",
         intervals: Conformal | None = None,
         waiting: int | Times = 0,
-        task: Task | None = None,
+        task: Task[Any] | None = None,
     ) -> Evaluator:
         """An evaluator for a stream whose first chunk is `first`, before any of its rows.
 

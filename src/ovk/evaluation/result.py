@@ -184,7 +184,7 @@ class ProgressiveResult:
     (['a', 'b'], [0.67, 0.33])
     """
 
-    task: Task
+    task: Task[Any]
     model: Any
     baselines: tuple[Any, ...]
     rows: npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -304,7 +304,10 @@ class ScoreTable(NamedTuple):
 # Tasks.
 
 
-class Task(State, ABC):
+S = TypeVar("S", bound=Scores)
+
+
+class Task(State, ABC, Generic[S]):
     """What differs between predicting numbers and predicting classes; everything else is written once.
 
     The two instances are `REGRESSION` and `CLASSIFICATION`, and `task_of(model)` tells which one a model is for. An
@@ -414,7 +417,7 @@ class Task(State, ABC):
     # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def scores(self, name: str, d: int, *, probabilities: bool = True) -> Any:
+    def scores(self, name: str, d: int, *, probabilities: bool = True) -> S:
         """Scores of a learner before the first row; `probabilities`: whether a classifier tells them."""
 
     @abstractmethod
@@ -437,7 +440,7 @@ ALIKE = 0.005
 MAX_NAMES = 4
 
 
-class Regression(Task, kind="regression"):
+class Regression(Task[RegressionScores], kind="regression"):
     """Outputs are numbers, scored by squared and absolute errors."""
 
     name = "regression"
@@ -558,7 +561,7 @@ CLASS_SCORES = (
 )
 
 
-class Classification(Task, kind="classification"):
+class Classification(Task[ClassScores], kind="classification"):
     """Outputs are classes, scored by hits and by the probability of the class that came."""
 
     name = "classification"
@@ -686,7 +689,7 @@ def by_label(P: Any, known: Any, classes: Any) -> Array:
 REGRESSION, CLASSIFICATION = Regression(), Classification()
 
 
-def task_of(model: Any) -> Task:
+def task_of(model: Any) -> Task[Any]:
     """The task that a model is for."""
     return CLASSIFICATION if isinstance(model, (ClassifierMixin, OnlineClassifier)) else REGRESSION
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -18,15 +18,6 @@ from ovk.features.nystrom import RPCholesky
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import as_operator_kernel
 from ovk.solvers import solve_lower, whitened_rows
-
-
-class BlockKernels(NamedTuple):
-    """A block of inputs as the kernel sees them."""
-
-    cross: Array  # (N, b) k(z_i, x_j) with the points chosen so far; not to be changed
-    diagonal: Array  # (b,) k(x_j, x_j)
-    column: Callable[[int], Array]  # column(j) is k(x_i, x_j) for all i, (b,)
-    draws: Array  # (b,) a uniform random number for each row
 
 
 @dataclass
@@ -50,14 +41,20 @@ class SelectionState(State):
 
 
 class SelectionBlock:
-    """A block of inputs while points of it join, with c(x, y) for selections that look at it."""
+    """A block of b inputs while points of it join, with c(x, y) for selections that look at it.
 
-    def __init__(self, state: SelectionState, kernels: BlockKernels) -> None:
-        self.state, self.kernels = state, kernels
+    The kernel sees the block as `cross`, (N, b) k(z_i, x_j) with the points chosen, `diagonal`, (b,) k(x_j, x_j),
+    and `column`, whose value at j is k(x_i, x_j) for all i, (b,). `draws`, (b,), has a random number for each row.
+    """
+
+    def __init__(
+        self, state: SelectionState, cross: Array, diagonal: Array, column: Callable[[int], Array], draws: Array
+    ) -> None:
+        self.state, self.diagonal, self.draws, self._column = state, diagonal, draws, column
         if state.residual is not None:
             # V = L^-1 S k_D(X), so that c(x, y) = k(x, y) - v_x' v_y.
-            self._V = solve_lower(state.residual.L, state.residual.weights[:, None] * kernels.cross)
-            self._c: Array = kernels.diagonal - np.einsum("ij,ij->j", self._V, self._V)
+            self._V = solve_lower(state.residual.L, state.residual.weights[:, None] * cross)
+            self._c: Array = diagonal - np.einsum("ij,ij->j", self._V, self._V)
 
     def residual(self, start: int) -> Array:
         """c(x, x) of the rows from `start` on; not below zero by rounding."""
@@ -70,7 +67,7 @@ class SelectionBlock:
         assert known is not None
         N = len(known.weights)
         pivot = float(np.sqrt(known.mu + s * s * float(self.residual(j)[0])))
-        c = self.kernels.column(j) - self._V.T @ self._V[:, j]
+        c = self._column(j) - self._V.T @ self._V[:, j]
         L = np.zeros((N + 1, N + 1))
         L[:N, :N], L[N, :N], L[N, N] = known.L, s * self._V[:, j], pivot
         row = s * c / pivot
@@ -137,7 +134,7 @@ class Uniform(Selection):
 
     def wanted(self, block: SelectionBlock, start: int) -> Mask:
         rate = 0.0 if block.state.left == 0 else 1.0 if self.rate is None else self.rate
-        return block.kernels.draws[start:] < rate
+        return block.draws[start:] < rate
 
     def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
         if independent and block.state.left is not None:
@@ -173,7 +170,7 @@ class Given(Selection):
         return SelectionState(0)
 
     def wanted(self, block: SelectionBlock, start: int) -> Mask:
-        return np.full(len(block.kernels.draws) - start, False)
+        return np.full(len(block.draws) - start, False)
 
     def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
         return False
@@ -239,7 +236,7 @@ class ALD(Selection):
         return SelectionState(residual=KernelResidual(0.0))
 
     def wanted(self, block: SelectionBlock, start: int) -> Mask:
-        return np.asarray(block.residual(start) > self.tol * block.kernels.diagonal[start:])
+        return np.asarray(block.residual(start) > self.tol * block.diagonal[start:])
 
     def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
         if independent:
@@ -289,7 +286,7 @@ class KORS(Selection):
         return np.minimum(self.beta * (1.0 + self.eps) * r / (r + self.mu), 1.0)
 
     def wanted(self, block: SelectionBlock, start: int) -> Mask:
-        return block.kernels.draws[start:] < self._probabilities(block, start)
+        return block.draws[start:] < self._probabilities(block, start)
 
     def accept(self, block: SelectionBlock, j: int, independent: bool) -> bool:
         block.add_point(j, float(self._probabilities(block, j)[0]) ** -0.5)
@@ -376,8 +373,8 @@ class Dictionary(Registered, State):
                 yield slice(start, len(X)), grown.accept_all()
                 return
             if stop > 0:
-                yield slice(start, start + stop), grown.features_before()
-            grown.accept_first()
+                yield slice(start, start + stop), grown.Phi[: stop * self.per]
+            grown.accept(stop, [])
             start += stop
             done = start + 1
 
@@ -453,7 +450,7 @@ class _DictionaryBlock:
                 cross = np.einsum("bqNq->Nb", gram.reshape(b, per, N, per)) / per
                 diagonal = np.einsum("bqq->b", dictionary.prior(X)) / per
             self.selection = dictionary.selection
-            self.block = SelectionBlock(dictionary.memory, BlockKernels(cross, diagonal, self._trace, draws))
+            self.block = SelectionBlock(dictionary.memory, cross, diagonal, self._trace, draws)
             self.first = self.selection.next_candidate(self.block, self.start)
 
     def _column(self, j: int) -> Array:
@@ -470,28 +467,19 @@ class _DictionaryBlock:
         trace: Array = np.einsum("bqq->b", column.reshape(-1, per, per)) / per
         return trace
 
-    def features_before(self) -> Array:
-        """Features of the rows before the first that joins."""
-        assert self.first is not None
-        return self.Phi[: self.first * self.d.per]
-
-    def accept_first(self) -> None:
-        """Let the first row that is to join do so."""
-        assert self.first is not None
-        self._accept(self.first, [])
-
     def accept_all(self) -> Array:
         """Let all rows join that are to; the features of all rows, 0 where a feature came later than the row."""
         new: list[Array] = []
         j = self.first
         while j is not None and not self.d.settled:
-            self._accept(j, new)
+            self.accept(j, new)
             j = self.selection.next_candidate(self.block, j + 1)
         if not new:
             return self.Phi
         return np.concatenate([self.Phi, np.column_stack(new)], axis=1)
 
-    def _accept(self, j: int, new: list[Array]) -> None:
+    def accept(self, j: int, new: list[Array]) -> None:
+        """Let row j join, and add its features of all rows to those that are new in this block."""
         d, per = self.d, self.d.per
         column, number, m = self._column(j), len(d.points), d.m
         for q in range(per):

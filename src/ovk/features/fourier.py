@@ -96,13 +96,7 @@ class _Spectral(Protocol):
 
 
 def draw_frequencies(kernel: Any, n: int, p: int, rng: np.random.Generator) -> tuple[float, Array]:
-    """c and n draws w, (n, p), with k(x, z) = c E cos(w . (x - z)).
-
-    >>> from ovk.kernels import Gaussian, Matern
-    >>> c, W = draw_frequencies(2.0 * Gaussian(1.0) + Matern(1.5, 2.0), 100, 3, np.random.default_rng(0))
-    >>> c, W.shape
-    (3.0, (100, 3))
-    """
+    """c and n draws w, (n, p), with k(x, z) = c E cos(w . (x - z))."""
     if isinstance(kernel, Scaled):
         mass, W = draw_frequencies(kernel.kernel, n, p, rng)
         return positive(kernel.factor, "factor", zero=True) * mass, W
@@ -342,10 +336,6 @@ def complement(V: Array) -> Array:
     """B, (n, d, d - 1), with B B' = |v|^2 I - v v' for each row v of V, (n, d).
 
     All but the first column of |v| (I - 2 h h' / |h|^2), the reflection that takes v to the first axis.
-
-    >>> complement(np.array([[0.0, 2.0]]))
-    array([[[-2.],
-            [ 0.]]])
     """
     d = V.shape[1]
     size = np.linalg.norm(V, axis=1)
@@ -437,7 +427,7 @@ class TaylorMap(Registered):
                     for k, rows in self._extensions(found.sum(axis=1))
                 ]
             )
-        ordered: npt.NDArray[np.int64] = found[self._order(found.sum(axis=1))]
+        ordered: npt.NDArray[np.int64] = found[np.argsort(found.sum(axis=1), kind="stable")]
         return ordered
 
     def transform(self, X: Any) -> Array:
@@ -450,7 +440,7 @@ class TaylorMap(Registered):
             steps = self._extensions(degrees)
             phi = np.concatenate([phi[rows] * psi[k] for k, rows in steps])
             degrees = np.concatenate([degrees[rows] + k for k, rows in steps])
-        return phi[self._order(degrees)].T
+        return phi[np.argsort(degrees, kind="stable")].T
 
     def residual(self, X: Any) -> Array:
         """k(x, x) - |phi(x)|^2, (n,): the chance that a Poisson variable of mean |u|^2 exceeds the degree."""
@@ -471,10 +461,6 @@ class TaylorMap(Registered):
     def _extensions(self, degrees: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """For each power k of the next input, the products so far that it may join."""
         return [(k, np.flatnonzero(degrees + k <= self.degree)) for k in range(self.degree + 1)]
-
-    @staticmethod
-    def _order(degrees: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return np.argsort(degrees, kind="stable")
 
 
 def _powers(t: Array, r: int) -> Array:

@@ -126,19 +126,13 @@ class OutputSums(State):
 
     Rows with all of their outputs, and with features that the outputs share, go into common sums; only the others
     need sums of their own for each output.
-
-    Attributes
-    ----------
-    common : S, (m, m), and B, (m, d), of the rows with all outputs
-    own_S : (d, m, m) what S gains for each output, None while there is nothing
-    own_B : (d, m, 1) what B gains for each output
     """
 
     _state_classes = {"common": FeatureSums}
 
-    common: FeatureSums
-    own_S: Array | None = None
-    own_B: Array | None = None
+    common: FeatureSums  # S, (m, m), and B, (m, d), of the rows with all outputs
+    own_S: Array | None = None  # (d, m, m) what S gains for each output, None while there is nothing
+    own_B: Array | None = None  # (d, m, 1) what B gains for each output
 
     @classmethod
     def zeros(cls, m: int, d: int) -> Self:

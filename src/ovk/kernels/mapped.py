@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -173,6 +174,7 @@ class Periodic(OfCoordinates):
 # Inputs that are curves.
 
 
+@dataclass(eq=False, repr=False)
 class OnCurves(OfCoordinates):
     """A kernel of curves: inner products and distances are integrals, whatever the grid.
 
@@ -201,19 +203,11 @@ class OnCurves(OfCoordinates):
     (array([[0.273]]), array([[0.273]]))
     """
 
-    def __init__(
-        self,
-        kernel: ScalarKernel,
-        grid: Any = None,
-        derivative: int = 0,
-        basis: Basis | None = None,
-        channels: int = 1,
-    ) -> None:
-        self.kernel = kernel
-        self.grid = grid
-        self.derivative = derivative
-        self.basis = basis
-        self.channels = channels
+    kernel: ScalarKernel
+    grid: Any = None
+    derivative: int = 0
+    basis: Basis | None = None
+    channels: int = 1
 
     def _grid(self, p: int) -> Grid:
         channels = check_int(self.channels, "channels")

@@ -27,19 +27,7 @@ BINS = 200
 
 @dataclass(frozen=True)
 class Calibration:
-    """a and b.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.objectives.calibration import Calibration
-    >>> rng = np.random.default_rng(0)
-    >>> s = rng.standard_normal(4000)
-    >>> right = rng.uniform(size=4000) < 1 / (1 + np.exp(-3 * s))
-    >>> found = Calibration.fit(np.column_stack([-s, s]), right.astype(int))
-    >>> bool(abs(found.probabilities(np.array([[-0.5, 0.5]]))[0, 1] - 0.82) < 0.02)
-    True
-    """
+    """a and b."""
 
     slope: float
     offset: float
@@ -47,11 +35,9 @@ class Calibration:
     @classmethod
     def fit(cls, scores: Array, labels: Indices, weight: Array | None = None) -> Calibration:
         """From left-out scores (n, K) and the number of the right class of each row, (n,)."""
-        right = np.zeros(scores.shape)
-        right[np.arange(len(scores)), labels] = 1.0 if weight is None else weight
-        wrong = (np.ones(len(scores)) if weight is None else weight)[:, None] - right
-        wrong[right > 0] = 0.0
-        return cls.from_counts(scores.ravel(), right.ravel(), wrong.ravel())
+        own = labels[:, None] == np.arange(scores.shape[1])
+        weights = np.broadcast_to(1.0 if weight is None else weight[:, None], own.shape)
+        return cls.from_counts(scores.ravel(), np.where(own, weights, 0.0).ravel(), np.where(own, 0.0, weights).ravel())
 
     @classmethod
     def from_counts(cls, scores: Array, right: Array, wrong: Array) -> Calibration:
@@ -97,17 +83,11 @@ class Calibration:
 
 @dataclass
 class ScoreCounts(State):
-    """How often scores along a stream were those of the right class: sums, in intervals of the score.
+    """How often scores along a stream were those of the right class: (BINS,) sums, in intervals of the score."""
 
-    Attributes
-    ----------
-    right, wrong : (BINS,) rows whose score fell there, of the right class and of the others
-    sums : (BINS,) of the scores
-    """
-
-    right: Array
-    wrong: Array
-    sums: Array
+    right: Array  # rows whose score fell there, of the right class
+    wrong: Array  # and of the others
+    sums: Array  # of the scores
 
     @classmethod
     def empty(cls) -> ScoreCounts:
@@ -117,10 +97,8 @@ class ScoreCounts(State):
     def add(self, scores: Array, labels: Indices) -> None:
         """Count scores (n, K), made before their rows were learned, and the right classes (n,)."""
         known = np.isfinite(scores).all(axis=1)
-        scores, labels = scores[known], labels[known]
-        own = np.zeros(scores.shape, dtype=bool)
-        own[np.arange(len(scores)), labels] = True
-        s, of_right = scores.ravel(), own.ravel()
+        s = scores[known].ravel()
+        of_right = (labels[known][:, None] == np.arange(scores.shape[1])).ravel()
         # From all numbers to (0, 1), finest around zero.
         place = np.minimum((0.5 * BINS * (1.0 + s / (1.0 + np.abs(s)))).astype(np.intp), BINS - 1)
         # New arrays, since copies of a model may share the old ones.

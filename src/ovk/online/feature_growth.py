@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ovk.base import Array
 from ovk.features import Dictionary
 from ovk.online.experts.auto import AutoStream, AutoStreamClassifier
 from ovk.online.first_order.novelty import NoveltyDetector
@@ -15,7 +14,6 @@ from ovk.online.first_order.olok import OLOK
 from ovk.online.second_order.kawv import KAWV
 from ovk.online.second_order.pkawv import PKAWV
 from ovk.online.shared.code_classifier import CodedClassifier
-from ovk.online.shared.rows import LearnedRows, SupportPoints
 from ovk.ovkernels import OperatorKernel
 
 
@@ -30,16 +28,16 @@ def add_features(model: Any, count: int) -> None:
 @add_features.register
 def _(model: OLOK, count: int) -> None:
     with model._transaction() as work:
-        X, A, time = work.support_.arrays
-        work.support_ = SupportPoints((_wider(work.kernel_, X, A.shape[2], count), A, time))
+        _check_wider(work.kernel_, work.n_features_in_, work.n_outputs_, count)
+        work.support_.add_columns(count)
         work._add_inputs(count)
 
 
 @add_features.register
 def _(model: KAWV, count: int) -> None:
     with model._transaction() as work:
-        X, Y = work.rows_.arrays
-        work.rows_ = LearnedRows((_wider(work.kernel_, X, work.n_outputs_, count), Y))
+        _check_wider(work.kernel_, work.n_features_in_, work.n_outputs_, count)
+        work.rows_.add_columns(count)
         work._add_inputs(count)
 
 
@@ -52,10 +50,10 @@ def _(model: PKAWV, count: int) -> None:
                 f"{type(work.features).__name__} features cannot take inputs that appear after the start: let the "
                 "first example name them all, or use Nystrom features"
             )
-        features.points = _wider(work.kernel_, features.points, work.n_outputs_, count)
+        _check_wider(work.kernel_, work.n_features_in_, work.n_outputs_, count)
+        features.points = np.pad(features.points, ((0, 0), (0, count)))
         if work.past_ is not None:
-            X, Y = work.past_.arrays
-            work.past_ = LearnedRows((np.pad(X, ((0, 0), (0, count))), Y))
+            work.past_.add_columns(count)
         work._add_inputs(count)
 
 
@@ -75,14 +73,11 @@ def _(model: AutoStream | AutoStreamClassifier, count: int) -> None:
         work.n_features_in_ += count
 
 
-def _wider(kernel: OperatorKernel, X: Array, d: int, count: int) -> Array:
-    """Inputs with further features of 0; an error when the kernel cannot take them."""
-    wide = np.pad(X, ((0, 0), (0, count)))
+def _check_wider(kernel: OperatorKernel, p: int, d: int, count: int) -> None:
+    """Refuse further features that the kernel cannot take."""
     try:
-        kernel.gram(np.zeros((1, wide.shape[1]))).matmat(np.zeros((1, d)))
+        kernel.gram(np.zeros((1, p + count))).matmat(np.zeros((1, d)))
     except ValueError as error:
         raise ValueError(
-            f"{kernel!r} is made for {X.shape[1]} features and cannot take {wide.shape[1]}: let the first example name "
-            "them all"
+            f"{kernel!r} is made for {p} features and cannot take {p + count}: let the first example name them all"
         ) from error
-    return wide

@@ -16,7 +16,7 @@ from ovk.features import KORS, Nystrom
 from ovk.kernels import Gaussian, Linear
 from ovk.online.second_order.pkawv import PKAWV
 from ovk.online.shared.learner import StreamRegressor
-from ovk.online.shared.rows import Rows, checked_rows
+from ovk.online.shared.rows import Rows
 
 
 class OnlineOperator(StreamRegressor):
@@ -128,12 +128,10 @@ class OnlineOperator(StreamRegressor):
         check_int(self.max_components, "max_components")
         if self._warm_up_rows() < 1:
             raise ValueError("warm_up must be at least 1: the first functions choose the bases, got 0")
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
+        super()._check_parameters()
 
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        outputs = None if first else self.n_outputs_
-        rows = checked_rows(self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole)
+    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
+        rows = super()._checked(X, y, first=first, whole=whole)
         for grid, name, count, of in (
             (self.input_grid, "input_grid", rows.X.shape[1], "X"),
             (self.output_grid, "output_grid", rows.Y.shape[1], "y"),

@@ -26,18 +26,19 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 
-from ovk.base import register
-from ovk.persistence import container, objects, plain
-from ovk.persistence.atomic import remove_leftovers as remove_leftovers
-from ovk.persistence.atomic import replacing as replacing
-from ovk.persistence.atomic import sync_folder as sync_folder
-from ovk.persistence.codec import Builder, Contents, Description, Reader, StoredArray, StoredObject, Writer
+from ovk.base import register, short
+from ovk.persistence import container
 from ovk.persistence.container import Container
+from ovk.persistence.container import remove_leftovers as remove_leftovers
+from ovk.persistence.container import replacing as replacing
+from ovk.persistence.container import sync_folder as sync_folder
 from ovk.persistence.errors import ChangedClass, CorruptFile, NewerFormat, NotSavable, UnknownClass
+from ovk.persistence.tree import Reader, Writer
 
 __all__ = [
     "ChangedClass",
@@ -53,8 +54,6 @@ __all__ = [
     "register",
     "save",
 ]
-
-_CODECS = (*plain.PLAIN_CODECS, *plain.ARRAY_CODECS, *plain.RANDOM_CODECS, objects.CODEC)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -75,22 +74,19 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import os, tempfile
-    >>> from ovk.base.parameters import Parameters
-    >>> class Line(Parameters):
-    ...     def __init__(self, alpha=1.0):
-    ...         self.alpha = alpha
+    >>> from ovk import OVKRidge, load, save
     >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "line.ovk")
-    >>> save(Line(alpha=0.1), path)
+    >>> path = os.path.join(folder.name, "ridge.ovk")
+    >>> save(OVKRidge(alpha=0.1), path)
     >>> load(path)
-    Line(alpha=0.1)
-    >>> save(Line(alpha=max), path)
+    OVKRidge(alpha=0.1)
+    >>> save(OVKRidge(alpha=max), path)
     Traceback (most recent call last):
-    ovk.persistence.errors.NotSavable: Line.alpha cannot be saved: it is a function, ...
+    ovk.persistence.errors.NotSavable: OVKRidge.alpha cannot be saved: it is a function, ...
     >>> folder.cleanup()
     """
     name = os.fspath(path)
-    writer = Writer(_CODECS, fallback=objects.CODEC)
+    writer = Writer()
     try:
         value = writer(model, type(model).__name__)
     except RecursionError as error:
@@ -128,7 +124,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     {'weights': array([0., 1., 2.]), 'names': ('a', 'b')}
     """
     with _opened(path) as file:
-        return _read(file, _Loader(file))
+        return _read(file, Reader(file.read, lambda builder, *parts: builder(*parts)))
 
 
 def inspect(path: str | os.PathLike[str]) -> Contents:
@@ -141,43 +137,91 @@ def inspect(path: str | os.PathLike[str]) -> Contents:
     Examples
     --------
     >>> import os, tempfile
-    >>> import numpy as np
-    >>> from ovk.base.parameters import Parameters
-    >>> class Line(Parameters):
-    ...     def __init__(self, alpha=1.0):
-    ...         self.alpha = alpha
-    >>> line = Line(alpha=0.1)
-    >>> line.coef_ = np.ones((2, 3))
+    >>> from ovk import OVKRidge, save
+    >>> from ovk.persistence import inspect
+    >>> model = OVKRidge(alpha=0.1).fit([[0.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "line.ovk")
-    ...     save(line, path)
+    ...     path = os.path.join(folder, "ridge.ovk")
+    ...     save(model, path)
     ...     contents = inspect(path)
-    >>> contents.class_name, contents.parameters["alpha"], contents.arrays[0].shape
-    ('__main__.Line', 0.1, (2, 3))
+    >>> contents.class_name, contents.parameters["alpha"], contents.state["X_fit_"]
+    ('batch.OVKRidge', 0.1, <array (2, 1) float64>)
     >>> print(contents)
-    __main__.Line (ovk ..., format 1)
+    batch.OVKRidge (ovk ..., format 1)
       alpha = 0.1
-      coef_ = <array (2, 3) float64>
-      Line.coef_: float64 (2, 3)
+      ...
     """
     with _opened(path) as file:
-        reader = Description(_CODECS, file.specs)
-        value = _read(file, reader)
-        return Contents(file.version, file.format, value, tuple(reader.arrays.values()))
+        arrays = {
+            name: StoredArray(name, spec.shape, spec.dtype.newbyteorder("="), spec.nbytes)
+            for name, spec in file.specs.items()
+        }
+        value = _read(file, Reader(arrays.__getitem__, lambda _, *parts: StoredObject(*parts)))
+        return Contents(file.version, file.format, value, tuple(arrays.values()))
 
 
-class _Loader(Reader):
-    """Reads arrays from the file and builds objects."""
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a file: its name there, shape, dtype and bytes."""
 
-    def __init__(self, file: Container) -> None:
-        super().__init__(_CODECS)
-        self._file = file
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
 
-    def read_array(self, name: str) -> npt.NDArray[Any]:
-        return self._file.read(name)
+    def __repr__(self) -> str:
+        return f"<array {self.shape} {self.dtype}>"
 
-    def build(self, name: str, parts: Mapping[str, Any], state: Mapping[str, Any], builder: Builder) -> Any:
-        return builder(name, parts, state)
+
+@dataclass(frozen=True, eq=False)
+class StoredObject:
+    """An object in a file: its class's registered name, its parameters and its fitted attributes."""
+
+    class_name: str
+    parameters: Mapping[str, Any]
+    state: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"{self.class_name}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a file holds. Printed, it is a short table.
+
+    Attributes
+    ----------
+    version : the release of ovk that wrote the file
+    format : the number of the file format
+    value : what `load` would return, with `StoredObject` and `StoredArray` for objects and arrays
+    arrays : all arrays in the order of the file
+    """
+
+    version: str
+    format: int
+    value: Any
+    arrays: tuple[StoredArray, ...]
+
+    @property
+    def class_name(self) -> str:
+        """Registered name of the model's class; of a plain value its type's name."""
+        return self.value.class_name if isinstance(self.value, StoredObject) else type(self.value).__name__
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The model's constructor arguments; empty for a plain value."""
+        return self.value.parameters if isinstance(self.value, StoredObject) else {}
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The model's fitted attributes; empty for a plain value."""
+        return self.value.state if isinstance(self.value, StoredObject) else {}
+
+    def __str__(self) -> str:
+        lines = [f"{self.class_name} (ovk {self.version}, format {self.format})"]
+        lines += [f"  {name} = {short(value, 100)}" for name, value in {**self.parameters, **self.state}.items()]
+        lines += [f"  {array.name}: {array.dtype} {array.shape}" for array in self.arrays]
+        return "\n".join(lines)
 
 
 @contextmanager

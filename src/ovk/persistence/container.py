@@ -18,11 +18,17 @@ hundred in memory, so a file may have 100,000 lists and objects, and one more fo
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import re
+import secrets
+import stat
 import struct
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BufferedReader
@@ -34,6 +40,9 @@ import numpy.typing as npt
 
 from ovk._version import __version__
 from ovk.persistence.errors import CorruptFile, NewerFormat, NotSavable
+
+if sys.platform != "win32":
+    import fcntl
 
 # How one array lies in the container: its dtype, shape and order, and the plain numbers it is written as.
 #
@@ -47,35 +56,16 @@ from ovk.persistence.errors import CorruptFile, NewerFormat, NotSavable
 # Numbers are little-endian. An array in Fortran order is written as its transpose, and read back in Fortran
 # order: no copy is made, and matrix products of the loaded array round exactly as those of the saved one.
 
-NUMBERS = {
-    "|b1": "BOOL", "|i1": "I8", "<i2": "I16", "<i4": "I32", "<i8": "I64",
-    "|u1": "U8", "<u2": "U16", "<u4": "U32", "<u8": "U64", "<f2": "F16", "<f4": "F32", "<f8": "F64",
-}  # fmt: skip
-WIDTHS = {
-    "BOOL": 1, "I8": 1, "U8": 1, "I16": 2, "U16": 2, "F16": 2,
-    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
-}  # fmt: skip
-TEXT = re.compile(r"(<U|\|S)([1-9][0-9]{0,8})")
-TIME = re.compile(r"<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
+#: What numpy writes of the dtypes that a file may hold. `np.dtype` accepts far more (records, nested shapes).
+DTYPE = re.compile(r"\|[biu]1|<[iuf][248]|(<U|\|S)[1-9][0-9]{0,8}|<[Mm]8(\[([1-9][0-9]{0,8})?[A-Za-z]{1,2}\])?")
 SAVED_DTYPES = "bool, integers, float16 to float64, str, bytes, datetime64 or timedelta64"
-
-
-def primitive(dtype: str) -> tuple[str, tuple[int, ...]] | None:
-    """Container type and trailing shape of one element of a little-endian dtype; None if there is none."""
-    if dtype in NUMBERS:
-        return NUMBERS[dtype], ()
-    if match := TEXT.fullmatch(dtype):
-        return ("U32" if match[1] == "<U" else "U8"), (int(match[2]),)
-    if TIME.fullmatch(dtype):
-        return "I64", ()
-    return None
+#: The container's letters for numbers, where these are not numpy's.
+LETTERS = {"S": "U", "M": "I", "m": "I"}
 
 
 def parse_dtype(text: Any) -> np.dtype[Any] | None:
-    """The dtype that numpy writes as `text`, or None if it is not one that a file may hold."""
-    # The list above comes before numpy: what `np.dtype` accepts (records, nested shapes) is far more than
-    # is meant.
-    if not isinstance(text, str) or primitive(text.replace(">", "<", 1)) is None:
+    """The little-endian dtype that numpy writes as `text`, or None if it is not one that a file may hold."""
+    if not isinstance(text, str) or DTYPE.fullmatch(text) is None:
         return None
     try:
         dtype = np.dtype(text)
@@ -95,34 +85,35 @@ class Spec:
     @classmethod
     def from_array(cls, array: npt.NDArray[Any]) -> Spec | None:
         """The spec of an array in memory, or None if its dtype cannot be stored."""
-        if array.dtype.kind not in "biufUSMm":  # the others may not even have a byte order
-            return None
-        dtype = parse_dtype(array.dtype.newbyteorder("<").str)
+        # Other kinds may not even have a byte order.
+        known = array.dtype.kind in "biufUSMm"
+        dtype = parse_dtype(array.dtype.newbyteorder("<").str) if known else None
         if dtype is None:
             return None
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         return cls(dtype, array.shape, "F" if fortran else "C")
 
     @property
+    def width(self) -> int:
+        """Bytes of one number: of a code point of a string, 4."""
+        return {"U": 4, "S": 1}.get(self.dtype.kind, self.dtype.itemsize)
+
+    @property
     def kind(self) -> str:
         """The container's word for the numbers: ``F64``, ``I32``, ..."""
-        return self._primitive[0]
+        letter = LETTERS.get(self.dtype.kind, self.dtype.kind.upper())
+        return "BOOL" if letter == "B" else f"{letter}{8 * self.width}"
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
         """The shape that stands in the container's header."""
-        return (self.shape if self.order == "C" else self.shape[::-1]) + self._primitive[1]
+        letters = (self.dtype.itemsize // self.width,) if self.dtype.kind in "US" else ()
+        return (self.shape if self.order == "C" else self.shape[::-1]) + letters
 
     @property
     def nbytes(self) -> int:
         """Bytes in the file. Python integers: a hostile shape cannot overflow."""
-        return math.prod(self.stored_shape) * WIDTHS[self.kind]
-
-    @property
-    def _primitive(self) -> tuple[str, tuple[int, ...]]:
-        found = primitive(self.dtype.str)
-        assert found is not None, "a Spec is made from dtypes that `parse_dtype` let through"
-        return found
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def to_bytes(self, array: npt.NDArray[Any]) -> memoryview:
         """The bytes to write: a view of `array` where it is contiguous and little-endian, else a copy."""
@@ -190,7 +181,7 @@ def _header(manifest: str, specs: Mapping[str, Spec]) -> bytes:
 
 def write(file: BinaryIO, value: Any, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, Spec]) -> None:
     """Write a manifest's tree and its arrays to an empty file."""
-    specs = dict(sorted(specs.items(), key=lambda item: -WIDTHS[item[1].kind]))
+    specs = dict(sorted(specs.items(), key=lambda item: -item[1].width))
     digests = dict.fromkeys(specs, NO_DIGEST)
 
     def manifest() -> str:
@@ -358,7 +349,7 @@ class Container:
             raise self.corrupt(f"array {name!r} is described by {short(entry)}") from error
         parsed = parse_dtype(dtype)
         sizes = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
-        if parsed is None or dtype[0] == ">" or not sizes or order not in ("C", "F") or len(entry) != 4:
+        if parsed is None or not sizes or order not in ("C", "F") or len(entry) != 4:
             raise self.corrupt(f"array {name!r} is described by {short(entry)}")
         return Spec(parsed, tuple(shape), order), digest
 
@@ -372,3 +363,114 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constants(name: str) -> float:
     raise ValueError(f"the constant {name}")
+
+
+# Replace a file as a whole, or not at all.
+#
+# The new content goes to a temporary file in the same folder (so that the last step is a rename within one
+# file system), reaches the disk, and only then takes the old file's name. A reader sees the old file or the
+# new one; a crash leaves the old one, and perhaps a `.ovk-*.tmp` beside it.
+#
+# Such leftovers are removed by the next save in that folder. Who writes a temporary file holds a lock on it,
+# which the system releases when the process ends, however it ends: a temporary file that can be locked is
+# nobody's. Where there are no locks (Windows), nothing is removed.
+
+LOCKS = sys.platform != "win32"
+PREFIX, SUFFIX = ".ovk-", ".tmp"
+
+#: What a write fails with that finds no room: on the disk, within a quota, or within a limit of the process.
+NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Open a file for writing that becomes `path` when the block ends without an error."""
+    target = os.path.realpath(path)  # through symbolic links: the link stays a link
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"path: there is no folder {folder!r}; create it first")
+    permissions = _permissions(target)
+    remove_leftovers(folder)
+    temporary, descriptor = _create(folder, permissions)
+    try:
+        with open(descriptor, "wb") as file:
+            if permissions is not None:
+                os.chmod(temporary, permissions)  # what the umask took away; still before the first byte
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if LOCKS:  # which closing the file would release, and somebody might remove it as a leftover
+                os.replace(temporary, target)
+        if not LOCKS:  # where open files cannot be renamed
+            os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+            error.filename = path  # a write does not tell
+        raise
+    sync_folder(folder)
+
+
+def _create(folder: str, permissions: int | None) -> tuple[str, int]:
+    """Name and descriptor of a new temporary file, which is locked."""
+    # Not `tempfile`: its files are private (0o600), and the umask cannot be read without changing it for
+    # all threads. Here the kernel applies it.
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        temporary = os.path.join(folder, f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
+        if not LOCKS:
+            return temporary, descriptor
+        with suppress(OSError):  # a file system without locks: nobody else can lock it either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink > 0:
+            return temporary, descriptor
+        os.close(descriptor)  # it was taken for a leftover before it was locked
+
+
+def remove_leftovers(folder: str) -> None:
+    """Remove the temporary files of processes that have ended; those being written stay."""
+    leftovers: list[str] = []
+    with suppress(OSError):  # a folder that may be written but not listed
+        leftovers = [name for name in os.listdir(folder) if name.startswith(PREFIX) and name.endswith(SUFFIX)]
+    for name in leftovers if LOCKS else ():
+        path = os.path.join(folder, name)
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(path)
+            finally:
+                os.close(descriptor)
+
+
+def _permissions(target: str) -> int | None:
+    """Permission bits of the file to be replaced, or None if there is no file yet."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"path: {target!r} is a folder; give the name of a file in it")
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"path: {target!r} is a device or a pipe; save to a regular file")
+    if not os.access(target, os.W_OK):
+        # A rename asks the folder only: without this check a read-only file would be replaced.
+        raise PermissionError(f"path: {target!r} is read-only; make it writable or save elsewhere")
+    return stat.S_IMODE(mode) & 0o777
+
+
+def sync_folder(folder: str) -> None:
+    """Make the new name itself last.
+
+    The content is safe by now. Where folders cannot be synced, nothing is lost but the certainty that a power
+    cut shows the new file rather than the old one.
+    """
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -213,7 +213,7 @@ def split_kernel(kernel: Any, operator: Any) -> tuple[ScalarKernel, Any]:
 
 def learned_kernel(
     kernels: Sequence[Any], X: Any, targets: Array, alpha: float, *, intercept: bool, rng: Any
-) -> tuple[ScalarKernel, Array]:
+) -> tuple[ScalarKernel, Array | None]:
     """sum_k d_k k_k and d, (M,), by multiple kernel learning (`MovKL`) of the outputs' coordinates, (n, r).
 
     The coordinates are in an orthonormal basis, so that squared distances are those of the feature space.

@@ -195,22 +195,44 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
         X = self._check_inputs(X, reset=True)
         alphas = check_alphas(np.atleast_1d(self.alpha), "alpha")
         output_kernel, outputs, given = self._check_outputs(y, X)
+        problems, weights = self._problems(X, output_kernel, outputs, unlabelled, graph, alphas)
+        self.loo_errors_: Array | None = None
+        best = 0
+        if len(alphas) > 1:
+            shares = zip(problems, np.split(alphas, len(problems)), strict=True)
+            self.loo_errors_ = np.concatenate([one.left_out(some) for one, some in shares])
+            best = int(self.loo_errors_.argmin())
+        problem, self.kernel_weights_ = problems[min(best, len(problems) - 1)], weights[min(best, len(weights) - 1)]
+        self.alpha_ = float(alphas[best])
+        ridge = problem.solve(self.alpha_)
+        self.kernel_, self.operator_, self.coordinates_ = problem.kernel, problem.operator, problem.coordinates
+        self.output_kernel_, self.anchors_, self.train_outputs_ = output_kernel, problem.coordinates.anchors, given
+        self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
+        # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
+        self.landmarks_ = ridge.landmarks_ if problem.graph is None else None
+        self.stream_: PKAWV | None = None
+
+    def _problems(
+        self, X: Any, output_kernel: ScalarKernel, outputs: Outputs, unlabelled: Any, graph: Any, alphas: Array
+    ) -> tuple[list[FeatureSpaceRidge], list[Array | None]]:
+        """The regression, without weights; for a list of kernels, one with the kernels' weights for each alpha."""
         rng = as_generator(self.random_state)
         several = isinstance(self.kernel, (list, tuple))
         scalar, operator = split_kernel(None if several else self.kernel, self.operator)
-        coordinates = coordinates_for(
-            output_kernel, outputs, self.output_landmarks, rng, orthonormal=several or operator is not None
-        )
-        every = self._all_inputs(X, unlabelled)
+        orthonormal = several or operator is not None
+        coordinates = coordinates_for(output_kernel, outputs, self.output_landmarks, rng, orthonormal=orthonormal)
+        every, penalty = X, positive(self.alpha_graph, "alpha_graph", zero=True)
+        if penalty and unlabelled is not None:
+            every = with_unlabelled(X, self._check_inputs(unlabelled, reset=False))
         points = landmarks_among(self.landmarks, every, rng, scalar)
-        weights: list[Array | None] = [None]
+        weighted: list[tuple[ScalarKernel, Array | None]]
         if several:
-            # The weights depend on alpha, so each alpha has a kernel of its own.
-            targets = coordinates.transform(outputs)
-            found = [learned_kernel(self.kernel, X, targets, a, intercept=self.fit_intercept, rng=rng) for a in alphas]
-            kernels, weights = [kernel for kernel, _ in found], [weight for _, weight in found]
+            targets, intercept = coordinates.transform(outputs), self.fit_intercept
+            weighted = [learned_kernel(self.kernel, X, targets, a, intercept=intercept, rng=rng) for a in alphas]
         else:
-            kernels = [clone(scalar).resolve(every if points is None else points)]
+            weighted = [(clone(scalar).resolve(every if points is None else points), None)]
+        if penalty:
+            check_manifold(self.kernel)
         problems = [
             FeatureSpaceRidge(
                 kernel,
@@ -218,44 +240,19 @@ class IOKR(MultiOutputMixin, Transactional, Parameters):
                 coordinates,
                 outputs,
                 operator_on(operator, coordinates, outputs),
-                self._graph(kernel, every, graph),
-                float(self.alpha_graph),
+                graph_of_inputs(graph, kernel, every, self.n_neighbors) if penalty else None,
+                penalty,
                 points,
                 self.fit_intercept,
                 check_int(self.chunk_size, "chunk_size"),
             )
-            for kernel in kernels
+            for kernel, _ in weighted
         ]
-        shares = np.split(alphas, len(problems))
-        self.loo_errors_: Array | None = None
-        if len(alphas) > 1:
-            self.loo_errors_ = np.concatenate([one.left_out(a) for one, a in zip(problems, shares, strict=True)])
-        best = 0 if self.loo_errors_ is None else int(self.loo_errors_.argmin())
-        problem, self.kernel_weights_ = problems[best if several else 0], weights[best if several else 0]
-        self.alpha_ = float(alphas[best])
-        ridge = problem.solve(self.alpha_)
-        self.operator_, self.coordinates_, self.anchors_ = problem.operator, coordinates, coordinates.anchors
-        self._keep(ridge.X_fit_, ridge.dual_coef_, ridge.intercept_)
-        # Sums that hold the penalty of one set of inputs are not those of rows alone, which could be merged.
-        self.landmarks_ = ridge.landmarks_ if problem.graph is None else None
-        self.stream_: PKAWV | None = None
-        self.kernel_, self.output_kernel_, self.train_outputs_ = problem.kernel, output_kernel, given
+        return problems, [weights for _, weights in weighted]
 
     def _keep(self, X: Any, C: Array, b: Array | None) -> None:
         self.X_fit_ = X
         self.dual_coef_, self.intercept_ = coefficients_of_anchors(self.coordinates_, self.operator_, C, b)
-
-    def _all_inputs(self, X: Any, unlabelled: Any) -> Any:
-        """Labelled inputs first; the others only where the graph penalty uses them."""
-        if positive(self.alpha_graph, "alpha_graph", zero=True) == 0 or unlabelled is None:
-            return X
-        return with_unlabelled(X, self._check_inputs(unlabelled, reset=False))
-
-    def _graph(self, kernel: ScalarKernel, X: Any, graph: Any) -> sparse.csr_array | None:
-        if self.alpha_graph == 0:
-            return None
-        check_manifold(self.kernel)
-        return graph_of_inputs(graph, kernel, X, self.n_neighbors)
 
     @available_if(_can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:

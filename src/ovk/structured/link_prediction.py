@@ -20,8 +20,6 @@ from ovk.solvers import factored_leave_one_out
 from ovk.structured.iokr import IOKR
 from ovk.structured.nodes import node_features
 
-# How well links are ranked: areas under curves, separately for pairs with one and with two new nodes.
-
 
 def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc", "pr")) -> dict[str, float]:
     """Areas under the ROC and the precision-recall curve, by kind of pair.
@@ -70,11 +68,7 @@ def link_aucs(truth: Any, scores: Any, new: Any, curves: Sequence[str] = ("roc",
 
 
 def best_threshold(there: Any, scores: Array) -> float:
-    """The threshold above which calling a pair a link has the largest F1; inf where no pair is a link.
-
-    >>> best_threshold(np.array([False, True, True]), np.array([0.1, 0.4, 0.8]))
-    0.25
-    """
+    """The threshold above which calling a pair a link has the largest F1; inf where no pair is a link."""
     there = np.asarray(there, dtype=bool)
     if not there.any():
         return float("inf")

@@ -256,13 +256,8 @@ _NAMES: dict[str, type[_KernelOfBeta]] = {"diffusion": Diffusion, "regularised_l
 
 
 def node_features(A: sparse.csr_array, graph_kernel: Any, beta: float, *, normalised: bool, centre: bool) -> Array:
-    """phi of the nodes of a graph as rows, (n, r), with phi phi' the graph kernel (centred, where asked).
-
-    Parameters
-    ----------
-    A : (n, n) links, checked by `as_adjacency`
-    graph_kernel : name of a kernel of nodes, "adjacency" for the positive part of A, or an (n, n) kernel matrix
-    """
+    """phi of the nodes of a graph as rows, (n, r), with phi phi' the `graph_kernel` of `LinkPredictor`, centred where
+    asked; A are the links, checked by `as_adjacency`."""
     if isinstance(graph_kernel, str) and graph_kernel == "adjacency":
         e, V = np.linalg.eigh(A.toarray())
         K = (V * np.maximum(e, 0.0)) @ V.T

@@ -62,12 +62,10 @@ def as_outputs(outputs: Any, kernel: ScalarKernel, name: str) -> Outputs:
 
 
 def count_outputs(outputs: Outputs) -> int:
-    """The number of outputs in a collection."""
     return int(outputs.shape[0]) if hasattr(outputs, "shape") else len(outputs)
 
 
 def check_lengths(X: Any, outputs: Outputs) -> None:
-    """Raise an error unless there is one output for each row of X."""
     found = count_outputs(outputs)
     if found != X.shape[0]:
         raise ValueError(
@@ -116,11 +114,7 @@ def _key(one: Any) -> Hashable:
 
 def distinct_outputs(*collections: Outputs) -> tuple[Indices, list[Indices]]:
     """Positions of the distinct outputs of the first collection, each where it stands first; and for every collection
-    the number of each of its outputs among the distinct ones of all collections.
-
-    >>> distinct_outputs(["a", "b", "a"], ["b", "c"])
-    (array([0, 1]), [array([0, 1, 0]), array([1, 2])])
-    """
+    the number of each of its outputs among the distinct ones of all collections."""
     numbers: dict[Hashable, int] = {}
     found = [
         np.array([numbers.setdefault(key, len(numbers)) for key in hashable_keys(outputs)], dtype=np.intp)
@@ -165,7 +159,7 @@ class Candidates(ABC):
         return
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class PerExample(Candidates):
     """A collection of candidates for each input.
 
@@ -198,7 +192,7 @@ class PerExample(Candidates):
             )
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class Generated(Candidates):
     """Candidates that are made block by block and forgotten, for more of them than can be listed.
 

@@ -34,11 +34,7 @@ KEPT = 1 << 26
 
 
 def top_k(scores: Array, k: int) -> Indices:
-    """Columns of the k largest scores of each row, best first; of equal ones the first counts as larger.
-
-    >>> top_k(np.array([[1.0, 3.0, 2.0, 3.0]]), 2)
-    array([[1, 3]])
-    """
+    """Columns of the k largest scores of each row, best first; of equal ones the first counts as larger."""
     m, c = scores.shape
     k = min(k, c)
     if k == 1:
@@ -52,14 +48,7 @@ def top_k(scores: Array, k: int) -> Indices:
 
 
 class SharedScores:
-    """Scores of the same candidates for any number of predictions.
-
-    Parameters
-    ----------
-    kernel : output kernel
-    anchors : outputs z_j
-    candidates : outputs y
-    """
+    """Scores of the same candidates for any number of predictions."""
 
     def __init__(self, kernel: ScalarKernel, anchors: Outputs, candidates: Outputs) -> None:
         self._kernel, self._anchors, self._candidates = kernel, anchors, candidates
@@ -129,9 +118,8 @@ def nearest_per_example(
         weights = W(rows)
         given = [list(checked_blocks(candidates, kernel, row)) for row in range(rows.start, rows.stop)]
         sets = [concatenate_outputs([outputs for _, outputs in blocks]) for blocks in given]
-        for blocks, outputs, scores in zip(
-            given, sets, scores_per_example(kernel, anchors, weights, sets), strict=True
-        ):
+        every = scores_per_example(kernel, anchors, weights, sets)
+        for blocks, outputs, scores in zip(given, sets, every, strict=True):
             first = distinct_outputs(outputs)[0]
             chosen = first[top_k(scores[None, first], k)[0]]
             everything = [one for block, _ in blocks for one in block]

@@ -7,7 +7,7 @@ import pytest
 from household import series
 from ovk.app.sessions import Settings, learn
 from ovk.app.tables import open_records
-from ovk.persistence import atomic, load
+from ovk.persistence import container, load
 
 
 class Killed(BaseException):
@@ -29,9 +29,9 @@ def run(path, folder, killed_at=None, monkeypatch=None):
 
     with monkeypatch.context() as patch:
         for name in ("open", "replace", "fsync"):
-            patch.setattr(atomic.os, name, counted(getattr(atomic.os, name)))
+            patch.setattr(container.os, name, counted(getattr(container.os, name)))
         # A killed process does not tidy up.
-        patch.setattr(atomic.os, "unlink", lambda path: None)
+        patch.setattr(container.os, "unlink", lambda path: None)
         with open_records(path) as records:
             learn(
                 records,

@@ -16,7 +16,7 @@ import ovk
 from ovk import IOKR, OLOK, PKAWV, OVKRidge, PKAWVClassifier
 from ovk.app.parallel import FilePart, PartError, fit
 from ovk.app.parallel.engines import local_cluster
-from ovk.app.parallel.parts import CallablePart
+from ovk.app.parallel.parts import GivenPart
 from ovk.app.tables import split_files
 from ovk.features import Fourier, Given, Nystrom
 from ovk.kernels import Gaussian
@@ -275,7 +275,7 @@ def test_a_sample_of_text_comes_from_the_whole_range(tmp_path):
 
 
 def test_a_sample_of_many_chunks_has_no_more_rows_than_were_asked_for():
-    part = CallablePart(lambda: [rows(i, i + 10) for i in range(0, 60, 10)])
+    part = GivenPart(lambda: [rows(i, i + 10) for i in range(0, 60, 10)])
     for count in (5, 10, 25):
         X = np.concatenate([chunk[0] for chunk in part.sample(count, 0)])
         assert_array_equal(X, rows(0, count)[0])

@@ -197,7 +197,7 @@ def test_the_pass_of_left_out_errors_continues_as_well(folder, tmp_path):
     """Processes without a cluster; a pass that is finished is not run again."""
     alphas = [0.01, 1.0]
     whole = fit(ESTIMATOR, parts_in(tmp_path), alphas=alphas)
-    with pytest.raises(WorkersLost, match="a process died while testing, perhaps for lack of memory") as raised:
+    with pytest.raises(WorkersLost, match="a process died, perhaps for lack of memory, while testing") as raised:
         fit(ESTIMATOR, [partial(second_time, number, str(folder)) for number in range(PARTS)], n_jobs=2, alphas=alphas)
     learned = {number: reads(folder)[number] for number in range(PARTS)}
     (folder / "harmless").touch()

@@ -162,7 +162,7 @@ def test_plain_addresses_need_their_scope(app, asking):
 def test_no_spelling_of_an_address_gets_more_than_the_token_allows(app, submitted, monkeypatch, asking, filtered):
     """The check in the handler is enough, also where nothing refuses control characters."""
     if not filtered:
-        monkeypatch.setattr("ovk.app.serve.auth_middleware.CONTROL", re.compile("(?!)"))
+        monkeypatch.setattr("ovk.app.serve.access.CONTROL", re.compile("(?!)"))
     allowed = ASKING[asking]
 
     async def run():

@@ -3,13 +3,13 @@
 import numpy as np
 
 from ovk import load
-from ovk.app.serve.rows import RequestRows
-from ovk.app.serve.served_models import as_contender
+from ovk.app.serve.protocol import RequestRows
+from ovk.app.serve.served_model import as_served
 
 
 def test_a_session_of_classes_predicts_and_learns(stream_of_classes, tmp_path):
     (tmp_path / "m.ovk").write_bytes(stream_of_classes[0])
-    one = as_contender(load(tmp_path / "m.ovk"), "m")
+    one = as_served(load(tmp_path / "m.ovk"), "m")
     rows = RequestRows.named(["a", "b"], [np.array([2.0, -2.0]), np.array([2.0, -2.0])])
     found = one.predict(rows, frozenset({"probability"}), 0.9)
     assert one.gives()["probability"].columns == ["low", "mid", "high"]

@@ -8,7 +8,7 @@ import pytest
 from ovk.app.serve import Limits, ledger
 from ovk.app.serve.ledger import BLOCK, REMEMBERED, History, Ledger, Receipt
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import ovk
 from ovk.app.serve import Checkpoint, Limits, learn_log
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.service import ModelService
 from processes import PATIENCE, wait_until
 from serving_rows import rows

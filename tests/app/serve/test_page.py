@@ -100,7 +100,7 @@ def test_a_page_of_few_rows_says_when_more_is_shown(models, browser, tmp_path):
         assert browser.ask("$('h-now').textContent") == "RMSE of the last row"
         learn(one, 1, 2, size=1)
         browser.wait("$('h-now').textContent === 'RMSE of the last 3 rows'")
-        assert browser.ask("$('hints').textContent") == "Hints begin after 200 rows; so far 3."
+        assert browser.ask("$('warnings').textContent") == "Warnings begin after 200 rows; so far 3."
         # The circle of a prediction is seen through the diamond of its outcome.
         assert browser.ask("getComputedStyle(document.querySelector('#intervals path.seen')).fill") == "none"
         assert one.terminate() == 0

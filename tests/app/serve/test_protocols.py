@@ -1,4 +1,4 @@
-"""What the addresses answer, in this process: tensors, frames, learning, labels that come late, champions."""
+"""What the addresses answer, in this process: tensors, frames, learning, labels that come late, promotion."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ovk
 from ovk.app.serve import Checkpoint, learn_log
-from ovk.app.serve.page import view
+from ovk.app.serve.status import view
 from processes import wait_until
 from serving_rows import rows, table
 
@@ -276,7 +276,7 @@ def test_what_is_learned_is_what_the_log_holds(client_of, models, tmp_path, name
             twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
         np.testing.assert_array_equal(found.model.predict(X), twin.predict(X))
         errors = np.sqrt(np.mean((_progressive(models, X, Y) - Y) ** 2, axis=0))
-        np.testing.assert_allclose(found.scores.up_to_date().error("point"), errors)
+        np.testing.assert_allclose(found.scores.up_to_date().errors()["point"], errors)
 
 
 def _progressive(models, X, Y):
@@ -341,7 +341,7 @@ def test_labels_that_come_later(client_of, tmp_path):
     assert client.post("/v2/models/point/learn", json={"infer_id": late, "targets": Y.tolist()}).status_code == 404
 
 
-def test_a_challenger_learns_the_same_rows_and_is_promoted(client_of, models, tmp_path):
+def test_a_shadow_learns_the_same_rows_and_is_promoted(client_of, models, tmp_path):
     client = client_of("point", data=tmp_path, shadows={"point": [models / "wide.ovk", models / "ridge.ovk"]})
     X, Y = rows(60, seed=8)
     learn_all(client, "point", X, Y)
@@ -354,13 +354,13 @@ def test_a_challenger_learns_the_same_rows_and_is_promoted(client_of, models, tm
     for start in range(0, 60, 10):
         twin.predict_then_learn(X[start : start + 10], Y[start : start + 10])
     np.testing.assert_array_equal(outputs(answer)["mean"], twin.predict(X[:5]))
-    assert answer.json()["parameters"]["champion"] == "wide"
+    assert answer.json()["parameters"]["active"] == "wide"
     metrics = client.get("/metrics").text
-    assert 'ovk_champion{learner="wide",model="point"} 1.0' in metrics
+    assert 'ovk_active{learner="wide",model="point"} 1.0' in metrics
     assert 'learner="ridge",model="point",output="y0"' in metrics
     # The promotion is in the log: a new start knows of it.
     client_of.close(client)
-    assert ovk.load(tmp_path / "point" / "checkpoint.ovk").leader.name == "wide"
+    assert ovk.load(tmp_path / "point" / "checkpoint.ovk").active.name == "wide"
 
 
 def test_a_reader_sees_whole_blocks(client_of, models, tmp_path):

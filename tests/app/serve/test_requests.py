@@ -1,7 +1,11 @@
 """What requests may hold, and what is said of those that hold something else."""
 
+import numpy as np
 import pytest
 
+from ovk.app.serve.access import RequestRefused
+from ovk.app.serve.log import Entry
+from ovk.app.serve.protocol import RequestRows, csv_line, plain_list, read_frame, read_rows
 from processes import wait_until
 from serving_rows import rows
 
@@ -166,3 +170,24 @@ def test_what_users_sent_is_for_the_owner_of_the_folder_alone(client_of, tmp_pat
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "point").iterdir()}
     assert set(modes.values()) == {0o600}
     assert "checkpoint.ovk" in modes
+
+
+def test_rows_of_every_form_and_what_is_written_of_them():
+    assert read_rows([{"a": 1, "b": None}, {"a": 2, "b": 3}], "rows").names == ("a", "b")
+    frame = read_frame({"dataframe_split": {"columns": ["a", "b"], "data": [[1, "x"], [2, None]]}})
+    again = RequestRows.decode(frame.encode())
+    assert (again.names, again.columns[1], len(again)) == (("a", "b"), ["x", None], 2)
+    np.testing.assert_array_equal(again.columns[0], [1.0, 2.0])
+    for values in ({"x": [[1, 2], [3, 4]]}, {"x": [1], "z": [1, 2]}):
+        with pytest.raises(RequestRefused):
+            read_frame({"inputs": values})
+    np.testing.assert_array_equal(read_frame({"inputs": {"x": [[1], [2]]}}).columns[0], [1.0, 2.0])
+    assert plain_list(np.array([[1.0, np.inf]])) == [[1.0, None]]
+    assert csv_line(("kitchen", "a, b")) == 'kitchen,"a, b"'
+
+
+def test_the_contents_of_an_entry_tell_it_from_others_whatever_its_id():
+    X = RequestRows.of_matrix(np.ones((2, 3)))
+    one, other = Entry("id 1", X, X), Entry("id 2", X, X)
+    assert Entry.decode(one.encode()).id == "id 1"
+    assert one.digest == other.digest != Entry("id 1", X, RequestRows.of_matrix(np.zeros((2, 3)))).digest

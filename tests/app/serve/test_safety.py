@@ -12,7 +12,7 @@ import pytest
 from ovk.app.serve import Tokens, is_loopback
 from ovk.app.serve.access import is_local_name
 from ovk.app.serve.log import Log
-from ovk.app.serve.page import page_and_policy
+from ovk.app.serve.status import page_and_policy
 from processes import PATIENCE, wait_until
 from serving_rows import rows
 
@@ -93,7 +93,7 @@ def test_without_tokens_only_this_machine_is_served(client_of):
 def test_a_name_that_begins_like_this_machine_is_not_this_machine(client_of, name):
     """Anybody can own such a name, and let it lead here."""
     assert not is_loopback(name)
-    assert not is_local_name(f"{name}:8080")
+    assert not is_local_name(f"{name}:8080".encode())
     X, _ = rows(1)
     assert infer(client_of("point", base=f"http://{name}"), X).status_code == 403
 
@@ -206,13 +206,13 @@ def test_the_page_loads_nothing():
 
 
 def test_no_trace_of_the_stack_leaves_the_process(client_of, monkeypatch, caplog):
-    from ovk.app.serve.served_models import RegressorContender
+    from ovk.app.serve.served_model import ServedEstimator
 
     def broken(self, *arguments):
         raise ZeroDivisionError("a secret of /etc/somewhere")
 
     client = client_of("point")
-    monkeypatch.setattr(RegressorContender, "predict", broken)
+    monkeypatch.setattr(ServedEstimator, "predict", broken)
     reply = infer(client, rows(1)[0])
     assert reply.status_code == 500
     assert "secret" not in reply.text

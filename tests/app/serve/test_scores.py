@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ovk.app.serve.scores import POINTS, SHOWN, STEP, WINDOW, Outcome, Scores
+from ovk.app.serve.served_model import MAX_POINTS, SHOWN_ROWS, STEP, WINDOW, Outcome, RollingScores
+from ovk.evaluation import CLASSIFICATION, REGRESSION
 
 
 def outcomes(n, seed):
@@ -16,8 +17,8 @@ def outcomes(n, seed):
     return Outcome(F, half, Y)
 
 
-def after(parts, names=("one",), labels=False):
-    scores = Scores.start(list(names), ["a", "b"], labels)
+def after(parts, names=("one",), task=REGRESSION):
+    scores = RollingScores.start(list(names), ["a", "b"], task)
     for part in parts:
         scores = scores.updated(part, 0)
     return scores.up_to_date()
@@ -32,37 +33,37 @@ def test_errors_and_coverage_are_those_of_the_last_rows():
     whole = outcomes(1500, seed=0)
     scores = after([[piece] for piece in pieces(whole, [1, 99, 400, 600, 400])])
     F, half, Y = (A[-WINDOW:] for A in whole)
-    np.testing.assert_allclose(scores.error("one"), np.sqrt(np.nanmean((F - Y) ** 2, axis=0)))
-    np.testing.assert_allclose(scores.error("one", 50), np.sqrt(np.nanmean((F - Y)[-50:] ** 2, axis=0)))
+    np.testing.assert_allclose(scores.errors()["one"], np.sqrt(np.nanmean((F - Y) ** 2, axis=0)))
+    np.testing.assert_allclose(scores.errors(50)["one"], np.sqrt(np.nanmean((F - Y)[-50:] ** 2, axis=0)))
     inside = np.where(np.isfinite(Y), np.abs(F - Y) <= half, np.nan)
     np.testing.assert_allclose(scores.coverage(), np.nanmean(inside, axis=0))
     means = np.array([[np.nanmean(whole.Y[:t, q]) for q in (0, 1)] for t in range(500, 1500)])
-    np.testing.assert_allclose(scores.error("running mean"), np.sqrt(np.nanmean((means - Y) ** 2, axis=0)))
-    np.testing.assert_array_equal(scores.last, np.stack(whole, axis=1)[-SHOWN:])
+    np.testing.assert_allclose(scores.errors()["running mean"], np.sqrt(np.nanmean((means - Y) ** 2, axis=0)))
+    np.testing.assert_array_equal(scores.last(), np.stack(whole, axis=1)[-SHOWN_ROWS:])
 
 
 def test_rows_one_by_one_and_at_once_give_the_same():
     whole = outcomes(700, seed=3)
-    singly, states = Scores.start(["one"], ["a", "b"], False), []
+    singly, states = RollingScores.start(["one"], ["a", "b"], REGRESSION), []
     for piece in pieces(whole, [1] * 700):
         states.append(singly)
         singly = singly.updated([piece], 0)
         assert len(singly.fresh) < STEP
     at_once = after([[whole]])
     for name in at_once.names:
-        np.testing.assert_allclose(singly.up_to_date().error(name), at_once.error(name))
-    np.testing.assert_array_equal(singly.up_to_date().last, at_once.last)
+        np.testing.assert_allclose(singly.up_to_date().errors()[name], at_once.errors()[name])
+    np.testing.assert_array_equal(singly.up_to_date().last(), at_once.last())
     np.testing.assert_array_equal(singly.reached, range(STEP, 701, STEP))
     # Who looked in between has changed nothing.
     assert states[690].up_to_date().up_to_date().rows == 690
-    np.testing.assert_allclose(states[690].up_to_date().error("one"), after([pieces(whole, [690])]).error("one"))
+    np.testing.assert_allclose(states[690].up_to_date().errors()["one"], after([pieces(whole, [690])]).errors()["one"])
 
 
 def test_nothing_is_known_before_the_first_row():
     scores = after([])
-    assert np.isnan(scores.error("one")).all()
+    assert np.isnan(scores.errors()["one"]).all()
     assert np.isnan(scores.coverage()).all()
-    assert not scores.hints("one")
+    assert not scores.warnings("one")
 
 
 @pytest.mark.parametrize(
@@ -73,36 +74,44 @@ def test_nothing_is_known_before_the_first_row():
         (1.0, "intervals of 90% hold 100.0% of the outcomes, they are wider than they need to be"),
     ],
 )
-def test_coverage_that_is_far_from_its_level_is_a_hint(half, words):
-    """Outcomes spread evenly over (0, 1) in both outputs, of which b has fewer than there are hints for."""
+def test_coverage_that_is_far_from_its_level_is_a_warning(half, words):
+    """Outcomes spread evenly over (0, 1) in both outputs, of which b has fewer than there are warnings for."""
     Y = np.tile((np.arange(200) * 77 % 200 + 0.5) / 200, (2, 1)).T
     Y[150:, 1] = np.nan
     F = np.zeros(Y.shape)
     scores = after([[Outcome(F, np.full(Y.shape, half), Y)]])
-    assert [hint for hint in scores.hints("one") if "intervals" in hint] == ([f"a: {words}"] if words else [])
+    assert [one for one in scores.warnings("one") if "intervals" in one] == ([f"a: {words}"] if words else [])
 
 
 def test_a_learner_that_could_not_learn_has_no_error_for_these_rows():
     first, second = pieces(outcomes(80, seed=1), [40, 40])
     scores = after([[first, first], [second, None]], names=["one", "two"])
-    np.testing.assert_array_equal(scores.error("two"), after([[first]]).error("one"))
-    assert (scores.error("one") != scores.error("two")).all()
+    np.testing.assert_array_equal(scores.errors()["two"], after([[first]]).errors()["one"])
+    assert (scores.errors()["one"] != scores.errors()["two"]).all()
 
 
 def test_labels_are_right_or_wrong():
     F, Y = np.array([[0.0], [1.0], [2.0], [1.0]]), np.array([[0.0], [2.0], [np.nan], [1.0]])
-    scores = Scores.start(["one"], ["label"], True).updated([Outcome(F, np.full(F.shape, np.nan), Y)], 0)
+    scores = RollingScores.start(["one"], ["label"], CLASSIFICATION).updated(
+        [Outcome(F, np.full(F.shape, np.nan), Y)], 0
+    )
     scores = scores.up_to_date()
-    assert scores.error("one") == pytest.approx([1 / 3])
+    assert scores.errors()["one"] == pytest.approx([1 / 3])
+    # Both baselines say 0 to the first row; the majority then is 0 or, after one of each, the first of them.
+    assert scores.errors()["no change"] == pytest.approx([2 / 3])
+    assert scores.errors()["majority"] == pytest.approx([2 / 3])
+    later = scores.updated([Outcome(np.array([[3.0]]), np.full((1, 1), np.nan), np.array([[3.0]]))], 0).up_to_date()
+    assert later.errors()["one"] == pytest.approx([1 / 4])
+    assert later.n_classes == 4
 
 
 def test_the_curve_stays_within_its_points_and_keeps_the_last():
     whole = outcomes(12_000, seed=2)
-    scores = Scores.start(["one"], ["a", "b"], False)
+    scores = RollingScores.start(["one"], ["a", "b"], REGRESSION)
     for piece in pieces(whole, [STEP] * 600):
         before, scores = scores, scores.updated([piece], 0)
-        assert len(scores.curve) == len(scores.reached) < POINTS
+        assert len(scores.curve) == len(scores.reached) < MAX_POINTS
         if scores.reached != before.reached:
-            np.testing.assert_array_equal(scores.curve[-1, 0], scores.error("one"))
+            np.testing.assert_array_equal(scores.curve[-1, 0], scores.errors()["one"])
     assert scores.step == 4 * STEP
     assert set(np.diff(scores.reached)) == {scores.step}

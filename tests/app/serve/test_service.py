@@ -12,7 +12,7 @@ import ovk
 from ovk.app.serve import Limits
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.app.serve.service import ModelService
 from processes import PATIENCE
 from serving_rows import rows

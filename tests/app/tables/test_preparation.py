@@ -1,5 +1,6 @@
 """Inputs and outputs out of cells."""
 
+import re
 from datetime import date, datetime
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovk import load, save
-from ovk.app.tables import Batch, Lags, Preparation
+from ovk.app.tables import Batch, Lags, Preparation, find_columns
 from ovk.base import Category, Instant, Number, TimestampParser, calendar, guess_column, read_numbers
 from ovk.base.dates import CALENDAR_NAMES
 
@@ -214,3 +215,16 @@ def test_what_is_assumed_of_dates_is_told_where_it_matters(dates, said):
     column = guess_column("when", dates, 5)
     assert ("3rd of April" in column.describe()) == said
     assert "the day of the week" in column.describe()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "message"),
+    [
+        (["HNR", "RPDE"], ["NHR", "rpde"], "did you mean 'NHR' for 'HNR' and 'rpde' for 'RPDE'?"),
+        (["NHR", "HNR"], ["NHR", "hz"], "there is no column 'HNR' in t.csv: its columns are 'NHR', 'hz'"),
+        (["b"], ["a:b"], "its only column is 'a:b'; separate cells by commas, semicolons, tabs or |"),
+    ],
+)
+def test_columns_that_are_not_there_are_named_with_close_names(wanted, names, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        find_columns(wanted, names, "t.csv")

@@ -9,8 +9,9 @@ from ovk import OKVAR
 from ovk.batch import rank_average
 from ovk.batch.okvar.alternate import ClosedFormCoefficients
 from ovk.batch.okvar.coupling import Decomposable, Entrywise
+from ovk.batch.okvar.dynamics import runge_kutta
 from ovk.batch.okvar.networks import choose, pooled_p_values
-from ovk.batch.okvar.regression import UnpenalisedTerms, trapezoidal, windows
+from ovk.batch.okvar.regression import UnpenalisedTerms, trapezoidal, waves, windows
 from ovk.batch.okvar.series import TimeSeries, low_passed, smoothed
 from ovk.kernels import Gaussian
 from reproduce.data import make_gene_network
@@ -55,6 +56,14 @@ def test_integrals_are_those_of_the_trapezoidal_rule():
     x = np.random.default_rng(0).uniform(size=4)
     expected = [np.trapezoid(x[: k + 1], times[: k + 1]) for k in range(4)]
     np.testing.assert_allclose(trapezoidal(times) @ x, expected)
+
+
+def test_runge_kutta_follows_the_exponential():
+    np.testing.assert_allclose(runge_kutta(lambda x: x, np.array(1.0), 1.0, 10), np.e, rtol=1e-6)
+
+
+def test_waves_have_a_cosine_and_a_sine_of_each_period():
+    np.testing.assert_allclose(waves(np.array([0.0, 6.0]), np.array([24.0])), [[1, 0], [0, 1]], atol=1e-15)
 
 
 def test_windows_hold_the_newest_first():

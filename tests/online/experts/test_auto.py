@@ -127,7 +127,7 @@ def test_a_stage_finds_out_whether_the_last_label_is_of_use(sticky):
     if sticky:
         y = np.repeat(y[::5], 5)
     model = AutoStreamClassifier().partial_fit(X[:620], y[:620])
-    assert model.mixture_.stage.choice.lag == sticky
+    assert model.mixture_.experts[0].choice.lag == sticky
     by_last = [name for name in model.expert_weights_ if name in ("last label, window 1", "transitions, window 2048")]
     assert len(by_last) == 2
     assert sum(model.expert_weights_[name].sum() for name in by_last) > 0.0 or not sticky
@@ -177,7 +177,7 @@ def test_copies_hold_nothing_twice(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 5))
     learner = AutoStream().partial_fit(X, X[:, 0])
-    stage, before = learner.mixture_.stage, learner.mixture_.previous
+    (stage,), (before,) = learner.mixture_.experts, learner.mixture_.previous
     sizes = [len(ridge.B) for ridge in (*stage.ridges, *before.ridges)]
     triangles = sum(size * (size + 1) // 2 for size in (*sizes, len(stage.points), len(before.points)))
     rest = sum(2 * size * ridge.count + ridge.count**2 for size, ridge in zip(sizes, stage.ridges, strict=False))
@@ -236,7 +236,7 @@ def test_rows_of_weight_0_leave_no_trace():
     np.testing.assert_allclose(without.predict_then_learn(X[counts], Y[counts], w[counts]), Z[counts], rtol=1e-8)
     np.testing.assert_allclose(model.predict(X), without.predict(X), rtol=1e-8)
     assert model.mixture_.count == counts.sum()
-    np.testing.assert_array_equal(model.mixture_.recent.collect()[3], w[counts])
+    np.testing.assert_array_equal(model.mixture_.recent.weights, w[counts])
     # Each of them is what `predict` says in its place.
     again = AutoStream()
     for i in range(120):

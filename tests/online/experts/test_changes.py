@@ -28,9 +28,9 @@ from ovk.online.experts.mixture import (
 
 @pytest.fixture
 def early_stages(monkeypatch):
-    monkeypatch.setattr(ExpertMixture, "_stage_rows", (15, 40, 110))
-    monkeypatch.setattr(ExpertMixture, "_verdict_rows", (60, 90, 120))
-    monkeypatch.setattr(ExpertSet, "_comparison_rows", 60)
+    monkeypatch.setattr(ExpertMixture, "_refit_rows", (15, 40, 110))
+    monkeypatch.setattr(ExpertMixture, "_comparison_rows", (60, 90, 120))
+    monkeypatch.setattr(ExpertSet, "_rows_compared", 60)
     monkeypatch.setattr(ExpertSet, "_widths", (0.5, 1.0))
 
 

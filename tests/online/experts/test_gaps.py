@@ -19,8 +19,8 @@ from ovk.online.experts.mixture import ExpertMixture
 @pytest.fixture(scope="module", autouse=True)
 def early_stages():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExpertMixture, "_stage_rows", (15, 40, 110))
-        patch.setattr(ExpertSet, "_comparison_rows", 60)
+        patch.setattr(ExpertMixture, "_refit_rows", (15, 40, 110))
+        patch.setattr(ExpertSet, "_rows_compared", 60)
         patch.setattr(ExpertSet, "_widths", (0.5, 1.0))
         yield
 
@@ -130,8 +130,8 @@ def test_rows_equal_chunks_where_outputs_are_missing(sizes, tmp_path):
         start = stop
     assert_allclose(np.concatenate(parts), whole, rtol=1e-7, atol=1e-8)
     mixture = learner.mixture_
-    assert [experts.outputs for experts in (mixture.stage, *mixture.apart)] == [[0], [1], [2]]
-    assert [experts.count for experts in (mixture.stage, *mixture.apart)] == known.sum(axis=0).tolist()
+    assert [experts.outputs for experts in mixture.experts] == [[0], [1], [2]]
+    assert [experts.count for experts in mixture.experts] == known.sum(axis=0).tolist()
     weights = learner.expert_weights_
     assert_allclose(sum(weights.values()), 1.0)
     assert (weights["first mean, then other outputs"] >= 0.0).all()
@@ -147,7 +147,7 @@ def test_limits_and_regrets_of_an_output_without_labels_stay():
     for name in ("reach", "last", "total", "seen", "low", "high"):
         assert getattr(after, name)[1] == getattr(before, name)[1]
     assert (after.last != before.last).tolist() == [True, False, True]
-    for old, new in zip(before.apart[0].ridges, after.apart[0].ridges, strict=True):
+    for old, new in zip(before.experts[1].ridges, after.experts[1].ridges, strict=True):
         assert_array_equal(old.predict(np.eye(len(old.B))), new.predict(np.eye(len(old.B))))
     for name in ("regret_", "sum_", "squares_", "size_"):
         assert_array_equal(getattr(before.regrets, name)[..., 1], getattr(after.regrets, name)[..., 1])
@@ -204,8 +204,8 @@ def coupled(seed, n=3000):
 def test_outputs_that_have_something_in_common_gain_from_each_other(share, bound):
     with pytest.MonkeyPatch.context() as patch:
         for owner, name, value in (
-            (ExpertMixture, "_stage_rows", (20, 60, 200, 600, 2000)),
-            (ExpertSet, "_comparison_rows", 600),
+            (ExpertMixture, "_refit_rows", (20, 60, 200, 600, 2000)),
+            (ExpertSet, "_rows_compared", 600),
             (ExpertSet, "_widths", (0.25, 0.5, 1.0, 2.0, 4.0)),
         ):
             patch.setattr(owner, name, value)

@@ -8,8 +8,8 @@ from ovk.app.parallel.engines import WorkersLost
 from ovk.app.parallel.engines import as_engine as as_engine
 from ovk.app.parallel.engines import local_cluster as local_cluster
 from ovk.app.parallel.fit import PartsFit as PartsFit
+from ovk.app.parallel.fit import RidgeLearner as RidgeLearner
 from ovk.app.parallel.fit import fit
-from ovk.app.parallel.learners import RidgeLearner as RidgeLearner
 from ovk.app.parallel.parts import CHUNK as CHUNK
 from ovk.app.parallel.parts import FilePart, Part, PartError
 

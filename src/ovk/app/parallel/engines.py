@@ -14,14 +14,15 @@ import os
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from ovk._extras import required
-from ovk.app.parallel.parts import HeldPart, Part, PartError
+from ovk.app.parallel.parts import GivenPart, Part, PartError
 from ovk.base import ProgressBar, one_blas_thread
 from ovk.features import MergeTree
 
@@ -35,7 +36,10 @@ WORKER_TIMEOUT = 120.0
 #: Seconds between two looks at the workers while no result comes.
 CHECK = 0.5
 
-Work = Callable[..., Any]
+#: By number of a part, the arguments of `perform`.
+Calls = dict[int, tuple[Any, ...]]
+
+#: A result on its way from a worker.
 Collected = concurrent.futures.Future[Any]
 
 
@@ -74,9 +78,12 @@ class Engine(ABC):
         """A handle of a value that all parts need."""
 
     @abstractmethod
+    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+        """Number and result of each call, as they arrive; `early` are those that wait for their turn."""
+
     def map(
         self,
-        work: Work,
+        work: Callable[..., Any],
         parts: Sequence[Any],
         *shared: Any,
         label: str,
@@ -87,9 +94,23 @@ class Engine(ABC):
 
         Parameters
         ----------
+        label : what is done, for a progress bar
         start : number of the first part whose result is wanted
         early : results that are there before their turn, by number; it is kept up to date, to continue with
         """
+        early = {} if early is None else early
+        total = len(parts)
+        calls = {n: (work, n, parts[n], *shared) for n in range(start, total) if n not in early}
+        with ProgressBar(label, total) as bar, closing(self._arriving(calls, early)) as arriving:
+            bar.update(start + len(early))
+            for wanted in range(start, total):
+                try:
+                    while wanted not in early:
+                        number, early[number] = next(arriving)
+                        bar.update()
+                except _Lost as error:
+                    raise WorkersLost(f"{error} while {label}", wanted + len(early), total) from error.__cause__
+                yield early.pop(wanted)
 
 
 class ProcessEngine(Engine):
@@ -101,34 +122,17 @@ class ProcessEngine(Engine):
     def share(self, value: Any) -> Any:
         return value
 
-    def map(
-        self,
-        work: Work,
-        parts: Sequence[Any],
-        *shared: Any,
-        label: str,
-        start: int = 0,
-        early: dict[int, Any] | None = None,
-    ) -> Iterator[Any]:
+    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        early = {} if early is None else early
-        missing = [number for number in range(start, len(parts)) if number not in early]
-        calls = (delayed(perform)(work, number, parts[number], *shared) for number in missing)
+        work = (delayed(perform)(*call) for call in calls.values())
         # In the order of the parts, and no more of them ahead than there are processes.
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(calls)
-        with ProgressBar(label, len(parts)) as bar:
-            bar.update(start + len(early))
-            for number in range(start, len(parts)):
-                if number not in early:
-                    try:
-                        early[number] = next(results)
-                    except TerminatedWorkerError as error:
-                        why = f"a process died while {label}, perhaps for lack of memory"
-                        raise WorkersLost(why, number + len(early), len(parts)) from error
-                    bar.update()
-                yield early.pop(number)
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(work)
+        try:
+            yield from zip(calls, results, strict=True)
+        except TerminatedWorkerError as error:
+            raise _Lost("a process died, perhaps for lack of memory,") from error
 
 
 class DaskEngine(Engine):
@@ -144,47 +148,24 @@ class DaskEngine(Engine):
         with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             return self.client.submit(partial(identity, value), pure=False)
 
-    def _ahead(self) -> int:
-        """Parts to be under way at a time: enough to keep all workers busy, few enough to bound the memory here."""
-        cores: dict[str, int] = self.client.ncores()
-        return max(8, 3 * sum(cores.values()))
-
-    def map(
-        self,
-        work: Work,
-        parts: Sequence[Any],
-        *shared: Any,
-        label: str,
-        start: int = 0,
-        early: dict[int, Any] | None = None,
-    ) -> Iterator[Any]:
-        early = {} if early is None else early
-        missing = iter([number for number in range(start, len(parts)) if number not in early])
-        under_way: dict[Collected, tuple[int, Any]] = {}
-        ahead = self._ahead()
-        with ProgressBar(label, len(parts)) as bar:
-            bar.update(start + len(early))
-            try:
-                for wanted in range(start, len(parts)):
-                    while wanted not in early:
-                        while not under_way or len(under_way) + len(early) < ahead:
-                            if (number := next(missing, None)) is None:
-                                break
-                            call = (perform, work, number, parts[number], *shared)
-                            # Earlier parts first, so that few results wait for their turn.
-                            future = self.client.submit(*call, pure=False, retries=RETRIES, priority=-number)
-                            under_way[self._collected(future)] = number, future
-                        for collected in sorted(self._done(under_way), key=_failed):
-                            number, _ = under_way.pop(collected)
-                            early[number] = self._result(collected, f"part {number} ({_label(parts[number])})")
-                            bar.update()
-                    yield early.pop(wanted)
-            except _Lost as error:
-                raise WorkersLost(f"{error} while {label}", wanted + len(early), len(parts)) from error.__cause__
-            finally:
-                # An error keeps this frame, and with it the futures: they would still be worked on.
-                for _, future in under_way.values():
-                    future.release()
+    def _arriving(self, calls: Calls, early: Collection[int]) -> Generator[tuple[int, Any], None, None]:
+        waiting, under_way = deque(calls), dict[Collected, tuple[int, Any]]()
+        # Parts under way at a time: enough to keep all workers busy, few enough to bound the memory here.
+        ahead = max(8, 3 * sum(self.client.ncores().values()))
+        try:
+            while waiting or under_way:
+                while waiting and (not under_way or len(under_way) + len(early) < ahead):
+                    number = waiting.popleft()
+                    # Earlier parts first, so that few results wait for their turn.
+                    future = self.client.submit(perform, *calls[number], pure=False, retries=RETRIES, priority=-number)
+                    under_way[self._collected(future)] = number, future
+                for collected in sorted(self._done(under_way), key=_failed):
+                    number, _ = under_way.pop(collected)
+                    yield number, self._result(collected, f"part {number} ({_label(calls[number][2])})")
+        finally:
+            # An error keeps this frame, and with it the futures: they would still be worked on.
+            for _, future in under_way.values():
+                future.release()
 
     def _collected(self, future: Any) -> Collected:
         """The result of a future, on its way here as soon as it is ready."""
@@ -201,18 +182,14 @@ class DaskEngine(Engine):
         """Those that arrived, at least one."""
         seen = time.monotonic()
         while not (done := concurrent.futures.wait(under_way, CHECK, concurrent.futures.FIRST_COMPLETED).done):
-            if self._has_workers():
+            workers = 0
+            with suppress(OSError):  # the scheduler does not answer
+                workers = len(self.client.ncores())
+            if workers:
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.worker_timeout:
                 raise _Lost(f"no worker for {self.worker_timeout:g} s (worker_timeout)")
         return done
-
-    def _has_workers(self) -> bool:
-        try:
-            return bool(self.client.ncores())
-        except OSError:
-            # The scheduler does not answer.
-            return False
 
     @staticmethod
     def _result(collected: Collected, part: str) -> Any:
@@ -235,7 +212,7 @@ def _failed(collected: Collected) -> bool:
 
 
 def _label(part: Any) -> str:
-    return str(getattr(part, "label", HeldPart.label))
+    return str(getattr(part, "label", GivenPart.label))
 
 
 class Pass:
@@ -248,7 +225,7 @@ class Pass:
     label : what it does, for a progress bar
     """
 
-    def __init__(self, work: Work, merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
+    def __init__(self, work: Callable[..., Any], merge: Callable[[Any, Any], Any], label: str = "learning") -> None:
         self._work, self._label = work, label
         self._tree = MergeTree(merge)
         self._merged = 0
@@ -271,9 +248,9 @@ def identity(value: Any) -> Any:
     return value
 
 
-def perform(work: Work, number: int, part: Any, *shared: Any) -> Any:
+def perform(work: Callable[..., Any], number: int, part: Any, *shared: Any) -> Any:
     """The work on one part, in one thread; an error names the part."""
-    part = part if isinstance(part, Part) else HeldPart(part)
+    part = part if isinstance(part, Part) else GivenPart(part)
     try:
         with one_blas_thread(tiles=1):
             return work(part, *shared)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,11 +53,10 @@ class Part(ABC):
     def sample(self, rows: int, seed: int) -> list[tuple[Any, ...]]:
         """Chunks with some of the rows, about so many, without reading much; by default the first ones."""
         found: list[tuple[Any, ...]] = []
-        held = 0
         for chunk in self.chunks():
-            found.append(first_rows(chunk, rows - held))
-            held += _count(chunk)
-            if held >= rows:
+            found.append(_cut(chunk, slice(0, rows)))
+            rows -= _count(chunk)
+            if rows <= 0:
                 break
         return found
 
@@ -109,55 +109,34 @@ class FilePart(Part):
 
 
 @dataclass
-class CallablePart(Part):
-    """Rows that a function returns: a tuple, or an iterable of tuples."""
+class GivenPart(Part):
+    """A tuple of rows, or an iterable of tuples; or a function that returns one of them."""
 
-    function: Callable[[], Any]
-
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        """What to call it in a message."""
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
-
-    def chunks(self) -> Iterator[tuple[Any, ...]]:
-        yield from _pieces(self.function())
-
-
-@dataclass
-class HeldPart(Part):
-    """Rows that are in the memory of the worker: the value of a future."""
-
-    value: Any
+    rows: Any
     label: str = "future"
 
     def chunks(self) -> Iterator[tuple[Any, ...]]:
-        yield from _pieces(self.value)
+        yield from _chunks(self.rows() if callable(self.rows) else self.rows)
 
 
-def _pieces(value: Any) -> Iterator[tuple[Any, ...]]:
+def _chunks(value: Any) -> Iterator[tuple[Any, ...]]:
     """A tuple of arrays cut into chunks, or the tuples of an iterable."""
     if not isinstance(value, tuple):
         for chunk in value:
-            yield from _pieces(chunk)
+            yield from _chunks(chunk)
         return
-    n = _count(value)
-    for start in range(0, n, CHUNK):
-        yield tuple(None if one is None else _sliced(one, slice(start, start + CHUNK)) for one in value)
+    for start in range(0, _count(value), CHUNK):
+        yield _cut(value, slice(start, start + CHUNK))
 
 
-def _sliced(rows: Any, some: slice) -> Any:
-    # Sparse matrices have no length but can be cut; lists of outputs the other way round.
-    return rows[some]
+def _cut(chunk: tuple[Any, ...], rows: slice) -> tuple[Any, ...]:
+    """Some rows of a chunk. Sparse matrices have no length but can be cut; lists of outputs the other way round."""
+    return tuple(None if one is None else one[rows] for one in chunk)
 
 
 def _count(chunk: tuple[Any, ...]) -> int:
     X = chunk[0]
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def first_rows(chunk: tuple[Any, ...], rows: int) -> tuple[Any, ...]:
-    """The first rows of a chunk."""
-    return tuple(None if one is None else _sliced(one, slice(0, rows)) for one in chunk)
 
 
 def as_parts(parts: Any, targets: Any = None, features: Any = None, chunk_size: int = CHUNK) -> list[Any]:
@@ -170,14 +149,16 @@ def as_parts(parts: Any, targets: Any = None, features: Any = None, chunk_size: 
     size = check_int(chunk_size, "chunk_size")
     if isinstance(parts, str) or not isinstance(parts, Iterable):
         parts = [parts]
+    # No future is there where nobody has imported Dask.
+    futures: Any = getattr(sys.modules.get("distributed"), "Future", ())
     found: list[Any] = []
     for one in parts:
         if isinstance(one, FileRange):
             found.append(FilePart(one, targets, features, size))
-        elif isinstance(one, Part) or is_future(one):
+        elif isinstance(one, (Part, futures)):
             found.append(one)
         elif callable(one):
-            found.append(CallablePart(one))
+            found.append(GivenPart(one, str(getattr(one, "__name__", type(one).__name__))))
         elif isinstance(one, (str, bytes)) or hasattr(one, "__fspath__"):
             found += [FilePart(some, targets, features, size) for some in split_files(one)]
         else:
@@ -188,11 +169,3 @@ def as_parts(parts: Any, targets: Any = None, features: Any = None, chunk_size: 
     if not found:
         raise ValueError("parts is empty: there is nothing to learn from")
     return found
-
-
-def is_future(thing: Any) -> bool:
-    """Whether something is a future of a Dask cluster, if there is such a thing here."""
-    import sys
-
-    distributed = sys.modules.get("distributed")
-    return distributed is not None and isinstance(thing, distributed.Future)

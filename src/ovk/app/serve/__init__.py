@@ -15,11 +15,10 @@ from ovk._extras import required
 from ovk.app.serve.access import Limits, LogDamaged, Tokens
 from ovk.app.serve.access import is_loopback as is_loopback
 from ovk.app.serve.checkpoint import Checkpoint, learn_log
-from ovk.app.serve.scores import MostFrequent
 from ovk.app.serve.service import ModelService
 from ovk.base import PathLike
 
-__all__ = ["Checkpoint", "Limits", "LogDamaged", "MostFrequent", "Tokens", "create_app", "learn_log"]
+__all__ = ["Checkpoint", "Limits", "LogDamaged", "Tokens", "create_app", "learn_log"]
 
 #: What a model may be called: the name stands in addresses, and is that of its folder.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -1,14 +1,32 @@
-"""Who may do what: tokens with scopes, and which addresses may ask without one."""
+"""Who may do what, and how much: tokens with scopes, limits, and what stands before every request.
+
+The middleware finds out which scopes a request has. The handler that the router chose checks whether they suffice
+(`needs`): the text of an address decides nothing about access.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Mapping
+import json
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+logger = logging.getLogger("ovk.app.serve")
 
 #: What a token may allow; admin allows everything.
 SCOPES = ("predict", "learn", "admin")
@@ -56,9 +74,9 @@ class Tokens:
             raise ValueError(f"{path} holds no token: write a line such as 'predict,learn 3f9a...', or leave it out")
         return cls(found)
 
-    def scopes(self, header: str | None) -> frozenset[str] | None:
+    def scopes(self, header: str) -> frozenset[str] | None:
         """The scopes of the token in a header ``Authorization``; None for no token, or one that nobody knows."""
-        kind, _, token = (header or "").partition(" ")
+        kind, _, token = header.partition(" ")
         digest = _digest(token.strip().encode("utf-8", "surrogateescape"))
         found: frozenset[str] | None = None
         for known, scopes in self._scopes:
@@ -73,11 +91,7 @@ def _digest(token: bytes) -> bytes:
 
 @lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
+    """Whether an address is of this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -87,21 +101,14 @@ def is_loopback(host: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def is_local_name(host: str | None) -> bool:
-    """Whether a header ``Host`` names this machine: a page elsewhere whose name leads here does not.
-
-    >>> is_local_name("127.0.0.1:8080"), is_local_name("evil.example")
-    (True, False)
-    """
+def is_local_name(host: bytes | None) -> bool:
+    """Whether a header ``Host`` names this machine: a page elsewhere whose name leads here does not."""
     if host is None:
         return True
-    name, colon, port = host.rpartition(":")
+    name, colon, port = host.decode("latin-1").rpartition(":")
     if not colon or not port.isdigit():
-        name = host
+        name = host.decode("latin-1")
     return is_loopback(name.lower().removeprefix("[").removesuffix("]"))
-
-
-# What a service allows.
 
 
 @dataclass(frozen=True)
@@ -134,9 +141,6 @@ class Limits:
     label_bytes: int = 64 << 20
 
 
-# What a request is refused with.
-
-
 class RequestRefused(Exception):
     """A request that cannot be answered: the status of the reply, one sentence, and when to come again.
 
@@ -159,17 +163,123 @@ class LogDamaged(ValueError):
     >>> from ovk.app.serve import LogDamaged
     >>> from ovk.app.serve.log import Log
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = Log(Path(folder))
-    ...     for k in (1, 2, 3):
-    ...         _ = log.append([b"rows"])
-    ...     log.close()
-    ...     (segment,) = Path(folder).iterdir()
-    ...     content = bytearray(segment.read_bytes())
-    ...     content[40] ^= 1
-    ...     _ = segment.write_bytes(content)
+    ...     _ = (Path(folder) / "log-1.wal").write_bytes(b"something else")
     ...     try:
     ...         list(Log(Path(folder)).replay(after=0))
     ...     except LogDamaged as error:
-    ...         print("at offset" in str(error))
-    True
+    ...         print(str(error).split(": ")[1])
+    it does not begin like a log
     """
+
+
+# What stands before every request: who asks, security headers, one sentence for an error, and a clock.
+
+#: What a token without a scope does not allow.
+DOING = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
+
+#: Control characters and separators of lines, which no address has.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+#: The error codes of MLflow, by status; the others are those of a bad request, or of a server that failed.
+MLFLOW_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}
+
+#: Headers of every reply.
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+#: Nothing may be loaded by what is not the page.
+NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+
+
+def needs(scope: str | None, handler: Handler) -> Handler:
+    """The handler, for requests that have a scope; None answers everybody."""
+
+    @wraps(handler)
+    async def checked(request: Request) -> Response:
+        allowed: frozenset[str] | None = request.scope["ovk.scopes"]
+        if scope is not None and allowed is None:
+            given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "
+            raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
+        if scope is not None and scope not in (allowed or ()):
+            raise RequestRefused(403, f"this token does not allow {DOING[scope]}")
+        return await handler(request)
+
+    return checked
+
+
+class AuthMiddleware:
+    """Finds out the scopes of each request (``ovk.scopes``): None without a token that is known.
+
+    Without tokens it serves this machine alone. `observe` is called with route, status and seconds of each request.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Tokens | None, observe: Callable[[str, int, float], None]) -> None:
+        self.app, self.tokens, self.observe = app, tokens, observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = list(message.get("headers", []))
+                headers += HEADERS
+                if not any(name == b"content-security-policy" for name, _ in headers):
+                    headers.append(NO_CONTENT)
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            self._admit(scope)
+            await self.app(scope, receive, answer)
+        except RequestRefused as error:
+            if not status:
+                await _refuse(answer, scope, error)
+        except Exception as error:
+            logger.error("a request failed", extra={"path": scope["path"][:200]}, exc_info=error)
+            if not status:
+                await _refuse(answer, scope, RequestRefused(500, "the server failed; its log says why"))
+        # A few names, whatever addresses are tried.
+        self.observe(getattr(scope.get("endpoint"), "__name__", "other"), status, time.perf_counter() - start)
+
+    def _admit(self, scope: Scope) -> None:
+        """Refuse what nobody may ask, and note the scopes of the rest."""
+        if CONTROL.search(scope["path"]):
+            raise RequestRefused(400, "the address has a control character or a line separator: leave it out")
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        scope["ovk.headers"] = headers
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
+            raise RequestRefused(403, "a page from elsewhere may not ask")
+        allowed: frozenset[str] | None = frozenset(SCOPES)
+        if self.tokens is None:
+            client = scope.get("client")
+            if not is_local_name(headers.get(b"host")) or (client is not None and not is_loopback(client[0])):
+                raise RequestRefused(403, "without tokens this server answers its own machine alone")
+        else:
+            allowed = self.tokens.scopes(headers.get(b"authorization", b"").decode("latin-1"))
+        scope["ovk.scopes"] = allowed
+
+
+async def _refuse(send: Send, scope: Scope, error: RequestRefused) -> None:
+    content: dict[str, Any] = {"error": str(error)}
+    if scope["path"] == "/invocations":
+        code = MLFLOW_CODES.get(error.status, "BAD_REQUEST" if error.status < 500 else "INTERNAL_ERROR")
+        content = {"error_code": code, "message": str(error)}
+    body = json.dumps(content).encode() + b"\n"
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -6,10 +6,13 @@ import asyncio
 import json
 import secrets
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,53 +22,141 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ovk._version import __version__
-from ovk.app.serve.access import Limits, RequestRefused, Tokens
-from ovk.app.serve.auth_middleware import AuthMiddleware, Handler, needs
+from ovk.app.serve.access import AuthMiddleware, Limits, RequestRefused, Tokens, needs
 from ovk.app.serve.log import Entry
-from ovk.app.serve.metrics import ServiceMetrics
-from ovk.app.serve.page import page_and_policy, page_for, view
-from ovk.app.serve.requests import (
-    BINARY,
-    INFER,
-    PARAMETERS,
-    beside,
-    check_count,
-    check_end,
-    check_keys,
-    described,
-    gone,
-    identifier_of,
-    json_length,
-    json_reply,
-    no_such_address,
-    parameters_of,
-    pass_on,
-    read_entry,
-    read_inputs,
-    wanted_outputs,
-)
-from ovk.app.serve.service import ModelService
-from ovk.app.serve.tensors import (
-    FORMS,
-    checked_level,
-    missing_bounds,
-    parse_json,
+from ovk.app.serve.protocol import (
+    MLFLOW_FORMS,
+    RequestRows,
+    TensorSpec,
     read_frame,
-    records,
+    read_rows,
+    read_tensors,
     split_body,
     write_tensors,
 )
+from ovk.app.serve.service import ModelService
+from ovk.app.serve.status import ServiceMetrics, page_and_policy, page_for, view
+from ovk.base import Array, closest_names
 
 #: The version of every model, for clients of the protocol that name one: what it has learned is told by its sequence.
 VERSION = "1"
 
 #: Most pages that are kept up to date at once, and seconds between two of their updates.
-STREAMS, PAUSE = 32, 1.0
+MAX_EVENT_STREAMS, UPDATE_SECONDS = 32, 1.0
 
-#: Why a prediction may not wait for its label: what waits is learned with the label, whoever sends that.
-NO_WAITING = (
-    "rows that wait for labels become rows to learn, and this token does not allow learning: leave out await_label"
-)
+#: Bodies beyond this are read in another thread, so that others need not wait for them.
+MAX_INLINE_BYTES = 64 << 10
+
+#: Targets beyond this are refused: sums of squares of larger numbers are beyond the range of doubles.
+MAX_TARGET = 1e140
+
+#: The header that says where the JSON of a request ends and the bytes of its tensors begin.
+BINARY = b"inference-header-content-length"
+
+#: Parameters by which clients of Triton ask for a place in its queue: they are taken, and change no prediction.
+QUEUEING = ("priority", "timeout")
+
+#: Parameters that are true or false.
+FLAGS = ("await_label", "binary_data_output")
+
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+R = TypeVar("R")
+
+
+class RequestSchema(NamedTuple):
+    """The keys of a request, and the parameters in the object under one of them."""
+
+    keys: Sequence[str]
+    parameters: Sequence[str] = ()
+    key: str = "parameters"
+
+    def check(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of a request; keys and parameters that nobody would read are refused."""
+        for name in body:
+            if name not in self.keys and name in self.parameters:
+                raise RequestRefused(400, f'{name!r} belongs inside {self.key!r}: "{self.key}": {{"{name}": ...}}')
+            if name not in self.keys:
+                known = _known(name, self.keys)
+                raise RequestRefused(400, f"unknown key {name[:60]!r}: a request holds {known}")
+        return self.check_parameters(body)
+
+    def check_parameters(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of a request; those that nobody would read are refused."""
+        found = body.get(self.key) or {}
+        if not isinstance(found, dict):
+            raise RequestRefused(400, f"{self.key} must be an object")
+        for name, value in found.items():
+            if name not in self.parameters and not (self.key == "parameters" and name in QUEUEING):
+                elsewhere = ": only /v2/models/NAME/infer takes it" if name in INFER.parameters else ""
+                known = _known(name, self.parameters)
+                raise RequestRefused(
+                    400, f"unknown parameter {name[:60]!r} in {self.key}{elsewhere}; known here: {known}"
+                )
+            if name in FLAGS and type(value) is not bool:
+                raise RequestRefused(400, f"{name} must be true or false, got {json.dumps(value)[:40]}")
+        return found
+
+
+def _known(name: str, allowed: Sequence[str]) -> str:
+    """The names that are known, and which of them may have been meant."""
+    close = closest_names([name], allowed)
+    return (", ".join(allowed) or "none") + (f"; did you mean {close[name]!r}?" if close else "")
+
+
+INFER = RequestSchema(("id", "parameters", "inputs", "outputs", "rows"), ("level", "await_label", "binary_data_output"))
+OUTPUT = RequestSchema(("name", "parameters"), ("binary_data",))
+LEARN = RequestSchema(("id", "parameters", "rows", "inputs", "infer_id", "targets"))
+PROMOTE = RequestSchema(("id", "name"))
+INVOCATIONS = RequestSchema((*MLFLOW_FORMS, "params"), ("level",), "params")
+
+
+class ParsedRequest(NamedTuple):
+    """A request whose body follows its schema: the model, the JSON, binary data, the parameters, the token's scopes."""
+
+    service: ModelService
+    body: dict[str, Any]
+    binary: memoryview
+    parameters: dict[str, Any]
+    scopes: frozenset[str]
+
+    def identifier(self) -> str | None:
+        """The id of the request, None without one."""
+        found = self.body.get("id")
+        if found is None or found == "":
+            return None
+        if not isinstance(found, str) or len(found) > 200:
+            raise RequestRefused(400, "id must be a string of at most 200 characters")
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise RequestRefused(400, "id must be a string that UTF-8 can encode") from None
+        return found
+
+    def inputs(self) -> tuple[RequestRows, memoryview]:
+        """The rows, as `rows` or as the tensors of `inputs`, and what is left of the binary data."""
+        if "rows" in self.body:
+            rows, rest = read_rows(self.body["rows"], "rows"), self.binary
+        else:
+            rows, rest = read_tensors(self.body.get("inputs"), self.binary, "inputs")
+        self.check_count(rows)
+        return rows, rest
+
+    def check_count(self, rows: RequestRows) -> None:
+        most = self.service.limits.rows
+        if not len(rows):
+            raise RequestRefused(400, "the request holds no rows")
+        if len(rows) > most:
+            raise RequestRefused(
+                413,
+                f"the request holds {len(rows):,} rows; at most {most:,} are allowed (--max-rows): send several "
+                "requests",
+            )
+
+
+def _check_end(binary: memoryview) -> None:
+    if len(binary):
+        raise RequestRefused(400, f"{len(binary)} bytes stand behind the last tensor")
 
 
 class Server:
@@ -93,15 +184,11 @@ class Server:
             raise
         self.opened = True
 
-    def stop(self) -> None:
-        """Begin to end: no request to learn is accepted any more, and pages are let go."""
+    def close(self) -> None:
+        """Accept no request to learn any more and let pages go; learn what waits, write checkpoints, end."""
         self.stopping.set()
         for service in self.services.values():
             service.queue.stop()
-
-    def close(self) -> None:
-        """Learn what waits, write checkpoints, end."""
-        self.stop()
         for service in self.services.values():
             service.close()
         self.opened = False
@@ -119,33 +206,69 @@ class Server:
     def app(self) -> Starlette:
         """The application."""
         one, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
-        # The scope of each address; None for those that tell nothing but that the server is there, and for the page,
-        # which is the same for everybody.
-        table: list[tuple[str, str, Handler, str | None]] = [
-            ("POST", f"{one}/infer", self.infer, "predict"),
-            ("POST", f"{one}/learn", self.learn, "learn"),
-            ("POST", f"{one}/promote", self.promote, "admin"),
-            ("GET", f"{one}/events", self.events, "predict"),
-            ("GET", f"{one}/ready", self.model_ready, "predict"),
-            ("GET", one, self.model_metadata, "predict"),
-            ("POST", f"{version}/infer", self.infer, "predict"),
-            ("GET", f"{version}/ready", self.model_ready, "predict"),
-            ("GET", version, self.model_metadata, "predict"),
-            ("GET", "/v2/health/live", self.live, None),
-            ("GET", "/v2/health/ready", self.ready, None),
-            ("GET", "/v2", self.server_metadata, "predict"),
-            ("POST", "/invocations", self.invocations, "predict"),
-            ("GET", "/ping", self.ready, None),
-            ("GET", "/version", self.version, None),
-            ("GET", "/metrics", self.prometheus, "predict"),
-            ("GET", "/", self.page, None),
+        # Method, address, handler, scope and schema of the body. No scope: for those that tell nothing but that the
+        # server is there, and for the page, which is the same for everybody.
+        table: list[tuple[str, str, Callable[..., Any], str | None, RequestSchema | None]] = [
+            ("POST", f"{one}/infer", self.infer, "predict", INFER),
+            ("POST", f"{one}/learn", self.learn, "learn", LEARN),
+            ("POST", f"{one}/promote", self.promote, "admin", PROMOTE),
+            ("GET", f"{one}/events", self.events, "predict", None),
+            ("GET", f"{one}/ready", self.model_ready, "predict", None),
+            ("GET", one, self.model_metadata, "predict", None),
+            ("POST", f"{version}/infer", self.infer, "predict", INFER),
+            ("GET", f"{version}/ready", self.model_ready, "predict", None),
+            ("GET", version, self.model_metadata, "predict", None),
+            ("GET", "/v2/health/live", self.live, None, None),
+            ("GET", "/v2/health/ready", self.ready, None, None),
+            ("GET", "/v2", self.server_metadata, "predict", None),
+            ("POST", "/invocations", self.invocations, "predict", INVOCATIONS),
+            ("GET", "/ping", self.ready, None, None),
+            ("GET", "/version", self.version, None, None),
+            ("GET", "/metrics", self.prometheus, "predict", None),
+            ("GET", "/", self.page, None, None),
         ]
-        routes = [Route(path, needs(scope, handler), methods=[method]) for method, path, handler, scope in table]
-        guard = Middleware(AuthMiddleware, tokens=self.tokens, metrics=self.metrics)
-        handlers: Any = {HTTPException: no_such_address, RequestRefused: pass_on, ClientDisconnect: gone}
-        app = Starlette(routes=routes, middleware=[guard], lifespan=self.lifespan, exception_handlers=handlers)
+        routes = [
+            Route(path, needs(scope, handler if schema is None else self._parsing(schema, handler)), methods=[method])
+            for method, path, handler, scope, schema in table
+        ]
+        auth = Middleware(AuthMiddleware, tokens=self.tokens, observe=self.metrics.observe)
+        handlers: Any = {HTTPException: no_such_address, ClientDisconnect: gone}
+        app = Starlette(routes=routes, middleware=[auth], lifespan=self.lifespan, exception_handlers=handlers)
         app.state.server = self
         return app
+
+    def _parsing(
+        self, schema: RequestSchema, handler: Callable[[ParsedRequest], Response | Entry]
+    ) -> Callable[[Request], Any]:
+        """A handler of requests with a body; an entry that it returns is stored in the log before the reply."""
+
+        @wraps(handler)
+        async def parsing(request: Request) -> Response:
+            service = self._service(request)
+            content = await self._body(request)
+            length: bytes | None = request.scope["ovk.headers"].get(BINARY)
+
+            def work() -> Response | Entry:
+                body, binary = split_body(content, None if length is None else length.decode("latin-1"))
+                try:
+                    parameters = schema.check(body)
+                    return handler(ParsedRequest(service, body, binary, parameters, request.scope["ovk.scopes"]))
+                except RequestRefused:
+                    service.refused += schema is LEARN
+                    raise
+
+            found = await run_inline_or_in_thread(len(content), work)
+            if isinstance(found, Response):
+                return found
+            receipt = await service.queue.submit(found)
+            if found.promote is not None:
+                return json_reply({"sequence": receipt.sequence, "active": found.promote}, 202)
+            reply: dict[str, Any] = {"id": found.id, "sequence": receipt.sequence, "rows": receipt.rows}
+            if found.partial and found.targets is not None:
+                reply["outputs"] = found.targets.names
+            return json_reply(reply, 202)
+
+        return parsing
 
     # Health and metadata ----------------------------------------------------------------------------------------------
 
@@ -176,54 +299,49 @@ class Server:
     async def model_metadata(self, request: Request) -> Response:
         """The tensors that a model takes and gives."""
         service = self._service(request)
-        leader = service.state.leader
+        active = service.state.active
         return json_reply(
             {
                 "name": service.name,
                 "versions": [VERSION],
                 "platform": "ovk",
-                "inputs": [described(spec) for spec in leader.inputs()],
-                "outputs": [described(spec) for spec in leader.gives().values()],
-                "parameters": {"targets": leader.outputs, "champion": leader.name, "learns": not service.predicts_only},
+                "inputs": [_described(spec) for spec in active.inputs()],
+                "outputs": [_described(spec) for spec in active.gives().values()],
+                "parameters": {"targets": active.outputs, "active": active.name, "learns": not service.predicts_only},
             }
         )
 
-    # Predicting -------------------------------------------------------------------------------------------------------
+    # Predicting and learning ------------------------------------------------------------------------------------------
 
-    async def infer(self, request: Request) -> Response:
+    def infer(self, request: ParsedRequest) -> Response:
         """Predictions, in tensors."""
-        service = self._service(request)
-        content = await self._body(request)
-        may_learn = "learn" in request.scope["ovk.scopes"]
-        return await beside(len(content), self._infer, service, content, json_length(request), may_learn)
-
-    def _infer(self, service: ModelService, content: bytes, json_length: str | None, may_learn: bool) -> Response:
-        body, binary = split_body(content, json_length)
-        check_keys(body, INFER, PARAMETERS)
-        rows, rest = read_inputs(body, binary)
-        check_end(rest)
-        check_count(len(rows), self.limits.rows)
+        service, parameters = request.service, request.parameters
+        rows, rest = request.inputs()
+        _check_end(rest)
         state = service.state
-        leader = state.leader
-        parameters = parameters_of(body, PARAMETERS)
-        given = leader.gives()
-        wanted, as_bytes = wanted_outputs(body, parameters, given, next(iter(given)))
-        level = checked_level(parameters.get("level", 0.9), leader)
-        found = leader.predict(rows, frozenset(wanted), level)
-        outputs = [(given[name], found[name]) for name in wanted]
-        tensors, buffers = write_tensors(outputs, as_bytes)
-        reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
-        identifier = identifier_of(body)
+        active = state.active
+        given = active.gives()
+        as_bytes = _wanted_outputs(request.body, parameters, given)
+        level = active.checked_level(parameters.get("level", 0.9))
+        found = active.predict(rows, frozenset(as_bytes), level)
+        tensors, buffers = write_tensors([(given[name], found[name]) for name in as_bytes], as_bytes)
+        identifier = request.identifier()
         if parameters.get("await_label") is True:
-            if not may_learn:
-                raise RequestRefused(403, NO_WAITING)
+            if "learn" not in request.scopes:
+                # What waits is learned with the label, whoever sends that.
+                raise RequestRefused(
+                    403,
+                    "rows that wait for labels become rows to learn, and this token does not allow learning: leave out "
+                    "await_label",
+                )
             service.check_learns()
             identifier = identifier or secrets.token_hex(16)
             service.queue.wait_for_label(identifier, rows)
+        reply: dict[str, Any] = {"model_name": service.name, "model_version": VERSION}
         if identifier is not None:
             reply["id"] = identifier
-        about: dict[str, Any] = {"sequence": state.sequence, "champion": leader.name}
-        if note := missing_bounds(found, level, leader, learning=not service.predicts_only):
+        about: dict[str, Any] = {"sequence": state.sequence, "active": active.name}
+        if note := active.missing_bounds(found, level, learning=not service.predicts_only):
             about["note"] = note
         reply |= {"parameters": about, "outputs": tensors}
         if not buffers:
@@ -232,79 +350,52 @@ class Server:
         headers = {"Inference-Header-Content-Length": str(len(head))}
         return Response(b"".join([head, *buffers]), media_type="application/octet-stream", headers=headers)
 
-    async def invocations(self, request: Request) -> Response:
+    def invocations(self, request: ParsedRequest) -> Response:
         """Predictions as MLflow's servers give them, of the first model."""
-        content = await self._body(request)
-        service = next(iter(self.services.values()))
-        return await beside(len(content), self._invoke, service, content)
-
-    def _invoke(self, service: ModelService, content: bytes) -> Response:
-        body = parse_json(content)
-        check_keys(body, (*FORMS, "params"), ["level"], inside="params")
-        rows = read_frame(body)
-        check_count(len(rows), self.limits.rows)
-        level = parameters_of(body, ["level"], "params").get("level")
-        predictions, note = records(service.state.leader, rows, level, learning=not service.predicts_only)
+        _check_end(request.binary)
+        service, rows = request.service, read_frame(request.body)
+        request.check_count(rows)
+        level = request.parameters.get("level")
+        predictions, note = service.state.active.records(rows, level, learning=not service.predicts_only)
         return json_reply({"predictions": predictions, **({"note": note} if note else {})})
 
-    # Learning ---------------------------------------------------------------------------------------------------------
-
-    async def learn(self, request: Request) -> Response:
+    def learn(self, request: ParsedRequest) -> Entry:
         """Rows and their targets: safe when the reply goes out, learned soon after."""
-        service = self._service(request)
-        service.check_learns()
-        content = await self._body(request)
-        entry = await beside(len(content), self._entry, service, content, json_length(request))
-        receipt = await service.queue.submit(entry)
-        reply: dict[str, Any] = {"id": entry.id, "sequence": receipt.sequence, "rows": receipt.rows}
-        if entry.partial and entry.targets is not None:
-            reply["outputs"] = entry.targets.names
-        return json_reply(reply, 202)
+        request.service.check_learns()
+        return _read_entry(request)
 
-    def _entry(self, service: ModelService, content: bytes, json_length: str | None) -> Entry:
-        body, binary = split_body(content, json_length)
-        try:
-            return read_entry(service, body, binary)
-        except RequestRefused:
-            service.refused += 1
-            raise
-
-    async def promote(self, request: Request) -> Response:
-        """Let another learner answer from now on."""
-        service = self._service(request)
-        body = parse_json(await self._body(request))
-        check_keys(body, ("id", "name"))
-        state = service.state
-        others = [contender.name for contender in state.contenders if contender is not state.leader]
-        name = body.get("name", others[0] if len(others) == 1 else None)
-        if name not in [contender.name for contender in state.contenders]:
+    def promote(self, request: ParsedRequest) -> Entry:
+        """Let another model answer from now on."""
+        state = request.service.state
+        others = [model.name for model in state.models if model is not state.active]
+        name = request.body.get("name", others[0] if len(others) == 1 else None)
+        if name not in [model.name for model in state.models]:
             raise RequestRefused(400, f"name must be one of {', '.join(others) or 'no shadow: there is none'}")
-        receipt = await service.queue.submit(Entry(identifier_of(body), promote=name))
-        return json_reply({"sequence": receipt.sequence, "champion": name}, 202)
+        return Entry(request.identifier(), promote=name)
 
     # Watching ---------------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> Response:
         """Server-sent events: what the page shows, whenever it changed."""
         service = self._service(request)
-        if self._streams >= STREAMS:
-            raise RequestRefused(429, f"{STREAMS} pages are kept up to date already", retry_after=10)
-        return StreamingResponse(self._updates(service, request), media_type="text/event-stream")
+        if self._streams >= MAX_EVENT_STREAMS:
+            raise RequestRefused(429, f"{MAX_EVENT_STREAMS} pages are kept up to date already", retry_after=10)
+        return StreamingResponse(self._updates(service), media_type="text/event-stream")
 
-    async def _updates(self, service: ModelService, request: Request) -> AsyncIterator[bytes]:
+    async def _updates(self, service: ModelService) -> AsyncIterator[bytes]:
         self._streams += 1
         try:
             shown, quiet = None, 0.0
             while not self.stopping.is_set():
                 state = service.state
-                if (state.sequence, state.champion) != shown or quiet >= 5.0:
-                    shown, quiet = (state.sequence, state.champion), 0.0
+                if (state.sequence, state.active.name) != shown or quiet >= 5.0:
+                    shown, quiet = (state.sequence, state.active.name), 0.0
                     yield b"data: " + json.dumps(view(service), allow_nan=False).encode() + b"\n\n"
                 for _ in range(5):
-                    await asyncio.sleep(PAUSE / 5)
+                    await asyncio.sleep(UPDATE_SECONDS / 5)
                     if self.stopping.is_set():
                         return
-                quiet += PAUSE
+                quiet += UPDATE_SECONDS
         finally:
             self._streams -= 1
 
@@ -321,13 +412,14 @@ class Server:
     # What requests have in common -------------------------------------------------------------------------------------
 
     def _service(self, request: Request) -> ModelService:
-        service = self.services.get(request.path_params["model"])
-        if service is None:
+        """The model that the address names, the first one where it names none."""
+        name = request.path_params.get("model", next(iter(self.services)))
+        if name not in self.services:
             known = f": models are {', '.join(self.services)}" if "predict" in request.scope["ovk.scopes"] else ""
-            raise RequestRefused(404, f"there is no model {request.path_params['model'][:100]!r}{known}")
+            raise RequestRefused(404, f"there is no model {name[:100]!r}{known}")
         if request.path_params.get("version", VERSION) != VERSION:
             raise RequestRefused(404, f"there is no such version of this model: its versions are {VERSION}")
-        return service
+        return self.services[name]
 
     async def _body(self, request: Request) -> bytes:
         """The body, if its type and size are allowed and it comes in time."""
@@ -345,14 +437,120 @@ class Server:
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared[:18]) > self.limits.body:
             raise too_large
-        parts, size = [], 0
+        chunks, size = [], 0
         try:
             async with asyncio.timeout(self.limits.seconds):
-                async for part in request.stream():
-                    size += len(part)
+                async for chunk in request.stream():
+                    size += len(chunk)
                     if size > self.limits.body:
                         raise too_large
-                    parts.append(part)
+                    chunks.append(chunk)
         except TimeoutError:
             raise RequestRefused(408, f"the body did not come within {self.limits.seconds:g} s") from None
-        return b"".join(parts)
+        return b"".join(chunks)
+
+
+def _described(spec: TensorSpec) -> dict[str, Any]:
+    parameters = {"columns": spec.columns}
+    return {"name": spec.name, "datatype": spec.datatype, "shape": spec.shape, "parameters": parameters}
+
+
+def _wanted_outputs(
+    body: dict[str, Any], parameters: dict[str, Any], given: Mapping[str, TensorSpec]
+) -> dict[str, bool]:
+    """Names of the outputs that were asked for, the first one by default, and whether they are wanted as bytes."""
+    everything = parameters.get("binary_data_output") is True
+    asked = body.get("outputs")
+    if not asked:
+        ends = ["lower", "upper"] if "level" in parameters and "lower" in given else []
+        return dict.fromkeys([next(iter(given)), *ends], everything)
+    if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
+        raise RequestRefused(400, "outputs must be a list of objects with names")
+    wanted: dict[str, bool] = {}
+    for one in asked:
+        name, own = one.get("name"), OUTPUT.check_parameters(one)
+        if not isinstance(name, str) or name not in given:
+            raise RequestRefused(400, f"outputs must be among {', '.join(given)}, got {str(name)[:60]!r}")
+        wanted[name] = bool(own.get("binary_data", everything))
+    return wanted
+
+
+def _read_entry(request: ParsedRequest) -> Entry:
+    """The entry of a request to learn: rows with targets, or labels of rows that were predicted before.
+
+    Labels that leave out some of the outputs are partial, and the others may come later.
+    """
+    body, label_of, rest = request.body, request.body.get("infer_id"), request.binary
+    if label_of is not None and not isinstance(label_of, str):
+        raise RequestRefused(400, "infer_id must be a string")
+    if label_of is not None and ("rows" in body or "inputs" in body):
+        raise RequestRefused(400, "infer_id stands for rows that were sent before: leave out rows and inputs")
+    rows = None
+    if label_of is None:
+        rows, rest = request.inputs()
+    targets = _read_targets(body.get("targets"), rest)
+    active = request.service.state.active
+    named = () if label_of is None else targets.names or ()
+    partial = 0 < len(named) < len(active.outputs) and set(named) <= set(active.outputs)
+    entry = Entry(request.identifier(), rows, targets, label_of=label_of, partial=partial)
+    if entry.id is None and label_of is not None:
+        entry = replace(entry, id=entry.label_id)
+    repeated, rows = request.service.queue.look_up(entry)
+    entry = replace(entry, rows=rows)
+    if repeated:
+        return entry
+    assert rows is not None
+    if partial:
+        missing = np.full(len(targets), np.nan)
+        columns = [targets.column(name) if name in named else missing for name in active.outputs]
+        targets = RequestRows.named(active.outputs, columns)
+    active.check(rows, targets)
+    if active.task.numeric:
+        _check_sizes(active.targets(targets), active.outputs)
+    return entry
+
+
+def _read_targets(given: Any, binary: memoryview) -> RequestRows:
+    if isinstance(given, list) and given and isinstance(given[0], dict) and "datatype" in given[0]:
+        targets, binary = read_tensors(given, binary, "targets")
+    else:
+        targets = read_rows(given, "targets")
+    _check_end(binary)
+    return targets
+
+
+def _check_sizes(Y: Array, outputs: Sequence[str]) -> None:
+    """Refuse targets (n, d) whose squared errors are no numbers: nobody could tell how well they are predicted."""
+    too_large = np.abs(Y) > MAX_TARGET  # nan is not
+    if too_large.any():
+        i, q = np.argwhere(too_large)[0].tolist()
+        raise RequestRefused(
+            400,
+            f"target {outputs[q]!r} of row {i + 1} is {Y[i, q]:g}, beyond {MAX_TARGET:g}, so its squared error is no "
+            "number: send null if it is not known",
+        )
+
+
+# Replies, and small things that all addresses need.
+
+
+def json_reply(content: Any, status: int = 200) -> Response:
+    """A reply in JSON. It ends its line, for those who read it in a terminal."""
+    return Response(_ENCODER.encode(content).encode() + b"\n", status, media_type="application/json")
+
+
+async def run_inline_or_in_thread(size: int, work: Callable[[], R]) -> R:
+    """Do small work at once, and large work in another thread."""
+    return work() if size <= MAX_INLINE_BYTES else await run_in_threadpool(work)
+
+
+async def no_such_address(request: Request, error: Exception) -> Response:
+    """For addresses and methods that do not exist."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    message = {404: "there is no such address", 405: "this address does not take that method"}.get(status, "refused")
+    return json_reply({"error": message}, status)
+
+
+async def gone(request: Request, error: Exception) -> Response:
+    """For clients that did not wait."""
+    return json_reply({"error": "the connection was closed"}, 400)

@@ -10,9 +10,8 @@ from typing import Any
 from ovk.app.serve.access import RequestRefused
 from ovk.app.serve.ledger import History
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.rows import RequestRows
-from ovk.app.serve.scores import Outcome, Scores
-from ovk.app.serve.served_models import ServedModel, as_contender
+from ovk.app.serve.protocol import RequestRows
+from ovk.app.serve.served_model import Outcome, RollingScores, ServedModel, as_served
 from ovk.base import PathLike, Registered, State, one_blas_thread
 from ovk.persistence import load
 
@@ -23,15 +22,15 @@ REFUSALS = (ValueError, TypeError, ArithmeticError, RequestRefused)
 
 @dataclass
 class Checkpoint(State, Registered):
-    """A model in service: its learners, who of them answers, how well they do, and how much of the log they know.
+    """A model in service with its shadows: which one answers, how well they do, and how much of the log they know.
 
     It is never changed: `after` gives the next one. So predictions read it while the next rows are learned, and the
     same log leads to the same bytes, whenever the process was killed in between.
 
     Attributes
     ----------
-    contenders : the learners
-    champion : number of the one that answers
+    models : the model and its shadows
+    active_index : number of the one that answers
     scores : their errors
     sequence : number of the last record of the log that was learned
     rows : rows learned in service
@@ -44,7 +43,7 @@ class Checkpoint(State, Registered):
     >>> from ovk import PKAWV
     >>> from ovk.app.serve import Checkpoint
     >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.rows import RequestRows
+    >>> from ovk.app.serve.protocol import RequestRows
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> start = Checkpoint.start({"line": PKAWV().fit(X, X)})
     >>> rows = RequestRows.of_matrix(X[:5])
@@ -53,62 +52,61 @@ class Checkpoint(State, Registered):
     (0, 5, 1, 55)
     """
 
-    contenders: list[ServedModel]
-    champion: int
-    scores: Scores
+    models: list[ServedModel]
+    active_index: int
+    scores: RollingScores
     sequence: int = 0
     rows: int = 0
     history: History = field(default_factory=History)
     origin: str = ""
 
-    _state_classes = {"contenders": ServedModel, "scores": Scores, "history": History}
+    _state_classes = {"models": ServedModel, "scores": RollingScores, "history": History}
 
     @classmethod
     def start(cls, models: dict[str, Any], origin: str = "") -> Checkpoint:
         """Models that were loaded, by name, before the first request; the first one answers."""
-        contenders = [as_contender(model, name) for name, model in models.items()]
-        first = contenders[0]
-        for other in contenders[1:]:
+        served = [as_served(model, name) for name, model in models.items()]
+        first = served[0]
+        for other in served[1:]:
             _check_alike(first, other)
-        names = [contender.name for contender in contenders]
-        return cls(contenders, 0, Scores.start(names, first.outputs, first.labels), origin=origin)
+        return cls(served, 0, RollingScores.start(list(models), first.outputs, first.task), origin=origin)
 
     @property
-    def leader(self) -> ServedModel:
-        """The contender that answers."""
-        return self.contenders[self.champion]
+    def active(self) -> ServedModel:
+        """The served model that answers."""
+        return self.models[self.active_index]
 
     @property
     def model(self) -> Any:
         """The session or estimator that answers."""
-        return self.leader.model
+        return self.active.model
 
     def after(self, number: int, entry: Entry) -> Checkpoint:
         """The state after one more record of the log."""
-        history, complete = self.history.after(number, entry, self.leader.outputs)
+        history, complete = self.history.after(number, entry, self.active.outputs)
         new = replace(self, sequence=number, history=history)
-        names = [contender.name for contender in self.contenders]
+        names = [model.name for model in self.models]
         if entry.promote in names:
-            new.champion = names.index(entry.promote)
+            new.active_index = names.index(entry.promote)
         if complete is not None and complete.rows is not None and complete.targets is not None:
             new._learn(complete.rows, complete.targets)
         return new
 
     def _learn(self, rows: RequestRows, targets: RequestRows) -> None:
-        """Put learners in place that have learned the rows, and the scores with them. For a new state only."""
+        """Put models in place that have learned the rows, and the scores with them. For a new state only."""
         outcomes: list[Outcome | None] = []
-        contenders: list[ServedModel] = []
-        for contender in self.contenders:
+        models: list[ServedModel] = []
+        for model in self.models:
             outcome = None
             try:
-                contender, outcome = contender.learned(rows, targets)
+                model, outcome = model.learned(rows, targets)
             except REFUSALS:
-                contender = replace(contender, failures=contender.failures + 1)
-            contenders.append(contender)
+                model = replace(model, failures=model.failures + 1)
+            models.append(model)
             outcomes.append(outcome)
-        self.contenders = contenders
-        if outcomes[self.champion] is not None:
-            self.scores = self.scores.updated(outcomes, self.champion)
+        self.models = models
+        if outcomes[self.active_index] is not None:
+            self.scores = self.scores.updated(outcomes, self.active_index)
         self.rows += len(rows)
 
 
@@ -130,7 +128,7 @@ def learn_log(start: Checkpoint | PathLike, folder: PathLike) -> Checkpoint:
     >>> from ovk.app.serve import Checkpoint, learn_log
     >>> from ovk.app.serve.log import Entry
     >>> from ovk.app.serve.log import Log
-    >>> from ovk.app.serve.rows import RequestRows
+    >>> from ovk.app.serve.protocol import RequestRows
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> rows = RequestRows.of_matrix(X[:5])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -155,13 +153,13 @@ def replayed(state: Checkpoint, records: Iterable[tuple[int, bytes]]) -> Checkpo
 
 
 def _check_alike(first: ServedModel, other: ServedModel) -> None:
-    """Learners that stand beside each other must be able to learn from the same rows."""
-    if first.outputs != other.outputs or first.labels != other.labels:
+    """A shadow must be able to learn from the same rows."""
+    if first.outputs != other.outputs or first.task != other.task:
         raise ValueError(
             f"{other.name} predicts {', '.join(other.outputs)}, but {first.name} {', '.join(first.outputs)}: a shadow "
             "must have the same outputs"
         )
-    needed, known = ({name for spec in c.inputs() for name in spec.columns} for c in (other, first))
+    needed, known = ({name for spec in one.inputs() for name in spec.columns} for one in (other, first))
     if not needed <= known:
         raise ValueError(
             f"{other.name} needs the inputs {', '.join(sorted(needed - known))}, which {first.name} does not have: a "

@@ -21,7 +21,7 @@ import numpy as np
 
 from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.log import Entry
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.base import State
 
 #: Answered requests that are remembered, the last ones: a repeated one is not learned again.
@@ -49,19 +49,6 @@ class History(State):
     answered : ids, numbers of records, numbers of rows, digests, and ids of the predictions that were labelled, ""
         for other requests; five lists for each block, of which the last one is not full
     partial : by id of the prediction its rows and their labels so far, as `Entry` encodes them
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = RequestRows.of_matrix(np.ones((1, 3)))
-    >>> def label(name):
-    ...     return Entry(None, rows, RequestRows.named([name], [np.ones(1)]), label_of="monday", partial=True)
-    >>> history, complete = History().after(1, label("power"), ["power", "heat"])
-    >>> len(history.partial), complete
-    (1, None)
-    >>> history, complete = history.after(2, label("heat"), ["power", "heat"])
-    >>> len(history.partial), complete.targets.names
-    (0, ('power', 'heat'))
     """
 
     answered: list[tuple[list[Any], ...]] = field(default_factory=list)
@@ -100,7 +87,6 @@ class History(State):
 
 
 def _labels(entry: Entry) -> dict[str, Any]:
-    """The columns of the targets by name."""
     assert entry.targets is not None
     return dict(zip(entry.targets.names or (), entry.targets.columns, strict=True))
 
@@ -142,15 +128,6 @@ class Ledger:
     outputs : names of the outputs
     history : what the log says; partly labelled rows in it wait again
     expired : called with the id of each prediction that goes with only some of its labels
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ledger = Ledger(Limits(label_bytes=1000), ["y"], History(), print)
-    >>> for name in "abcd":
-    ...     ledger.wait(name, RequestRows.of_matrix(np.zeros((10, 2))))
-    >>> [name for name in "abcd" if ledger.rows_of(name)], len(ledger)
-    (['c', 'd'], 2)
     """
 
     def __init__(
@@ -172,7 +149,7 @@ class Ledger:
             self._keep(prediction, entry.rows, _labels(entry))
 
     def __len__(self) -> int:
-        """Number of predictions that wait for labels."""
+        """Predictions that wait for labels."""
         return len(self._waiting)
 
     # Requests to learn ------------------------------------------------------------------------------------------------
@@ -293,7 +270,6 @@ class Ledger:
 
 
 def no_rows_wait(identifier: str) -> RequestRefused:
-    """The reply to labels of rows that do not wait."""
     return RequestRefused(
         404,
         f"no rows wait for labels under the infer_id {identifier[:60]!r}: it is unknown, its labels came before, its "
@@ -302,9 +278,5 @@ def no_rows_wait(identifier: str) -> RequestRefused:
 
 
 def id_taken(identifier: str, why: str) -> RequestRefused:
-    """The reply to a prediction that is to wait under the id of another one."""
-    return RequestRefused(
-        409,
-        f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: give every prediction an id of its "
-        "own",
-    )
+    cure = "give every prediction an id of its own"
+    return RequestRefused(409, f"{why} under the id {identifier[:60]!r}, so these do not wait for labels: {cure}")

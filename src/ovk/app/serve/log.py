@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from ovk.app.serve.access import LogDamaged
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.persistence import sync_folder
 
 MAGIC = b"ovk-log1"
@@ -52,29 +52,11 @@ class Log:
     folder : where the segments are
     segment_bytes : a segment that has grown beyond this is followed by a new one
     keep : whether segments stay when a checkpoint no longer needs them
-
-    Attributes
-    ----------
-    sequence : number of the last record
-    cut : bytes of an incomplete frame that were cut off the end
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from ovk.app.serve.log import Log
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = Log(Path(folder))
-    ...     _ = list(log.replay(after=0))
-    ...     log.append([b"one", b"two"]), log.append([b"three"])
-    ...     log.close()
-    ...     list(Log(Path(folder)).replay(after=1))
-    (range(1, 3), range(3, 4))
-    [(2, b'two'), (3, b'three')]
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = 16 << 20, keep: bool = False) -> None:
         self.folder, self.segment_bytes, self.keep = folder, segment_bytes, keep
+        #: Number of the last record, and bytes of an incomplete frame that were cut off the end.
         self.sequence, self.cut = 0, 0
         #: Whether a frame that failed could not be taken back: only a new start, which cuts it off, helps.
         self.broken = False
@@ -84,7 +66,6 @@ class Log:
         self._size = 0
 
     def segments(self) -> list[Path]:
-        """The files of the log, the oldest first."""
         return sorted(self.folder.glob("log-*.wal"))
 
     def replay(self, after: int) -> Iterator[tuple[int, bytes]]:
@@ -114,7 +95,6 @@ class Log:
             )
 
     def _read(self, path: Path, expected: int, *, last: bool) -> Iterator[tuple[int, bytes]]:
-        """Records of a segment."""
         content = path.read_bytes()
         place = len(MAGIC)
         if content[:place] != MAGIC:
@@ -169,7 +149,7 @@ class Log:
         return range(first, self.sequence + 1)
 
     def _segment(self, first: int) -> int:
-        """Descriptor of the segment to write to, a new one where there is none or the last is full."""
+        """The descriptor to write to, of a new segment where there is none or the last is full."""
         if self._descriptor is not None and self._size < self.segment_bytes and not self.full:
             return self._descriptor
         self.full = False
@@ -207,7 +187,6 @@ class Log:
             sync_folder(str(self.folder))
 
     def close(self) -> None:
-        """Close the file that is being written."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -274,28 +253,15 @@ def _write(descriptor: int, content: bytes) -> None:
 class Entry:
     """A record of the log.
 
-    Rows to learn with their targets; or labels of rows that were predicted before, all of them or a part; or the end of
-    the time in which further labels of such rows are taken; or the name of a contender to promote.
+    Rows to learn with their targets; or labels of rows that were predicted before, all of them or some; or the end of
+    the time in which further labels of such rows are taken; or the name of a model to promote.
 
     Attributes
     ----------
-    id : identifier of the request
-    rows, targets : what to learn
-    promote : name of the contender that answers from now on
-    label_of : identifier of the prediction whose labels the targets are
+    promote : name of the model that answers from now on
+    label_of : id of the prediction whose labels the targets are
     partial : whether the targets hold some of the outputs only, and the others are still to come
-    expired : identifier of a prediction of which no further labels are taken
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.app.serve.log import Entry
-    >>> from ovk.app.serve.rows import RequestRows
-    >>> rows = RequestRows.of_matrix(np.ones((2, 3)))
-    >>> Entry.decode(Entry("id 1", rows, rows).encode()).id
-    'id 1'
-    >>> Entry("id 1", rows, rows).digest == Entry("id 2", rows, rows).digest
-    True
+    expired : id of a prediction of which no further labels are taken
     """
 
     id: str | None
@@ -317,7 +283,6 @@ class Entry:
 
     @cached_property
     def _contents(self) -> tuple[bytes, bytes]:
-        """The rows and the targets as bytes."""
         rows = b"" if self.rows is None else self.rows.encode()
         return rows, b"" if self.targets is None else self.targets.encode()
 
@@ -332,7 +297,6 @@ class Entry:
         return blake2b(b"\n".join([about, b"" if self.label_of else rows, targets]), digest_size=8).hexdigest()
 
     def encode(self) -> bytes:
-        """The entry as bytes."""
         if self.expired is not None:
             return json.dumps({"expired": self.expired}).encode() + b"\n"
         if self.rows is None or self.targets is None:
@@ -345,7 +309,6 @@ class Entry:
 
     @classmethod
     def decode(cls, content: bytes) -> Entry:
-        """What `encode` gave."""
         start = content.index(b"\n") + 1
         head: dict[str, Any] = json.loads(content[:start])
         if "expired" in head:

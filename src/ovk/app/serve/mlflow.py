@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ovk.app.serve.checkpoint import Checkpoint
-from ovk.app.serve.rows import Cells, RequestRows
-from ovk.app.serve.served_models import as_contender
-from ovk.app.serve.tensors import columns
+from ovk.app.serve.protocol import Cells, RequestRows
+from ovk.app.serve.served_model import as_served
 from ovk.base import PathLike
 from ovk.persistence import load
 
@@ -60,14 +59,14 @@ class PyfuncModel:
     """A model as MLflow wants it: `predict` of a frame, an array or a dictionary of columns."""
 
     def __init__(self, model: Any, name: str) -> None:
-        self._contender = as_contender(model, name)
+        self._served = as_served(model, name)
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
         """Predictions: a frame with a column for each output; with params={"level": 0.9} also of interval ends."""
         import pandas as pd
 
         level = (params or {}).get("level")
-        found, _ = columns(self._contender, _rows(model_input), level)
+        found, _ = self._served.columns(_rows(model_input), level)
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
         return pd.DataFrame(found, index=index)
 

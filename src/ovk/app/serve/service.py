@@ -25,7 +25,7 @@ from ovk.app.serve.access import Limits, RequestRefused
 from ovk.app.serve.checkpoint import Checkpoint, replayed
 from ovk.app.serve.ledger import History, Ledger, Receipt, no_rows_wait
 from ovk.app.serve.log import Entry, Log
-from ovk.app.serve.rows import RequestRows
+from ovk.app.serve.protocol import RequestRows
 from ovk.base import one_blas_thread
 from ovk.persistence import load, save
 
@@ -50,14 +50,9 @@ class LearnQueue:
     Requests are accepted in the thread of the event loop. `write` runs in a thread of its own: it writes all entries
     that wait, syncs the log once, has them answered, and puts them into `to_learn`.
 
-    Parameters
-    ----------
-    name : name of the model, for messages
-    log : where entries are written; None accepts none
-    limits : what is allowed
-
     Attributes
     ----------
+    log : where entries are written; None accepts none
     ledger : what became of each request id
     to_learn : number and entry of each record that is in the log; None is the last thing that comes out
     pending : entries that are not learned yet
@@ -77,7 +72,7 @@ class LearnQueue:
 
     def start(self, state: Checkpoint) -> None:
         """Go on from a state: with the requests it knows, and the rows that have some labels."""
-        self.ledger = Ledger(self.limits, state.leader.outputs, state.history, self._learn_partial)
+        self.ledger = Ledger(self.limits, state.active.outputs, state.history, self._learn_partial)
 
     def stop(self) -> None:
         """From now on requests to learn are refused; those that wait are still dealt with."""
@@ -87,7 +82,6 @@ class LearnQueue:
                 self._to_log.put(None)
 
     def learned(self) -> None:
-        """An entry of `to_learn` was dealt with."""
         with self._lock:
             self.pending -= 1
 
@@ -216,15 +210,10 @@ class ModelService:
     Parameters
     ----------
     name : its name in addresses
-    path : the model's file
-    shadows : files of learners that see the same rows
+    path, shadows : the model's file, and files of models that learn the same rows
     folder : where its log and checkpoints are kept; None serves without learning
     limits : what is allowed
     keep_log : whether segments of the log stay when a checkpoint no longer needs them
-
-    Attributes
-    ----------
-    state : the present state, never changed, only replaced
     """
 
     def __init__(
@@ -241,6 +230,7 @@ class ModelService:
         self.folder, self.limits = folder, limits or Limits()
         self.log = None if folder is None else Log(folder, keep=keep_log)
         self.queue = LearnQueue(name, self.log, self.limits)
+        #: Never changed, only replaced.
         self.state: Checkpoint
         self.refused = 0
         #: The last checkpoint: its number, when its file was written, its rows; and when the last one was tried.
@@ -285,8 +275,7 @@ class ModelService:
         if state.sequence > self.saved_sequence:
             extra = {"model": self.name, "records": state.sequence - self.saved_sequence, "sequence": state.sequence}
             logger.info("log replayed", extra=extra)
-        if self._checkpoint_is_due():
-            self._checkpoint()
+        self._checkpoint_if_due()
         if self.predicts_only:
             logger.info("predicts only", extra={"model": self.name, "reason": self.predicts_only})
         self.queue.start(state)
@@ -348,7 +337,7 @@ class ModelService:
     @property
     def predicts_only(self) -> str:
         """Why rows are not learned, in one sentence; empty if they are."""
-        if not any(contender.learns for contender in self.state.contenders):
+        if not any(model.learns for model in self.state.models):
             return (
                 "this model predicts only; it was fitted to one batch: to learn in service, use `ovk stream`, or a "
                 "learner with partial_fit"
@@ -368,17 +357,16 @@ class ModelService:
         with one_blas_thread(tiles=1):
             while True:
                 with suppress(Empty):
-                    record = self.queue.to_learn.get(timeout=self._until_checkpoint())
+                    left = self._until_checkpoint()
+                    record = self.queue.to_learn.get(timeout=None if left is None else max(left, 0.05))
                     if record is None:
                         return
                     if not self.halted:
                         self._learn_entry(*record)
                     self.queue.learned()
-                if self._checkpoint_is_due():
-                    self._checkpoint()
+                self._checkpoint_if_due()
 
     def _learn_entry(self, number: int, entry: Entry) -> None:
-        before = sum(contender.failures for contender in self.state.contenders)
         try:
             state = self.state.after(number, entry)
         except BaseException as error:
@@ -387,29 +375,27 @@ class ModelService:
             extra = {"model": self.name, "sequence": number, "error": type(error).__name__}
             logger.critical("learning stopped; restart to replay the log", extra=extra, exc_info=error)
             return
-        if sum(contender.failures for contender in state.contenders) > before:
+        if sum(model.failures for model in state.models) > sum(model.failures for model in self.state.models):
             self.refused += state.rows - self.state.rows
             logger.warning("a learner refused rows", extra={"model": self.name, "sequence": number})
         if entry.promote is not None:
-            extra = {"model": self.name, "sequence": number, "champion": state.leader.name}
+            extra = {"model": self.name, "sequence": number, "active": state.active.name}
             logger.info("promoted", extra=extra)
         self.state = state
         self._recent.append((time.monotonic(), state.rows))
 
     def _until_checkpoint(self) -> float | None:
+        """Seconds until the next checkpoint is due, None if there is nothing to write."""
         if self.halted or self.state.sequence <= self.saved_sequence:
             return None
-        return max(0.05, self.limits.checkpoint_seconds - self._since_checkpoint())
+        if self.state.rows - self._saved_rows >= self.limits.checkpoint_rows:
+            return 0.0
+        return self.limits.checkpoint_seconds - (time.time() - max(self.saved_at, self._tried_at))
 
-    def _checkpoint_is_due(self) -> bool:
-        if self.halted or self.state.sequence <= self.saved_sequence:
-            return False
-        due = self._since_checkpoint() >= self.limits.checkpoint_seconds
-        return due or self.state.rows - self._saved_rows >= self.limits.checkpoint_rows
-
-    def _since_checkpoint(self) -> float:
-        """Seconds since the last checkpoint was written, or could not be."""
-        return time.time() - max(self.saved_at, self._tried_at)
+    def _checkpoint_if_due(self) -> None:
+        left = self._until_checkpoint()
+        if left is not None and left <= 0.0:
+            self._checkpoint()
 
     def _checkpoint(self) -> None:
         """Write the state; segments of the log that it holds go."""

@@ -110,11 +110,7 @@ class Address:
 
 
 def credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the environment and the file it names say: user, password, token, creds, ca, cert, key, tls.
-
-    >>> credentials({"OVK_BROKER_USER": "me", "OVK_BROKER_PASSWORD": "secret"})
-    {'user': 'me', 'password': 'secret'}
-    """
+    """What the environment and the file it names say: user, password, token, creds, ca, cert, key, tls."""
     found: dict[str, str] = {}
     if path := environment.get(f"{PREFIX}FILE"):
         try:
@@ -258,11 +254,8 @@ MAX_PAUSES = 10
 class Broker(ABC):
     """A stream of messages on a server, read from any place on.
 
-    Attributes
-    ----------
-    label : what to call it in a message
-    identity : tells the stream from another one by the same name
-    dense : whether places follow each other without holes, so that a hole means that messages were lost
+    `label` is what to call it in a message; `identity` tells it from another stream of the same name. Where places are
+    `dense` they follow each other without holes, so that a hole means that messages were lost.
     """
 
     label: str
@@ -314,14 +307,7 @@ class Gap(StreamLost):
 class BrokerRecords(Records):
     """The rows of a broker's stream, from where a session left it, to the last one there is or on and on.
 
-    Parameters
-    ----------
-    broker : the stream
-    form : "csv" or "jsonl"; default by the first message
-    columns : names of the columns; default the keys of the first object, or the first line of CSV
-    id_column : column that tells rows apart: a row whose id was seen among the last `id_memory` is dropped
-    follow : wait for new rows instead of ending with the last one
-    accept_gap : go on where messages are lost
+    Made by `open_broker`, with the parameters described there.
 
     Attributes
     ----------
@@ -332,13 +318,13 @@ class BrokerRecords(Records):
     def __init__(
         self,
         broker: Broker,
-        form: str | None = None,
-        columns: Sequence[str] | None = None,
-        id_column: str | None = None,
-        id_memory: int = MAX_IDS,
+        form: str | None,
+        columns: Sequence[str] | None,
+        id_column: str | None,
+        id_memory: int,
         *,
-        follow: bool = False,
-        accept_gap: bool = False,
+        follow: bool,
+        accept_gap: bool,
     ) -> None:
         super().__init__(broker.label, False, None)
         self.broker, self.follow, self.accept_gap = broker, follow, accept_gap

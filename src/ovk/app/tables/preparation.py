@@ -48,18 +48,7 @@ def find_columns(wanted: Iterable[str], names: Sequence[str], label: str) -> Non
 
 
 def check_present(wanted: Sequence[str], names: Sequence[str], label: str) -> None:
-    """Refuse names that are not among the columns of a table, all at once, with those that may be meant instead.
-
-    >>> check_present(["HNR", "RPDE"], ["NHR", "rpde"], "t.csv")
-    Traceback (most recent call last):
-    ValueError: there are no columns 'HNR', 'RPDE' in t.csv: did you mean 'NHR' for 'HNR' and 'rpde' for 'RPDE'?
-    >>> check_present(["NHR", "HNR"], ["NHR", "hz"], "t.csv")
-    Traceback (most recent call last):
-    ValueError: there is no column 'HNR' in t.csv: its columns are 'NHR', 'hz'
-    >>> check_present(["b"], ["a:b"], "t")
-    Traceback (most recent call last):
-    ValueError: there is no column 'b' in t: its only column is 'a:b'; separate cells by commas, semicolons, tabs or |
-    """
+    """Refuse names that are not among the columns of a table, all at once, with those that may be meant instead."""
     missing = list(dict.fromkeys(name for name in wanted if name not in names))
     if not missing:
         return
@@ -108,21 +97,7 @@ _THINGS = re.compile(
 
 
 def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> str | None:
-    """A sentence about a column that is read as words but may be something else; None for the others.
-
-    Parameters
-    ----------
-    name : of the column
-    column : how it is read, None if it is not used
-    cells : those that told so
-
-    Examples
-    --------
-    >>> from ovk.base import guess_column
-    >>> cells = [f"{i % 20} kg" for i in range(100)]
-    >>> column_warning("mass", guess_column("mass", cells, 50), cells)
-    "Column 'mass' is read as words, although most of its cells look like numbers, such as '0 kg': write them as plain numbers (0.5 or 0,5), or leave the column out (--ignore, in Python ignore=['mass'])."
-    """  # noqa: E501
+    """A sentence about a column that is read as words, or not used (None), but may be something else; else None."""
     if not (column is None or isinstance(column, Category)):
         return None
     words = [as_word(cell) for cell in cells if not is_missing_cell(cell)]
@@ -146,12 +121,7 @@ def column_warning(name: str, column: Column | None, cells: Sequence[Any]) -> st
 
 
 def numbers_things(name: str, column: Column | None, cells: Sequence[Any]) -> int:
-    """How many things a column numbers or names, each in several rows, if its name says that it does; else 0.
-
-    >>> cells = [str(i % 9) for i in range(90)]
-    >>> numbers_things("patient", Number("patient"), cells), numbers_things("age", Number("age"), cells)
-    (9, 0)
-    """
+    """How many things a column numbers or names, each in several rows, if its name says that it does; else 0."""
     tokens = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     if not isinstance(column, (Number, Category)) or not any(_THINGS.fullmatch(token.lower()) for token in tokens):
         return 0
@@ -171,11 +141,7 @@ def numbers_things(name: str, column: Column | None, cells: Sequence[Any]) -> in
 
 
 def filled(A: Array) -> Array:
-    """Rows (n, d) in which a missing value is the last one before it; nan where there is none.
-
-    >>> filled(np.array([[np.nan], [1.0], [np.nan]])).ravel()
-    array([nan,  1.,  1.])
-    """
+    """Rows (n, d) in which a missing value is the last one before it; nan where there is none."""
     # For every entry the row where its output was last observed; row 0 may still be missing.
     rows = np.where(np.isnan(A), 0, np.arange(len(A))[:, None])
     return np.take_along_axis(A, np.maximum.accumulate(rows, axis=0), axis=0)

@@ -64,7 +64,6 @@ class PipedText(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Encoding of the text."""
         return self._encoding
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
@@ -93,7 +92,6 @@ class PipedText(io.TextIOBase):
             self._rest = ""
 
     def close(self) -> None:
-        """Close the pipe."""
         self.buffer.close()
         super().close()
 
@@ -209,10 +207,6 @@ def part_read(file: TextIO) -> float | None:
 
 
 def stem_suffix(path: str | os.PathLike[str]) -> str:
-    """The ending that tells the format: ``.csv`` for ``a.csv.gz``.
-
-    >>> stem_suffix("a.csv.xz"), stem_suffix("b.JSONL")
-    ('.csv', '.jsonl')
-    """
+    """The ending that tells the format: ``.csv`` for ``a.csv.gz``."""
     path = Path(path)
     return (path.with_suffix("") if path.suffix.lower() in COMPRESSED else path).suffix.lower()

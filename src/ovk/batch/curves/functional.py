@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 
-from ovk.base import Array, Targets, check_int, equal, positive
+from ovk.base import Indices, Targets, check_alpha, check_alphas, check_inputs, check_int, equal, positive
 from ovk.batch.curves.curve_outputs import (
     CHOICE_VALUES,
     INTERCEPT,
@@ -16,18 +17,23 @@ from ovk.batch.curves.curve_outputs import (
     input_kernels,
     without_gaps,
 )
-from ovk.batch.ridge.left_out import error_surface
-from ovk.batch.ridge.ridge import OVKRidge
-from ovk.batch.ridge.ridge_cv import OVKRidgeCV
-from ovk.batch.ridge.ridge_system import takes_gram
-from ovk.curves import ProductGrid, as_grid
+from ovk.batch.ridge.ridge_system import rows_left_out_together, takes_gram
+from ovk.batch.tuning.error_surface import (
+    candidate_kernels,
+    candidate_operators,
+    compare,
+    output_dim_of,
+    with_operator,
+)
+from ovk.curves import Grid, ProductGrid, as_grid
 from ovk.kernels import Intercept, as_ours
 from ovk.operators import Integral, OutputOperator
 from ovk.ovkernels import OperatorKernel, Separable
-from ovk.solvers import Eigenpairs
+from ovk.solvers import Eigenpairs, KnownEigen
 
 
-class FunctionalRidge(CurveOutputs, OVKRidge):
+@dataclass(eq=False, repr=False)
+class FunctionalRidge(CurveOutputs):
     """`OVKRidge` for outputs that are curves: sums over the outputs become integrals over time.
 
     Minimises  sum_i w_i integral (y_i(t) - f(x_i)(t))^2 dt + alpha |f|^2,  so a fit does not depend on how finely the
@@ -66,25 +72,24 @@ class FunctionalRidge(CurveOutputs, OVKRidge):
     array([[ 0.9, -0.7]])
     """
 
-    landmarks = None
+    kernel: Any = None
+    alpha: Any = 1.0
+    _: KW_ONLY
+    grid: Any = None
+    solver: Any = "auto"
+    fit_intercept: bool = True
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float | Array = 1.0,
-        *,
-        grid: Any = None,
-        solver: Any = "auto",
-        fit_intercept: bool = True,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.grid = grid
-        self.solver = solver
-        self.fit_intercept = fit_intercept
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Learn from inputs and curves; the arguments are those of `OVKRidge.fit`."""
+        with self._fitting(X, y):
+            X, targets = self._check(X, y, sample_weight, task)
+            alpha = check_alpha(self.alpha, targets.d)
+            self._solve(self._resolved(X, targets.d), alpha, X, targets, self.solver)
+        return self
 
 
-class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
+@dataclass(eq=False, repr=False)
+class FunctionalRidgeCV(CurveOutputs):
     """`FunctionalRidge` with alpha, the operator or its number of eigenfunctions, and the kernel chosen by leaving out
     one curve at a time, in closed form.
 
@@ -136,49 +141,43 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
     (8, 0.44)
     """
 
-    omegas = None
-    leave_out = "row"
-    scored_outputs = None
-    alpha_per_target = False
-    time_order = False
-    landmarks = None
+    kernel: Any = None
+    alphas: Any = None
+    _: KW_ONLY
+    grid: Any = None
+    input_grid: Any = None
+    n_eigen: Any = None
+    operators: Any = None
+    fit_intercept: bool = True
+    tol: float = 1e-8
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alphas: Any = None,
-        *,
-        grid: Any = None,
-        input_grid: Any = None,
-        n_eigen: Any = None,
-        operators: Any = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-8,
-    ) -> None:
-        self.kernel = kernel
-        self.alphas = alphas
-        self.grid = grid
-        self.input_grid = input_grid
-        self.n_eigen = n_eigen
-        self.operators = operators
-        self.fit_intercept = fit_intercept
-        self.tol = tol
+    omegas = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._fills_gaps
+        tags.input_tags.allow_nan = self.input_grid is not None
         return tags
 
-    @property
-    def _fills_gaps(self) -> bool:  # type: ignore[override]
-        return self.input_grid is not None
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Choose and learn from inputs and curves; the arguments are those of `OVKRidge.fit`."""
+        with self._fitting(X, y):
+            X, targets = self._check(X, y, sample_weight, task)
+            kernel, alpha, known = self._choose(X, targets)
+            self._solve(kernel, alpha, X, targets, "auto" if known is None else KnownEigen(known))
+            separable = kernel.as_separable()
+            chosen = None if separable is None else separable.operator
+            self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
+            self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.output_errors_.shape[-1]
+        return self
 
     def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
-        X = super()._check_inputs(X, reset=reset, stream=stream)
-        return X if self.input_grid is None else without_gaps(X, as_grid(self.input_grid))
+        if self.input_grid is None:
+            return super()._check_inputs(X, reset=reset, stream=stream)
+        how: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        return without_gaps(check_inputs(self, X, reset=reset, **how), as_grid(self.input_grid))
 
-    def _finds_kernel(self) -> bool:
-        return False
+    def _output_dim(self) -> int | None:
+        return output_dim_of(self.operators, self._kernels())
 
     def _chooses_operator(self) -> bool:
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
@@ -199,7 +198,7 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         return 0.0 if free else float(np.average(targets.Y[seen], weights=(seen * weight[:, None])[seen]))
 
     def _kernels(self) -> list[OperatorKernel]:
-        kernels = super()._kernels()
+        kernels = candidate_kernels(self.kernel, self._default_kernel)
         if getattr(self, "grid_", None) is None or not self._chooses_operator():
             return kernels
         scalars = [kernel.scalar for kernel in kernels if isinstance(kernel, Separable)]
@@ -208,32 +207,32 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         # The operators to choose from take the place of this one.
         return [Separable(scalar, Integral()) for scalar in scalars]
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any = None) -> None:
-        super()._fit(X, y, sample_weight, task, groups)
-        separable = self.kernel_.as_separable()
-        chosen = None if separable is None else separable.operator
-        self.n_eigen_ = chosen.n_eigen if self.n_eigen is not None and isinstance(chosen, Integral) else None
-        self.best_rsse_ = self.best_error_ * self.X_fit_.shape[0] * self.output_errors_.shape[-1]
+    def _choose(self, X: Any, targets: Targets) -> tuple[OperatorKernel, float, Eigenpairs | None]:
+        """Kernel and alpha, and eigenvectors of the kernel's gram on all rows where they are known."""
+        alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
+        kernels = self._of_input_curves(X, self._kernels())
+        kernels = compared = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        operators = candidates = self._operators(targets.d)
+        averaged = self._coarser(targets)
+        if averaged is not None:
+            grid, targets, rows = averaged
+            X, candidates = X[rows], [None if one is None else one.replace(grid=grid) for one in operators]
+            compared = [with_operator(kernel, candidates[0]) for kernel in kernels]
+        same = rows_left_out_together(self.kernel, X, targets, intercept=self._free_intercept)
+        how: dict[str, Any] = {"intercept": self._free_intercept, "entry": False}
+        how["tol"] = positive(self.tol, "tol", zero=True)
+        found = compare(compared, candidates, alphas, X, targets, same, list(range(targets.d)), **how)
+        self.__dict__.update(found.attributes())
+        k, o, a = found.best()
+        return with_operator(kernels[k], operators[o]), float(alphas[a]), found.known
 
-    def _best(
-        self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
-    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
-        kernels = self._of_input_curves(X, kernels)
+    def _coarser(self, targets: Targets) -> tuple[Grid, Targets, Indices] | None:
+        """Coarser curves to choose by, their grid and rows, where those with gaps have too many values."""
         grid, wide = self.grid_, targets.task is None and not targets.complete
         few = np.count_nonzero(~np.isnan(targets.Y)) <= CHOICE_VALUES
         if not self._chooses_operator() or grid is None or isinstance(grid, ProductGrid) or not wide or few:
-            return super()._best(kernels, alphas, X, targets, scored)
-        coarse, averages, rows = coarser_curves(grid, targets)
-        scalars = [kernel.scalar.resolve(X) for kernel in kernels if isinstance(kernel, Separable)]
-        whole, same = default_operators(grid), self._same_inputs(X[rows], averages)
-        operators = [operator.replace(grid=coarse) for operator in whole]
-        how: dict[str, Any] = {"intercept": False, "entry": False, "tol": positive(self.tol, "tol", zero=True)}
-        surface = [
-            error_surface(Separable(scalar, operators[0]), [*operators], alphas, X[rows], averages, same, **how)[0]
-            for scalar in scalars
-        ]
-        k, o, a = self._keep_surface(alphas, np.stack(surface), list(range(averages.d)))
-        return Separable(scalars[k], whole[o]), float(alphas[a]), None
+            return None
+        return coarser_curves(grid, targets)
 
     def _of_input_curves(self, X: Any, kernels: list[OperatorKernel]) -> list[OperatorKernel]:
         """The kernels to choose from, those of input curves in the place of the default one."""
@@ -251,7 +250,8 @@ class FunctionalRidgeCV(CurveOutputs, OVKRidgeCV):
         if self._chooses_operator() and self.grid_ is not None:
             return list(default_operators(self.grid_))
         if self.n_eigen is None:
-            return super()._operators(d)
+            given = candidate_operators(self.operators, None, self._kernels())
+            return [None if one is None else self._own_copy(one, d).resolve(d) for one in given]
         if self.operators is not None:
             raise ValueError("give n_eigen or operators, not both")
         separable = [kernel.as_separable() for kernel in self._kernels()]

@@ -1,4 +1,8 @@
-"""The alternation of multiple kernel learning: solve for the function, then for the weights."""
+"""The alternation of multiple kernel learning: solve for the function, then for the weights.
+
+Many kernels on one sample have grams that are combined with any weights. Separable kernels share scalar grams and
+operators (`KernelTerms`); others are added up as matrices (`BlockTerms`).
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,6 @@ from ovk.solvers import (
     solve_with_intercept,
 )
 
-# Many kernels on one sample: their grams, combined with any weights, and what each contributes.
-#
-# Separable kernels share scalar grams and operators (`KernelTerms`); others are added up as matrices (`BlockTerms`).
-
 #: Iterations above which a preconditioner made for other weights is made anew.
 QUICK = 4
 #: Relative residual of a solution.
@@ -54,13 +54,9 @@ EXACT = 1e-11
 
 
 class KernelTerms:
-    """Kernels k_s T_o on n points, each scalar gram and each operator once.
+    """Resolved kernels k_s T_o on n points, each scalar gram and each operator once.
 
-    Parameters
-    ----------
-    kernels : resolved separable kernels
-    X : inputs
-    rows : (n,) square roots of sample weights, or None: the grams are scaled by them on both sides
+    `rows`, (n,) square roots of sample weights, scale the grams on both sides.
     """
 
     def __init__(self, kernels: Sequence[Separable], X: Any, rows: Array | None = None) -> None:
@@ -157,14 +153,7 @@ class KernelTerms:
 
 
 class BlockTerms(KernelTerms):
-    """Kernels that are not all of the form k T: their grams have no common structure, and are added up as matrices.
-
-    Parameters
-    ----------
-    kernels : resolved operator-valued kernels
-    X : inputs
-    rows : (n,) square roots of sample weights, or None: the grams are scaled by them on both sides
-    """
+    """Resolved kernels that are not all of the form k T: their grams have no common structure."""
 
     def __init__(self, kernels: Sequence[OperatorKernel], X: Any, rows: Array | None = None) -> None:
         found = [kernel.gram(X) for kernel in kernels]
@@ -195,17 +184,7 @@ def _centred(G: Array, u: Array) -> Array:
 
 
 def combination_weights(norms: Array, r: float) -> Array:
-    """d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r): the best weights with sum_k d_k^r = 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch.movkl.alternation import combination_weights
-    >>> combination_weights(np.array([1.0, 3.0]), 1.0)
-    array([0.25, 0.75])
-    >>> combination_weights(np.array([1.0, 3.0]), np.inf)
-    array([1., 1.])
-    """
+    """d_k = |f_k|^(2 / (r + 1)) / (sum_j |f_j|^(2 r / (r + 1)))^(1 / r): the best weights with sum_k d_k^r = 1."""
     if r == np.inf:
         return np.ones(len(norms))
     # In units of the largest norm nothing overflows.
@@ -217,12 +196,9 @@ class System:
     """Kernels, inputs and outputs, ready to be solved with any weights and alpha.
 
     Sample weights scale rows by their roots; an intercept projects a complete system on what is orthogonal to it.
-    Coefficients here are those of the scaled system: (n, d), or (N, 1) for N observed pairs.
-
-    Attributes
-    ----------
-    complete : whether the system is about points with all their outputs; otherwise it is about observed pairs, also
-        for kernels that are not all of the form k T, whose grams have no structure to keep
+    Coefficients here are those of the scaled system: (n, d) where it is `complete`, about points with all their
+    outputs; (N, 1) for N observed pairs otherwise, also for kernels that are not all of the form k T, whose grams have
+    no structure to keep.
     """
 
     def __init__(
@@ -279,24 +255,16 @@ class System:
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """The best function with some weights.
+    """The best function with some weights."""
 
-    Attributes
-    ----------
-    weights : (M,)
-    energies, norms : (M,) e_k = <c, K_k c> and d_k sqrt(e_k)
-    C, b : coefficients of the scaled system, intercept of outputs with holes
-    log : (iterations, 3) objective, relative change, iterations of the solver; None on the way
-    """
-
-    weights: Array
-    quadratic_forms: Array
-    norms: Array
-    C: Array
-    b: Array | None
+    weights: Array  # (M,)
+    quadratic_forms: Array  # (M,) e_k = <c, K_k c>
+    norms: Array  # (M,) d_k sqrt(e_k)
+    C: Array  # coefficients of the scaled system
+    b: Array | None  # intercept of outputs with gaps
     objective: float
     info: SolverInfo
-    log: Any = None
+    log: Any = None  # (iterations, 3) objective, relative change, iterations of the solver; None on the way
 
 
 #: Relative residual of the systems on the way, at most, and as a part of `tol`: the objective feels its square, but
@@ -390,9 +358,6 @@ def _revived(system: System, at: LearnedWeights, alpha: float, tol: float) -> Le
             return new
         share *= 0.1
     return None
-
-
-# Leaving out curves of a combination of kernels, its weights kept.
 
 
 def left_out_residuals(system: System, learned: LearnedWeights, alpha: float, folds: Indices | None = None) -> Array:

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive
+from ovk.base import Aggregate, Array, NamedOutputs, OutputFrame, Parameters, check_int, library_of, positive, track
 from ovk.batch.okvar.alternate import AlternatingMinimiser, OKVARSolution
 from ovk.batch.okvar.coupling import coupling_on, with_operator
 from ovk.batch.okvar.dynamics import FittedDynamics
-from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, null_scores, pooled_p_values
-from ovk.batch.okvar.regression import SeriesRegression, checked_periods, make_regression
-from ovk.batch.okvar.series import TimeSeries, Units, read_series
+from ovk.batch.okvar.networks import Network, choose, edge_scores, edge_signs, pooled_p_values, targets_without_action
+from ovk.batch.okvar.regression import TARGETS, SeriesRegression, checked_periods, integrals, steady, transitions
+from ovk.batch.okvar.series import TimeSeries, Units, low_passed, read_series, smoothed
 from ovk.kernels import Gaussian
 from ovk.objectives import Penalty, r2_observed
 from ovk.ovkernels import Expansion, OperatorKernel, as_operator_kernel
@@ -165,17 +165,36 @@ class OKVAR(NamedOutputs, Parameters):
         return reader._regression(read, Units.from_series(read, reader.names_, self.standardize))
 
     def _regression(self, series: list[TimeSeries], units: Units) -> SeriesRegression:
-        return make_regression(
-            series,
-            units,
-            target=self.target,
-            lag=self.lag,
-            smoothing=self.smoothing,
-            memory=self.memory,
-            constant=self.fit_intercept,
-            decay=self.decay,
-            periods=self.periods,
-        )
+        check_int(self.lag, "lag")
+        if self.target not in TARGETS:
+            raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {self.target!r}")
+        if self.target == "integral" and self.lag != 1:
+            raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {self.lag}")
+        cycles = None if self.periods is None else checked_periods(self.periods, units.step, self.target)
+        width, inertia = positive(self.smoothing, "smoothing", zero=True), positive(self.memory, "memory", zero=True)
+        observed = [smoothed(units.standardised(one), width) for one in series]
+        seen = [low_passed(one, inertia) for one in observed]
+        if self.target == "integral":
+            found = integrals(observed, seen, constant=self.fit_intercept, decay=self.decay)
+        else:
+            rates = self.target == "increment"
+            usual = np.concatenate([steady(one, units.step, 1) for one in series])
+            if not rates and len(usual) and usual.mean() < 0.5:
+                raise ValueError(
+                    f"only {usual.sum()} of the {len(usual)} steps in time are the usual one, {units.step:g}, and "
+                    "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
+                )
+            how: dict[str, Any] = {"rates": rates, "constant": self.fit_intercept, "decay": self.decay}
+            found = transitions(observed, seen, self.lag, periods=cycles, **how)
+        if len(found.Y) == 0:
+            lengths = [len(one) for one in series]
+            points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
+            raise ValueError(
+                f"there is no transition to learn from in {points} with lag={self.lag}: a series needs at least "
+                f"{self.lag + 1} points in a row without holes, equally spaced for target='next' (give smoothing to "
+                "fill holes, or target='increment' or 'integral' for unequal steps)"
+            )
+        return found
 
     def _learn(self, regression: SeriesRegression) -> tuple[AlternatingMinimiser, OKVARSolution]:
         """Minimise, and keep the function that was learned."""
@@ -339,18 +358,16 @@ class OKVAR(NamedOutputs, Parameters):
         n_permutations : fits for `fdr`
         random_state : int, Generator or None, for `fdr`
         """
-
-        def scores_of(regression: SeriesRegression) -> Array:
-            twin: Self = clone(self)
-            twin.mean_, twin.scale_, twin.step_ = self.mean_, self.scale_, self.step_
-            twin._learn(regression)
-            return twin.edge_scores(aggregate=aggregate, balance=balance)
-
         dynamics = self.dynamics_
         J = dynamics.standard_jacobian()
         scores, p_values = edge_scores(J, aggregate, balance), None
         if fdr is not None:
             regression, rng = self._regression(self.series_, dynamics.units), np.random.default_rng(random_state)
-            null = null_scores(regression, scores_of, check_int(n_permutations, "n_permutations"), rng)
-            p_values = pooled_p_values(scores, null)
+            null = []
+            for _ in track(range(check_int(n_permutations, "n_permutations")), "fitting without action"):
+                twin: Self = clone(self)
+                twin.mean_, twin.scale_, twin.step_ = self.mean_, self.scale_, self.step_
+                twin._learn(regression.with_targets(targets_without_action(regression, rng)))
+                null.append(twin.edge_scores(aggregate=aggregate, balance=balance))
+            p_values = pooled_p_values(scores, np.array(null))
         return Network(scores, choose(scores, threshold, top_k, p_values, fdr), edge_signs(J), self.names_)

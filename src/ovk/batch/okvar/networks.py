@@ -10,17 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ovk._extras import required
-from ovk.base import (
-    Aggregate,
-    Array,
-    Mask,
-    ProgressBar,
-    Registered,
-    check_int,
-    in_interval,
-    members_of_groups,
-    positive,
-)
+from ovk.base import Aggregate, Array, Indices, Mask, Registered, check_int, in_interval, members_of_groups, positive
 from ovk.batch.okvar.regression import SeriesRegression
 
 _AGGREGATES: dict[str, Callable[[Array], Array]] = {
@@ -105,7 +95,6 @@ def edge_signs(J: Array) -> Array:
 
 
 def off_diagonal(d: int) -> Mask:
-    """(d, d), True for pairs of different variables."""
     return ~np.eye(d, dtype=bool)
 
 
@@ -136,36 +125,12 @@ def choose(
     return np.asarray(off & (scores > 0))
 
 
-def null_scores(
-    regression: SeriesRegression, score_of: Callable[[SeriesRegression], Array], count: int, rng: np.random.Generator
-) -> Array:
-    """Scores (count, d, d) of models learned from targets on which only their own past acts.
-
-    `score_of` learns from a regression and returns the scores of its edges.
-    """
-    scores = []
-    with ProgressBar("fitting without action", count) as bar:
-        for _ in range(count):
-            scores.append(score_of(regression.with_targets(targets_without_action(regression, rng))))
-            bar.update()
-    return np.array(scores)
-
-
 def pooled_p_values(scores: Array, null: Array) -> Array:
     """Share of scores (r, d, d) under no action that reach each score, pooled over all pairs; never zero."""
     off = off_diagonal(len(scores))
     pool = np.sort(null[:, off].reshape(-1))
     above = len(pool) - np.searchsorted(pool, scores, side="left")
     return np.asarray((above + 1.0) / (len(pool) + 1.0))
-
-
-def ranked(scores: Array) -> Array:
-    """Ranks of the scores of pairs of different variables, divided by their number: (0, 1], ties shared, diagonal 0."""
-    off = off_diagonal(len(scores))
-    result = np.zeros_like(scores)
-    if off.any():
-        result[off] = rankdata(scores[off]) / off.sum()
-    return result
 
 
 def rank_average(scores: Sequence[Array], weights: Sequence[float] | None = None) -> Array:
@@ -181,7 +146,12 @@ def rank_average(scores: Sequence[Array], weights: Sequence[float] | None = None
     """
     if len(scores) == 0:
         raise ValueError("there are no scores to average")
-    return np.asarray(np.average([ranked(one) for one in scores], axis=0, weights=weights))
+    off = off_diagonal(len(scores[0]))
+    ranks = np.zeros((len(scores), *off.shape))
+    for rank, one in zip(ranks, scores, strict=True):
+        # Divided by the number of pairs: (0, 1], ties shared, diagonal 0.
+        rank[off] = rankdata(one[off]) / max(off.sum(), 1)
+    return np.asarray(np.average(ranks, axis=0, weights=weights))
 
 
 def targets_without_action(regression: SeriesRegression, rng: np.random.Generator) -> Array:
@@ -206,7 +176,7 @@ def targets_without_action(regression: SeriesRegression, rng: np.random.Generato
     return result
 
 
-def _exchanged(members: list[Any], rng: np.random.Generator) -> list[Any]:
+def _exchanged(members: list[Indices], rng: np.random.Generator) -> list[Indices]:
     """The series, those of one length exchanged at random."""
     result = list(members)
     for length in {len(rows) for rows in members}:

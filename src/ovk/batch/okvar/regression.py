@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ovk.base import Array, Indices, Mask, check_int, positive
-from ovk.batch.okvar.series import SAME_STEP, TimeSeries, Units, low_passed, smoothed
+from ovk.base import Array, Indices, Mask
+from ovk.batch.okvar.series import SAME_STEP, TimeSeries
 
 TARGETS = ("next", "increment", "integral")
 
@@ -55,56 +55,6 @@ class SeriesRegression:
         """Other targets on the same inputs; what decays moves with them in an integral."""
         moves = self.decaying is not None and self.W is not None
         return replace(self, Y=Y, decaying=self.left(np.nan_to_num(Y)) if moves else self.decaying)
-
-
-def make_regression(
-    series: Sequence[TimeSeries],
-    units: Units,
-    *,
-    target: str,
-    lag: int,
-    smoothing: float,
-    memory: float,
-    constant: bool,
-    decay: bool,
-    periods: Any = None,
-) -> SeriesRegression:
-    """The regression of `OKVAR` with these parameters; an error when the series hold nothing to learn from."""
-    check_int(lag, "lag")
-    width, inertia = positive(smoothing, "smoothing", zero=True), positive(memory, "memory", zero=True)
-    if target not in TARGETS:
-        raise ValueError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {target!r}")
-    if target == "integral" and lag != 1:
-        raise ValueError(f"target='integral' is about rates of change now: it needs lag=1, got {lag}")
-    cycles = None if periods is None else checked_periods(periods, units.step, target)
-    observed = [smoothed(units.standardised(one), width) for one in series]
-    seen = [low_passed(one, inertia) for one in observed]
-    if target == "integral":
-        found = integrals(observed, seen, constant=constant, decay=decay)
-    else:
-        if target == "next":
-            _check_steps(series, units.step)
-        rates = target == "increment"
-        found = transitions(observed, seen, lag, rates=rates, constant=constant, decay=decay, periods=cycles)
-    if len(found.Y) == 0:
-        lengths = [len(one) for one in series]
-        points = f"n_samples={lengths[0]}" if len(lengths) == 1 else f"series of lengths {lengths}"
-        raise ValueError(
-            f"there is no transition to learn from in {points} with lag={lag}: a series needs at least "
-            f"{lag + 1} points in a row without holes, equally spaced for target='next' (give smoothing to "
-            "fill holes, or target='increment' or 'integral' for unequal steps)"
-        )
-    return found
-
-
-def _check_steps(series: Sequence[TimeSeries], step: float) -> None:
-    """Next states are a step apart: most of the steps have to be the same."""
-    same = np.concatenate([steady(one, step, 1) for one in series])
-    if len(same) and same.mean() < 0.5:
-        raise ValueError(
-            f"only {same.sum()} of the {len(same)} steps in time are the usual one, {step:g}, and "
-            "target='next' learns from those alone: use target='increment' or 'integral', which know of time"
-        )
 
 
 def checked_periods(periods: Any, step: float, target: str) -> Array:

@@ -103,20 +103,15 @@ def _table(X: Any, series: Any, times: Any) -> tuple[Any, list[int], Array | Non
         place[np.argsort(first)] = np.arange(len(first))
         order = np.argsort(place[numbers], kind="stable")
         lengths = np.bincount(place[numbers]).tolist()
-        rows = _reordered(rows, order)
+        # A data frame of pandas or polars keeps its names.
+        frame = hasattr(rows, "columns")
+        rows = rows.iloc[order] if hasattr(rows, "iloc") else (rows if frame else np.asarray(rows))[order]
     if clock is None:
         return rows, lengths, None
     clock = _numbers(np.asarray(clock))
     if clock.shape != (n,):
         raise ValueError(f"times must have an entry for each of the {n} rows, got shape {clock.shape}")
     return rows, lengths, clock[order]
-
-
-def _reordered(rows: Any, order: Any) -> Any:
-    """Rows of a table in another order; a data frame of pandas or polars keeps its names."""
-    if hasattr(rows, "iloc"):
-        return rows.iloc[order]
-    return rows[order.tolist()] if hasattr(rows, "columns") else np.asarray(rows)[order]
 
 
 def _numbers(times: Any) -> Array:

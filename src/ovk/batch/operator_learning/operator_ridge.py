@@ -27,8 +27,8 @@ from ovk.batch.operator_learning.exact import FactoredRidge, TiledRidge
 from ovk.batch.operator_learning.search import (
     ALPHAS,
     DECAYS,
+    KernelCandidate,
     ScoredCandidate,
-    candidates,
     default_kernels,
     fill_gaps,
     search,
@@ -177,10 +177,9 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         if self.metric is not None:
             decays = [1.0]
         alphas = check_alphas(ALPHAS if self.alpha is None else _list(self.alpha))
-        self.groups_, chosen = search(
-            Z[some], scales, T[some], candidates(kernels, decays), alphas.tolist(),
-            check_int(self.groups, "groups"), refine=self.kernel is None and self.decay is None,
-        )  # fmt: skip
+        tried = [KernelCandidate(kernel, decay) for kernel in kernels for decay in decays]
+        refine, groups = self.kernel is None and self.decay is None, check_int(self.groups, "groups")
+        self.groups_, chosen = search(Z[some], scales, T[some], tried, alphas.tolist(), groups, refine)
         self.kernels_ = [one.candidate.kernel for one in chosen]
         self.decays_ = [one.candidate.decay for one in chosen]
         self.alphas_ = [one.alpha for one in chosen]
@@ -201,7 +200,6 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return [[g for g, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
 
     def _ridge(self, g: int) -> FactoredRidge | TiledRidge:
-        """What solves the system of a group."""
         kernel, Z, alpha = self.kernels_[g], self._stretched(self.Z_fit_, g), self.alphas_[g]
         if self.solver == "cg":
             rank, seed = check_int(self.rank, "rank"), check_int(self.random_state, "random_state", least=0)
@@ -267,7 +265,6 @@ class OperatorRidge(NamedOutputs, MultiOutputMixin, RegressorMixin, Parameters):
         return self._named(found, X) if grid is None else found
 
     def _posterior(self, g: int) -> FactoredRidge:
-        """The factored system."""
         kernel, alpha = self.kernels_[g], self.alphas_[g]
         return self._remembered(("factor", g), lambda: FactoredRidge.of(kernel, self._stretched(self.Z_fit_, g), alpha))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -43,22 +43,14 @@ class KernelCandidate:
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """What leaving out gave for one candidate and ridge.
-
-    Attributes
-    ----------
-    errors : (r,) mean squares of the left-out residuals of each output coordinate
-    amplitudes : (r,) variances of the process that make the residuals as large as their variances say
-    variances : (m,) 1 / (A^-1)_ii: variances of the left-out values, for amplitude 1
-    residuals : (m, r)
-    """
+    """What leaving out gave for one candidate and ridge."""
 
     candidate: KernelCandidate
     alpha: float
-    errors: Array
-    amplitudes: Array
-    variances: Array
-    residuals: Array
+    errors: Array  # (r,) mean squares of the left-out residuals of each output coordinate
+    amplitudes: Array  # (r,) variances of the process that make the residuals as large as their variances say
+    variances: Array  # (m,) 1 / (A^-1)_ii: variances of the left-out values, for amplitude 1
+    residuals: Array  # (m, r)
 
 
 def stretch(scales: Array, decay: float) -> Array:
@@ -76,11 +68,6 @@ def default_kernels() -> list[ScalarKernel]:
     kernels += [RationalQuadratic(1.0, w) for w in (1.5, 6.0)]
     kernels += [Polynomial(2), Polynomial(3, 0.3)]
     return [Linear(), *kernels, *(Linear() + kernel for kernel in kernels)]
-
-
-def candidates(kernels: Sequence[ScalarKernel], decays: Sequence[float]) -> list[KernelCandidate]:
-    """All kernels with all decays; a kernel of its own length scale "median" is resolved by the search."""
-    return [KernelCandidate(kernel, decay) for kernel in kernels for decay in decays]
 
 
 def left_out(
@@ -122,12 +109,18 @@ def search(
         (only,) = left_out(tried[0], Z, scales, T, alphas)
         bounds = _groups(only.errors, groups)
         return bounds, [only] * len(bounds)
-    for size, kept in SEARCH_ROUNDS:
-        some = slice(0, size)
-        everything = [
-            [_lean(one) for one in left_out(candidate, Z[some], scales, T[some], alphas)]
+
+    def scored(size: int, ridges: Sequence[float]) -> list[list[ScoredCandidate]]:
+        """All that are tried on the first functions; without the residuals, which together would be large."""
+        some, nothing = slice(0, size), np.empty(0)
+        return [
+            [replace(one, variances=nothing, residuals=nothing) for one in found]
             for candidate in track(tried, f"leaving out of {min(size, len(Z))} functions")
+            for found in [left_out(candidate, Z[some], scales, T[some], ridges)]
         ]
+
+    for size, kept in SEARCH_ROUNDS:
+        everything = scored(size, alphas)
         bounds, chosen = _best(everything, groups)
         tried = _promising(everything, bounds, kept)
         if size >= len(Z):
@@ -137,12 +130,7 @@ def search(
         several = [*known, *(near for candidate in known for near in _neighbours(candidate))]
         tried = list({(repr(one.kernel), one.decay): one for one in several}.values())
     if refine or size < len(Z):
-        ridges = sorted({one.alpha for one in chosen})
-        everything = [
-            [_lean(one) for one in left_out(candidate, Z, scales, T, ridges)]
-            for candidate in track(tried, f"leaving out of {len(Z)} functions")
-        ]
-        bounds, chosen = _best(everything, groups)
+        bounds, chosen = _best(scored(len(Z), sorted({one.alpha for one in chosen})), groups)
     whole: dict[tuple[str, float, float], ScoredCandidate] = {}
     keys = [(repr(one.candidate.kernel), one.candidate.decay, one.alpha) for one in chosen]
     for key, one in zip(keys, chosen, strict=True):
@@ -167,12 +155,6 @@ def _neighbours(candidate: KernelCandidate) -> list[KernelCandidate]:
         changed = {name: float(f"{factor * value:.3g}") for name, value in lengths.items()}  # numbers that can be read
         near.append(KernelCandidate(candidate.kernel.replace(**changed), candidate.decay))
     return near
-
-
-def _lean(one: ScoredCandidate) -> ScoredCandidate:
-    """Without the residuals, which of all candidates together would be large."""
-    nothing = np.empty(0)
-    return ScoredCandidate(one.candidate, one.alpha, one.errors, one.amplitudes, nothing, nothing)
 
 
 def _groups(errors: Array, count: int) -> list[tuple[int, int]]:

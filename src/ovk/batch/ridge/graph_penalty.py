@@ -23,8 +23,7 @@ from scipy import sparse
 from scipy.linalg import lu_factor, lu_solve
 
 from ovk.base import Array, Targets, as_adjacency, check_int, laplacian, ridge_and_scales
-from ovk.batch.ridge.prediction import same_inputs
-from ovk.batch.ridge.ridge_system import takes_gram
+from ovk.batch.ridge.ridge_system import same_inputs, takes_gram
 from ovk.kernels import ScalarKernel
 from ovk.ovkernels import OperatorKernel, Stacked
 from ovk.solvers import SolverInfo
@@ -146,7 +145,7 @@ def penalised_ridge(
 ) -> tuple[Array, Array | None, SolverInfo]:
     """Coefficients (n, d) and intercept (d,) for the inputs X, of which some may have no outputs (rows of nan).
 
-    A ridge of its own for each output divides its part of the criterion by it, as in `ridge_problem`.
+    A ridge of its own for each output divides its part of the criterion by it, as in `ridge_system`.
     """
     ridge, own = ridge_and_scales(alpha)
     scales = np.ones(targets.d) if own is None else own

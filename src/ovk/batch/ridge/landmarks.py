@@ -21,9 +21,9 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from ovk.base import Array, Indices, SingularSystem, State, Targets, check_int, equal, ridge_and_scales
+from ovk.batch.ridge.ridge_system import as_generator, new_generator
 from ovk.features import NystromMap, OperatorNystromMap, OutputSums, as_rpcholesky
 from ovk.operators import OutputOperator, spectrum
 from ovk.ovkernels import OperatorKernel
@@ -39,18 +39,12 @@ from ovk.solvers import (
 
 @dataclass
 class LandmarkRidge(State, ABC):
-    """Sums over the data for one dictionary of landmarks, and their solution.
-
-    Attributes
-    ----------
-    features : Nystrom features of the landmarks
-    sums : over m + 1 features, the last of which is the constant 1
-    """
+    """Sums over the data for one dictionary of landmarks, and their solution."""
 
     _state_classes = {"sums": OutputSums}
 
-    features: Any
-    sums: OutputSums
+    features: Any  # Nystrom features of the landmarks
+    sums: OutputSums  # over m + 1 features, the last of which is the constant 1
 
     @property
     def m(self) -> int:
@@ -199,7 +193,7 @@ class PairLandmarks(LandmarkRidge, kind="pairs"):
         return inner_blocks(white, n, d)
 
 
-# Which points are landmarks, in all the forms that a user may pass, and the random numbers that draw them.
+# Which points are landmarks, in all the forms that a user may pass.
 
 #: Rows from which length scales are learned before landmarks are chosen.
 RESOLVING = 2000
@@ -246,18 +240,6 @@ def rows_to_choose_from(landmarks: Any, parts: Iterator[tuple[Any, Targets]]) ->
         raise ValueError("the iterator of chunks is empty: there is nothing to learn from")
     first = [X for X, _ in head]
     return head, sparse.vstack(first, format="csr") if sparse.issparse(first[0]) else np.concatenate(first)
-
-
-def as_generator(random_state: Any) -> Any:
-    """A generator that a user gave, or one made from what scikit-learn takes as `random_state`."""
-    return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
-
-
-def new_generator(random_state: Any) -> np.random.Generator:
-    """NumPy's generator for what scikit-learn takes as `random_state`."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
 # Nystrom ridge for a separable kernel k(x, z) T.

@@ -13,20 +13,23 @@ system is about the pairs, each with the scale v = sqrt(w_point / alpha_output).
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_solve, lapack
 from scipy.stats import chi2, norm
+from sklearn.utils import check_random_state
 
-from ovk.base import Array, Indices, SingularSystem, Targets, ridge_and_scales
-from ovk.kernels import Precomputed, ScalarKernel
+from ovk.base import Array, Indices, ObservedPairs, SingularSystem, Targets, ridge_and_scales
+from ovk.kernels import Linear, Precomputed, ScalarKernel
 from ovk.operators import spectrum
-from ovk.ovkernels import DenseBlocks, Gram, Observed, OperatorKernel, Separable, row_slices
+from ovk.ovkernels import DenseBlocks, Gram, Observed, OperatorKernel, Separable, as_operator_kernel, row_slices
 from ovk.solvers import (
     Solution,
     Solver,
@@ -40,18 +43,18 @@ from ovk.solvers import (
 
 
 class RidgeSystem(ABC):
-    """A scaled system, and the way back from its solution.
+    """A scaled system, and the way back from its solution."""
 
-    Attributes
-    ----------
-    gram : K~, square
-    Y : Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
-    ridge : number added to the diagonal
-    """
+    gram: Gram  # K~, square
+    Y: Array  # Y~ in the shape of the system: (n, d), or (N, 1) for N pairs
+    ridge: float  # added to the diagonal
+    solver: Any = "auto"
 
-    gram: Gram
-    Y: Array
-    ridge: float
+    @cached_property
+    def _factored(self) -> tuple[Solver, Any]:
+        """The solver, and what it has made of the gram."""
+        solver = as_solver(self.solver, self.gram)
+        return solver, solver.factor(self.gram)
 
     @abstractmethod
     def columns(self) -> Array:
@@ -66,20 +69,19 @@ class RidgeSystem(ABC):
         """Coefficients of the expansion, (n, d), from those of the scaled system."""
 
     @abstractmethod
-    def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
+    def reduction(self, X_new: Any, *, intercept: bool) -> Array:
         """What the data take off the prior covariance at each new point, (m, d, d).
 
         K(x, X) A^-1 K(X, x), minus D (E' A^-1 E)^-1 D' with D = I - K(x, X) A^-1 E for an intercept that is not known.
         """
 
-    def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+    def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
         """The diagonal entry of `reduction` for one output of each new point, (m,)."""
-        each = np.arange(len(outputs))
-        return self.reduction(solver, state, X_new, intercept=intercept)[each, outputs, outputs]
+        return self.reduction(X_new, intercept=intercept)[np.arange(len(outputs)), outputs, outputs]
 
-    def solve(self, solver: Solver, *, intercept: bool) -> tuple[Solution, Array | None]:
+    def solve(self, *, intercept: bool) -> tuple[Solution, Array | None]:
         """Solution with the coefficients of the expansion, and the intercept."""
-        state = solver.factor(self.gram)
+        solver, state = self._factored
         columns = self.columns() if intercept else None
         (C, info), b = solve_with_intercept(solver, state, self.Y, self.ridge, columns)
         return Solution(self.coefficients(C), info), None if b is None else self.intercept(b)
@@ -112,7 +114,8 @@ class CompleteSystem(RidgeSystem):
     def coefficients(self, C: Array) -> Array:
         return self._scaled(C)
 
-    def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
+    def reduction(self, X_new: Any, *, intercept: bool) -> Array:
+        solver, state = self._factored
         cross = self._kernel.gram(X_new, self._X).rescale(None, self._rows, self._scales)
         total = explained_covariance(solver, state, cross, self.ridge)
         if intercept:
@@ -160,16 +163,16 @@ class PairSystem(RidgeSystem):
         # In long form (n, d) numbers could be many times the data: nearly all of them are zero.
         return full if self._long else full.toarray()
 
-    def reduction(self, solver: Solver, state: Any, X_new: Any, *, intercept: bool) -> Array:
+    def reduction(self, X_new: Any, *, intercept: bool) -> Array:
         m, d = X_new.shape[0], self._d
-        return self._reduction(solver, state, X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
+        return self._reduction(X_new[np.repeat(np.arange(m), d)], np.tile(np.arange(d), m), d, intercept)
 
-    def reduction_at(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
-        return self._reduction(solver, state, X_new, outputs, 1, intercept)[:, 0, 0]
+    def reduction_at(self, X_new: Any, outputs: Indices, *, intercept: bool) -> Array:
+        return self._reduction(X_new, outputs, 1, intercept)[:, 0, 0]
 
-    def _reduction(self, solver: Solver, state: Any, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
+    def _reduction(self, X_new: Any, outputs: Indices, size: int, intercept: bool) -> Array:
         """The reduction for one output of each new row, in blocks of `size` rows: (rows / size, size, size)."""
-        pairs = self.pairs
+        pairs, (solver, state) = self.pairs, self._factored
         cross = (self._kernel.pairs(X_new, outputs, self._X[pairs.points], pairs.outputs) * self._v).T
         total = explained_by_pairs(solver, state, cross, self.ridge, size)
         if intercept:
@@ -180,7 +183,7 @@ class PairSystem(RidgeSystem):
         return total
 
 
-def ridge_problem(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> RidgeSystem:
+def ridge_system(kernel: OperatorKernel, X: Any, targets: Targets, alpha: float | Array) -> RidgeSystem:
     """The system of a resolved kernel on checked inputs and outputs."""
     return (CompleteSystem if targets.complete else PairSystem)(kernel, X, targets, alpha)
 
@@ -195,6 +198,117 @@ def takes_gram(kernel: Any) -> bool:
     if isinstance(kernel, str):
         return kernel == "precomputed"
     return isinstance(kernel, Precomputed) and kernel.matrix is None
+
+
+def as_generator(random_state: Any) -> Any:
+    """A generator that a user gave, or one made from what scikit-learn takes as `random_state`."""
+    return random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+
+
+def new_generator(random_state: Any) -> np.random.Generator:
+    """NumPy's generator for what scikit-learn takes as `random_state`."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+# Which rows have the same inputs: a copy left in would give away the one that is left out.
+
+
+def same_inputs(X: Any) -> Indices:
+    """For each row the number of its group of rows with the same inputs, groups in order of appearance."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
+
+
+def order_of_rows(X: Any, Y: Array) -> Indices:
+    """Numbers of the rows in an order that depends on what they hold alone, not on how they came."""
+    keys = list(zip(row_keys(X), row_keys(Y), strict=True))
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+
+
+def row_keys(X: Any) -> list[Any]:
+    """Something for each row that is equal where inputs are, and can be sorted."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        return [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
+    # + 0.0 makes -0.0 the zero that it is.
+    return [row.tobytes() for row in np.ascontiguousarray(X) + 0.0]
+
+
+def rows_left_out_together(kernel: Any, X: Any, targets: Targets, *, intercept: bool) -> Indices:
+    """(n,) rows with the same inputs have the same number; refuses, or warns of, rows that tell each other."""
+    same = np.arange(X.shape[0]) if takes_gram(kernel) else same_inputs(X)
+    if intercept:
+        check_two_inputs(targets.pairs(same))
+    elif not takes_gram(kernel):
+        warn_of_centred_rows(kernel, X, targets)
+    return same
+
+
+def warn_of_centred_rows(kernel: Any, X: Any, targets: Targets) -> None:
+    """Warn where every row left out is the negative sum of the others, in inputs and outputs alike.
+
+    With 1'X = 0 the gram G of the linear kernel has G 1 = 0. With rank n - 1 and 1'y = 0, as alpha goes to zero,
+    (G + alpha)^-1 y stays bounded and the diagonal of (G + alpha)^-1 = 11' / (n alpha) + ... does not: their ratio, the
+    left-out residual, goes to zero whatever y is.
+    """
+    n = X.shape[0]
+    if sparse.issparse(X) or targets.Y.shape[0] != n or X.shape[1] < n - 1 or np.isnan(targets.Y).any():
+        return
+    if (
+        any(_linear(one) for one in (kernel if isinstance(kernel, Sequence) else [kernel]))
+        and _centred(X)
+        and _centred(targets.Y)
+    ):
+        warnings.warn(
+            f"the columns of X and y sum to zero, and with {X.shape[1]} inputs a linear kernel can fit all {n} rows: "
+            "each row left out is known from the others, so that left-out errors are too small and alpha as well. Use "
+            "fit_intercept=True, which takes the means into account, or do not center",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _linear(kernel: Any) -> bool:
+    """Whether a kernel is, or where everything is chosen can become, a linear one."""
+    terms = [] if kernel is None else as_operator_kernel(kernel).terms()
+    return terms is not None and all(isinstance(term.kernel, Linear) for term in terms)
+
+
+def _centred(A: Array) -> bool:
+    """Whether all columns sum to zero, and not for being zero."""
+    sizes = np.abs(A).sum(axis=0)
+    return bool(sizes.any() and (np.abs(A.sum(axis=0)) <= 1e-9 * sizes).all())
+
+
+def check_two_inputs(pairs: ObservedPairs) -> None:
+    """An intercept that is not penalised can only be learned from what is left in."""
+    for q in range(pairs.shape[1]):
+        if len(np.unique(pairs.groups[pairs.outputs == q])) == 1:
+            raise ValueError(
+                "with fit_intercept=True leave-one-out needs each output at 2 different inputs or more, but output "
+                f"{q} has only 1 sample, or samples of the same inputs"
+            )
+
+
+def merge_same_inputs(X: Any, targets: Targets, groups: Indices) -> tuple[Any, Targets, Array]:
+    """Rows with the same inputs as one row with their mean output and total weight.
+
+    sum_i w_i |y_i - f|^2 = W |mean - f|^2 + sum_i w_i |y_i - mean|^2: the last term, (d,), does not depend on f.
+    """
+    n = int(groups.max()) + 1 if len(groups) else 0
+    if n == len(groups):
+        return X, targets, np.zeros(targets.d)
+    weight = np.ones(len(groups)) if targets.weight is None else targets.weight
+    total: Array = np.bincount(groups, weights=weight, minlength=n).astype(np.float64)
+    member = sparse.csr_array((weight, (groups, np.arange(len(groups)))), shape=(n, len(groups)))
+    mean = (member @ targets.Y) / total[:, None]
+    within = weight @ (targets.Y - mean[groups]) ** 2
+    _, first = np.unique(groups, return_index=True)
+    return X[first], Targets(mean, targets.d, targets.single, None, total), within
 
 
 # Ridge regression with one matrix in single precision, and a solution in double precision.
@@ -278,14 +392,7 @@ def _separable(kernel: OperatorKernel, targets: Targets, alpha: float | Array) -
 class SinglePrecisionSystem:
     """A = t R G R + ridge I: products in double precision, and a factor in single precision.
 
-    Parameters
-    ----------
-    kernel, X : of the gram G
-    roots : (n,) the diagonal of R
-
-    Attributes
-    ----------
-    jitter : what was added to the factor's diagonal
+    G is the gram of `kernel` at X, `roots` (n,) the diagonal of R; `jitter` was added to the factor's diagonal.
     """
 
     def __init__(self, kernel: ScalarKernel, X: Any, roots: Array, t: float, ridge: float) -> None:
@@ -343,9 +450,8 @@ class SinglePrecisionSystem:
 #     sum_i w_i rho(|r_i / s|) + penalty,    rho(z) = z^2 / 2 up to c, then c z - c^2 / 2.
 #
 # Its solution is that of the squared loss with the row's weight multiplied by min(1, c / |r_i / s|), which depends on
-# the
-# solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a normal
-# number exceeds 1.345, whatever the number of outputs.
+# the solution: solve, weigh, and solve again. c is the length that a row of normal residuals exceeds as often as a
+# normal number exceeds 1.345, whatever the number of outputs.
 
 #: How often a normal number is beyond 1.345, where Huber's loss costs 5% of efficiency on normal data.
 BEYOND = 2.0 * float(norm.sf(1.345))
@@ -359,9 +465,6 @@ def huber_weights(R: Array, spread: Array) -> Array:
     """(n,) weights of rows with residuals R (n, d), nan where an output was not observed.
 
     `spread` (d,), the outputs' deviations, keeps scales away from zero.
-
-    >>> huber_weights(np.array([[1.0], [-1.0], [0.5], [20.0]]), np.ones(1)).round(2)
-    array([1. , 1. , 1. , 0.1])
     """
     seen = ~np.isnan(R)
     scale = np.maximum(1.4826 * np.nanmedian(np.abs(R), axis=0), LEAST * np.where(spread > 0, spread, 1.0))
@@ -396,8 +499,8 @@ def robust_targets(
 
     def residuals(weights: Array) -> Array:
         # alpha_j c_ij = w_i r_ij
-        problem = ridge_problem(kernel, X, replace(targets, weight=given * weights), alpha)
-        C = problem.solve(as_solver("auto", problem.gram), intercept=intercept)[0].C
+        system = ridge_system(kernel, X, replace(targets, weight=given * weights), alpha)
+        C = system.solve(intercept=intercept)[0].C
         if targets.task is not None:
             own = np.asarray(C[np.arange(len(given)), targets.task])
             return np.asarray(own * alphas[targets.task] / (given * weights))[:, None]
@@ -405,3 +508,45 @@ def robust_targets(
         return R if targets.complete else np.where(np.isnan(targets.Y), np.nan, R)
 
     return replace(targets, weight=given * reweighted(residuals, len(given), np.nanstd(targets.Y, axis=0)))
+
+
+class RidgeSolution(NamedTuple):
+    """Coefficients (n, d) and intercept (d,) of a fit, the inputs and outputs as they were learned, and how."""
+
+    X: Any
+    targets: Targets
+    C: Any
+    intercept: Array | None
+    info: SolverInfo
+
+
+def solve_ridge(
+    kernel: OperatorKernel,
+    alpha: float | Array,
+    X: Any,
+    targets: Targets,
+    *,
+    solver: Any = "auto",
+    intercept: bool,
+    loss: str = "squared",
+    single: bool = False,
+) -> RidgeSolution:
+    """Ridge regression with a resolved kernel; in `single` precision, or with the weights of Huber's loss."""
+    try:
+        if single:
+            X = as_single(X)
+            C, b, info = single_precision_ridge(kernel, X, targets, alpha, intercept=intercept)
+        else:
+            if loss == "huber":
+                targets = robust_targets(kernel, alpha, X, targets, intercept=intercept)
+            system = ridge_system(kernel, X, targets, alpha)
+            system.solver = solver
+            (C, info), b = system.solve(intercept=intercept)
+    except MemoryError as error:
+        n = X.shape[0]
+        raise MemoryError(
+            f"the kernel matrix of {n:,} rows takes {8e-9 * n * n:,.1f} GB, and solving as much again (with "
+            "dtype='float32' a quarter of both): give landmarks=1000 (or another number), whose memory does not grow "
+            "with the rows"
+        ) from error
+    return RidgeSolution(X, targets, C, b, info)

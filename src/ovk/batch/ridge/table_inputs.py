@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 from ovk.base import (
     Array,
@@ -21,13 +19,10 @@ from ovk.base import (
     Number,
     State,
     as_word,
-    check_inputs,
     guess_column,
     is_missing,
     is_missing_cell,
-    refuse_odd_frames,
 )
-from ovk.batch.ridge.kernel_estimator import KernelEstimator
 
 # Inputs of comparable scales and without gaps: what lies between the user's inputs and those that kernels see.
 
@@ -45,16 +40,6 @@ class InputScaling(State):
     factor : (p,) one over the weighted deviations; 0 for a column that was constant: it said nothing, and at new
         points it must not count either
     gaps : columns in which values were missing; each has an indicator behind the others, 1 where one is missing
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch.ridge.table_inputs import InputScaling
-    >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]])
-    >>> InputScaling.learn(X)(X)
-    array([[-1.,  0.,  0.],
-           [ 1.,  0.,  0.],
-           [ 0.,  0.,  1.]])
     """
 
     centre: Array
@@ -102,14 +87,7 @@ NAMES, ENOUGH = 0.8, 20
 
 
 def check_categories(words: Sequence[str], name: object) -> None:
-    """Refuse a column of text that holds numbers or dates, and warn about one of names.
-
-    >>> check_categories(["71.6%", "60%", "n/a"], "humidity")
-    Traceback (most recent call last):
-    ...
-    ValueError: column 'humidity' of X holds numbers written as text, such as '71.6%': make numbers of them (strip percent signs and thousands separators), or read the file with ovk.app.tables.read_table, which does it; if they are categories, give the column the type category
-    >>> check_categories(["red", "blue", "red"], "colour")
-    """  # noqa: E501
+    """Refuse a column of text that holds numbers or dates, and warn about one of names."""
     present = [word.strip() for word in words if not is_missing_cell(word)]
     column = guess_column(str(name), present, 1)
     category = "if they are categories, give the column the type category"
@@ -156,19 +134,6 @@ class FrameColumns(State):
     Attributes
     ----------
     categories : for each column of the frame None, or its categories; "" stands for a missing one
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from ovk.batch.ridge.table_inputs import FrameColumns
-    >>> frame = pd.DataFrame({"rock": ["lime", "clay", "lime"], "depth": [1, None, 3]})
-    >>> columns = FrameColumns.learn(frame)
-    >>> columns.categories
-    [['clay', 'lime'], None]
-    >>> columns(frame)
-    array([[ 1.,  0.,  1.],
-           [nan,  1.,  0.],
-           [ 3.,  0.,  1.]])
     """
 
     categories: list[Any]
@@ -237,54 +202,11 @@ def column_values(column: Any, name: Any) -> Array:
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-class TableInputs(KernelEstimator, saved=False):
-    """Mixin: without a kernel inputs are read as tables; a kernel that is given sees them as they are."""
-
-    _state_classes = {"columns_": FrameColumns}
-
-    standardize: bool
-    missing_inputs: str
-    columns_: FrameColumns | None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._finds_kernel() and self.missing_inputs == "impute"
-        return tags
-
-    def _finds_kernel(self) -> bool:
-        """No kernel is given."""
-        return self.kernel is None
-
-    def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
-        if not self._finds_kernel():
-            if reset:
-                self.columns_ = None
-            return super()._check_inputs(X, reset=reset, stream=stream)
-        if self.missing_inputs not in ("impute", "error"):
-            raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
-        refuse_odd_frames(X, "X")
-        frame = is_frame(X)
-        if reset:
-            self.columns_ = FrameColumns.learn(X) if frame else None
-        if frame and self.columns_ is not None:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            X = check_array(self.columns_(X), ensure_all_finite="allow-nan", input_name="X")
-            self._refuse_gaps(X)
-            return X
-        finite = "allow-nan" if self.missing_inputs == "impute" and not sparse.issparse(X) else True
-        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
-
-    def _refuse_gaps(self, X: Array) -> None:
-        if self.missing_inputs == "error" and np.isnan(X).any():
-            row, column = np.argwhere(np.isnan(X))[0]
-            raise ValueError(
-                f"X has a missing value at row {row}, column {column}: leave the row out, or give "
-                "missing_inputs='impute'"
-            )
-
-    def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
-        """What makes inputs comparable and fills their gaps, learned from them; None where nothing is to be done."""
-        if sparse.issparse(X) or not (self.standardize or np.isnan(X).any()):
-            return None
-        indicators = 0 if self.columns_ is None else self.columns_.indicators
-        return InputScaling.learn(X, weight, scale=bool(self.standardize), indicators=indicators)
+def refuse_gaps(X: Array) -> Array:
+    """Refuse inputs with a missing value."""
+    if np.isnan(X).any():
+        row, column = np.argwhere(np.isnan(X))[0]
+        raise ValueError(
+            f"X has a missing value at row {row}, column {column}: leave the row out, or give missing_inputs='impute'"
+        )
+    return X

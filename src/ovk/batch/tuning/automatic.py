@@ -21,27 +21,162 @@ What wins is one kernel, with widths chosen by at most 400 random rows and alpha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
+from scipy.linalg import solve_triangular
 
-from ovk.base import Array, Indices, Registered
-from ovk.batch.tuning.gradient_metric import FEWEST_ROWS, halves, metric_kernels
-from ovk.batch.tuning.validation import EachGroup, EachRow, Forward, Validation, map_threads, mean_loss
+from ovk.base import Array, Indices, Registered, Targets, one_blas_thread, progress_shown, track
+from ovk.batch.tuning.gradient_metric import MIN_ROWS, halves, metric_kernels
 from ovk.kernels import Gaussian, Laplacian, Linear, Matern, ScalarKernel, Scaled, Sum, median_distance
-from ovk.solvers import PairwisePath
+from ovk.operators import Spectrum
+from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, eigenpairs
+
+# Residuals of rows that were not learned from, for a whole path of alphas: rows, groups, or the time to come.
+#
+# Rows and groups are left out in closed form. Rows in the order of time are cut into blocks, and each block B is
+# predicted from the rows before it: with A = W^1/2 G W^1/2 + alpha I = C C', u = w^1/2, e = C^-1 y, o = C^-1 u and the
+# intercept b = o_<'e_< / o_<'o_< of the rows before, the residuals are C_BB (e_B - o_B b).
+
+#: Parts of a series in time: the first only to learn from, each other predicted from those before it.
+PARTS = 6
+
+
+def residual_path(
+    G: Array,
+    Y: Array,
+    alphas: Array,
+    weight: Array | None = None,
+    *,
+    groups: Indices | None = None,
+    time_order: bool = False,
+    intercept: bool = True,
+) -> Array:
+    """(alphas, n, d) residuals of outputs without coupling; nan where an output was not observed or is never predicted.
+
+    Parameters
+    ----------
+    G : (n, n) gram
+    Y : (n, d) outputs, nan where one was not observed; outputs seen in the same rows share a decomposition
+    groups : (n,) numbers; rows of a group are left out together. Each row alone by default
+    time_order : rows are in the order of time, and later ones are predicted from earlier ones
+    """
+    result = np.full((len(alphas), *Y.shape), np.nan)
+    v = np.ones(len(Y)) if weight is None else np.sqrt(weight)
+    patterns, number = np.unique(~np.isnan(Y), axis=1, return_inverse=True)
+    for p in range(patterns.shape[1]):
+        rows, columns = np.flatnonzero(patterns[:, p]), np.flatnonzero(number.reshape(-1) == p)
+        together = None if groups is None else groups[rows]
+        if len(rows) <= 2 or (together is not None and len(np.unique(together)) < 2):
+            continue
+        own = G if len(rows) == len(Y) else G[np.ix_(rows, rows)]
+        s, d = v[rows], len(columns)
+        own = own if weight is None else own * s[:, None] * s
+        scaled, u = Y[np.ix_(rows, columns)] * s[:, None], s if intercept else None
+        if time_order:
+            found = _forward(own, scaled, u, alphas)
+        else:
+            path = SeparablePath(eigenpairs(own), scaled, u, together)
+            found = np.array(list(path.path(Spectrum(np.ones(d), np.eye(d)), alphas)))
+        result[:, rows[:, None], columns] = found / s[:, None]
+    return result
+
+
+def _forward(G: Array, Y: Array, u: Array | None, alphas: Array) -> Array:
+    n = len(Y)
+    result = np.full((len(alphas), *Y.shape), np.nan)
+    edges = np.linspace(0, n, PARTS + 1).round().astype(int)
+    for a, alpha in enumerate(alphas):
+        C = np.linalg.cholesky(G + alpha * np.eye(n))
+        white = solve_triangular(C, np.column_stack([Y, np.zeros(n) if u is None else u]), lower=True)
+        e, o = white[:, :-1], white[:, -1]
+        for start, stop in pairwise(edges[1:]):
+            b = np.zeros(Y.shape[1]) if u is None else (o[:start] @ e[:start]) / (o[:start] @ o[:start])
+            part = slice(start, stop)
+            result[a, part] = C[part, part] @ (e[part] - np.outer(o[part], b))
+    return result
+
+
+def mean_loss(R: Array, threshold: Array, weight: Array | None = None) -> Array:
+    """(..., d) means over rows of r^2, or of 2 t |r| - t^2 beyond the threshold t, for residuals (..., n, d)."""
+    size = np.abs(R)
+    with np.errstate(invalid="ignore"):
+        loss = np.where(size <= threshold, size**2, 2.0 * threshold * size - threshold**2)
+    seen = ~np.isnan(R)
+    mass = seen * (1.0 if weight is None else weight[:, None])
+    total = np.where(seen, loss, 0.0) * mass
+    counts = mass.sum(axis=-2)
+    return np.asarray(total.sum(axis=-2) / np.where(counts > 0, counts, 1.0))
+
+
+# Candidates in several threads, with results that do not depend on how many there are.
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_threads(
+    work: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None, label: str
+) -> Iterator[Result]:
+    """work(item) for each of the items in their order, behind a progress bar.
+
+    With a number of threads each of them has one thread of BLAS: how BLAS shares a product among several changes its
+    last bits. With None there is one item after the other, and BLAS has its threads.
+    """
+    if n_jobs is None:
+        yield from track((work(item) for item in items), label, len(items))
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None, a number of threads, or -1 for one for each processor, got {n_jobs!r}")
+
+    def alone(item: Item) -> Result:
+        # Bars of several threads at once would write over each other.
+        with one_blas_thread(tiles=1), progress_shown(False):
+            return work(item)
+
+    results = Parallel(n_jobs=int(n_jobs), prefer="threads", return_as="generator")(delayed(alone)(i) for i in items)
+    yield from track(results, label, len(items))
+
+
+class Comparison(NamedTuple):
+    """Errors of candidates: (kernels, operators, alphas, d), and which outputs count.
+
+    `known` are eigenvectors of the best kernel's gram on all rows, where they are at hand.
+    """
+
+    alphas: Array
+    errors: Array
+    scored: list[int]
+    known: Eigenpairs | None = None
+
+    @property
+    def mean(self) -> Array:
+        """(kernels, operators, alphas) over the outputs that count."""
+        return np.asarray(self.errors[..., self.scored].mean(axis=-1))
+
+    def best(self) -> tuple[int, int, int]:
+        """Kernel, operator and alpha of the smallest error."""
+        k, o, a = np.unravel_index(int(np.argmin(self.mean)), self.errors.shape[:3])
+        return int(k), int(o), int(a)
+
+    def attributes(self) -> dict[str, Any]:
+        """What an estimator keeps of it."""
+        errors = self.mean
+        smallest = {"alphas_": self.alphas, "errors_": errors, "best_error_": float(errors.min())}
+        return smallest | {"output_errors_": self.errors}
+
 
 # Whether outputs with gaps should learn from each other: operators (1 - w) I + w C, C their shrunk correlation.
 #
 # Coupling is judged on observed pairs of a row and an output, whole rows (or groups) left out. The alphas that were
-# best
-# for each output on its own are kept up to a common factor: with D = diag(alpha) the problem is that of the operator
-# D^-1/2 T D^-1/2 and the ridge c.
+# best for each output on its own are kept up to a common factor: with D = diag(alpha) the problem is that of the
+# operator D^-1/2 T D^-1/2 and the ridge c.
 
 #: Shares of the correlation in the operator.
 SHARES = (0.0, 0.5, 0.9)
@@ -49,9 +184,9 @@ SHARES = (0.0, 0.5, 0.9)
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 #: Rows in which two outputs are seen, in the mean over pairs of outputs, from which correlations are estimated. With
 #: fewer of them C is a matrix of ones: mixed effects.
-FEWEST_TOGETHER = 5
+MIN_ROWS_TOGETHER = 5
 #: Observed pairs by which coupling is judged, at most.
-PAIRS = 800
+MAX_PAIRS = 800
 
 
 def correlation(Y: Array) -> Array:
@@ -69,56 +204,6 @@ def correlation(Y: Array) -> Array:
     C = (V * np.maximum(values, 1e-6)) @ V.T
     roots = np.sqrt(np.diagonal(C))
     return np.asarray(C / np.outer(roots, roots))
-
-
-def coupled(
-    X: Array,
-    Y: Array,
-    kernel: ScalarKernel,
-    alphas: Array,
-    threshold: Array,
-    variance: Array,
-    order: Indices,
-    weight: Array | None,
-    groups: Indices | None,
-    *,
-    intercept: bool = True,
-) -> tuple[Array, Array]:
-    """The best operator (d, d) and the alphas (d,) that go with it.
-
-    Parameters
-    ----------
-    order : (n,) the rows in random order; the first of them are judged by
-    """
-    d = Y.shape[1]
-    seen = ~np.isnan(Y)
-    together_seen = float((seen.sum(axis=1) ** 2 - seen.sum(axis=1)).sum()) / max(d * (d - 1), 1)
-    # Outputs that are never seen in the same rows have no correlation that could be known.
-    C = correlation(Y) if together_seen >= FEWEST_TOGETHER else np.ones((d, d))
-    counts = np.cumsum((~np.isnan(Y[order])).sum(axis=1))
-    rows = np.sort(order[: max(int(np.searchsorted(counts, PAIRS)), min(len(order), 10))])
-    Y = Y[rows]
-    at, outputs = np.nonzero(~np.isnan(Y))
-    v = 1.0 / np.sqrt(alphas[outputs])
-    if weight is not None:
-        v = v * np.sqrt(weight[rows][at])
-    E = np.zeros((len(at), d))
-    E[np.arange(len(at)), outputs] = v
-    used = E.any(axis=0)
-    together = at if groups is None else groups[rows][at]
-    G = kernel(X[rows])[np.ix_(at, at)]
-    best, operator, factor = np.inf, np.eye(d), 1.0
-    for share in SHARES:
-        T = (1.0 - share) * np.eye(d) + share * C
-        K = G * T[np.ix_(outputs, outputs)] * np.outer(v, v)
-        left_out = PairwisePath(K, Y[at, outputs] * v, together, E[:, used] if intercept else None)
-        for c, residuals in zip(FACTORS, left_out.path(np.array(FACTORS)), strict=True):
-            R = np.full(Y.shape, np.nan)
-            R[at, outputs] = residuals / v
-            error = float(np.mean(mean_loss(R, threshold, None if weight is None else weight[rows]) / variance))
-            if error < best:
-                best, operator, factor = error, T, c
-    return operator, factor * alphas
 
 
 #: Kernels by their names: one, or two in metrics learned from either half of the rows.
@@ -212,34 +297,22 @@ def automatic_choice(
     intercept : each output has an unpenalised constant
     metric : kernels in learned metrics of the inputs are candidates as well
     n_jobs : threads that candidates are shared among, see `map_threads`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch.tuning.automatic import automatic_choice
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((60, 2))
-    >>> choice = automatic_choice(X, X @ [[1.0], [2.0]] + 0.1 * rng.standard_normal((60, 1)), rng)
-    >>> choice.names[0]
-    'linear'
     """
     n, d = Y.shape
     if groups is not None and time_order:
         raise ValueError("give groups or time_order=True, not both: rows of a group have no order in time among them")
-    validation: Validation = EachRow() if groups is None else EachGroup(groups)
-    if time_order:
-        validation = Forward()
     variance = np.nanvar(Y, axis=0) if intercept else np.nanmean(Y**2, axis=0)
     variance = np.where(variance > 0, variance, 1.0)
     order = rng.permutation(n)
     rows = np.sort(order[: _affordable(Y[order], WIDTH_ROWS)])
-    data = _Rows(X, Y, weight, validation, variance, intercept, halves(order, groups, time_order=time_order), n_jobs)
+    half = halves(order, groups, time_order=time_order) if metric else np.zeros(n, dtype=np.intp)
+    data = _Rows(X, Y, weight, groups, time_order, variance, intercept, half, n_jobs)
     some = data.some(rows)
     plain = kernel_candidates(X)
     candidates = some.scored({name: (kernel,) for name, kernel in plain.items()})
     threshold = candidates[0].threshold
     ridge = next(float(np.exp(np.log(c.alphas).mean())) for c in candidates if c.name == "Matern 3/2 1")
-    if metric and some.units >= FEWEST_ROWS:
+    if metric and some.units >= MIN_ROWS:
         candidates += some.scored(some.cross_fitted(ridge), threshold)
         candidates.sort(key=lambda candidate: candidate.error)
     mixed = averaged(candidates[:SUMMED], some.units)
@@ -264,9 +337,7 @@ def automatic_choice(
     (kernel,) = weighted_sum({name: (one,) for name, one in every.items()}, chosen.terms)
     operator = np.eye(d)
     if d > 1 and np.isnan(Y).any():
-        operator, alphas = coupled(
-            X, Y, kernel, alphas, threshold, variance, order, weight, groups, intercept=intercept
-        )
+        operator, alphas = data.coupled(kernel, alphas, threshold, order)
     names = [candidate.name for candidate in candidates]
     return AutomaticChoice(kernel, alphas, operator, threshold, names, np.array([c.errors for c in candidates]))
 
@@ -297,27 +368,15 @@ def _affordable(Y: Array, most: int) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """How one kernel did.
+    """How one kernel did; with a learned metric two, one for each half of the rows that it was learned from."""
 
-    Attributes
-    ----------
-    name : family and width in units of the median distance
-    kernels : with the width filled in; with a learned metric two, one for each half of the rows that it was learned
-        from
-    terms : weights by the names of what is added up, of itself alone if it is no sum
-    errors : (alphas, d) robust left-out errors
-    alphas : (d,) the best for each output
-    error : at these, mean over the outputs
-    threshold : (d,) of the robust sums
-    """
-
-    name: str
+    name: str  # family and width in units of the median distance
     kernels: tuple[ScalarKernel, ...]
-    terms: dict[str, float]
-    errors: Array
-    alphas: Array
-    error: float
-    threshold: Array
+    terms: dict[str, float]  # weights by the names of what is added up, of itself alone if it is no sum
+    errors: Array  # (alphas, d) robust errors
+    alphas: Array  # (d,) the best for each output
+    error: float  # at these, mean over the outputs
+    threshold: Array  # (d,) of the robust sums
 
 
 @dataclass(frozen=True)
@@ -327,7 +386,8 @@ class _Rows:
     X: Any
     Y: Array
     weight: Array | None
-    validation: Validation
+    groups: Indices | None
+    time_order: bool
     variance: Array
     intercept: bool
     half: Indices
@@ -337,18 +397,43 @@ class _Rows:
         if len(chosen) == len(self.Y):
             return self
         weight = None if self.weight is None else self.weight[chosen]
-        X, Y, half = self.X[chosen], self.Y[chosen], self.half[chosen]
-        return replace(self, X=X, Y=Y, half=half, weight=weight, validation=self.validation.rows(chosen))
+        groups = None if self.groups is None else self.groups[chosen]
+        return replace(self, X=self.X[chosen], Y=self.Y[chosen], half=self.half[chosen], weight=weight, groups=groups)
 
     @property
     def units(self) -> int:
         """How many errors there are that know nothing of each other: rows, or groups."""
-        return self.validation.units(len(self.Y))
+        return len(self.Y) if self.groups is None else len(np.unique(self.groups))
 
     def cross_fitted(self, ridge: float) -> Kernels:
         """Kernels in metrics learned from either half of the rows."""
         first, second = (metric_kernels(self.X[self.half == h], self.Y[self.half == h], ridge) for h in (0, 1))
         return {name: (first[name], second[name]) for name in first}
+
+    def coupled(self, kernel: ScalarKernel, alphas: Array, threshold: Array, order: Indices) -> tuple[Array, Array]:
+        """The best operator (d, d) and the alphas (d,) that go with it, judged by the first rows of a random order."""
+        d, seen = self.Y.shape[1], ~np.isnan(self.Y)
+        together = float((seen.sum(axis=1) ** 2 - seen.sum(axis=1)).sum()) / max(d * (d - 1), 1)
+        # Outputs that are never seen in the same rows have no correlation that could be known.
+        C = correlation(self.Y) if together >= MIN_ROWS_TOGETHER else np.ones((d, d))
+        counts = np.cumsum(seen[order].sum(axis=1))
+        some = self.some(np.sort(order[: max(int(np.searchsorted(counts, MAX_PAIRS)), min(len(order), 10))]))
+        pairs = Targets(some.Y / np.sqrt(alphas), d, False, None, some.weight).pairs(some.groups)
+        at, outputs = np.ix_(pairs.points, pairs.points), np.ix_(pairs.outputs, pairs.outputs)
+        G = kernel(some.X)[at] * np.outer(pairs.roots, pairs.roots)
+        E = (np.eye(d)[pairs.outputs] * pairs.roots[:, None])[:, np.unique(pairs.outputs)] if self.intercept else None
+        best, operator, factor = np.inf, np.eye(d), 1.0
+        for share in SHARES:
+            T = (1.0 - share) * np.eye(d) + share * C
+            K = G * (T / np.sqrt(np.outer(alphas, alphas)))[outputs]
+            path = PairwisePath(K, pairs.scaled_values(), pairs.groups, E).path(np.array(FACTORS))
+            for c, residuals in zip(FACTORS, path, strict=True):
+                R = np.full(some.Y.shape, np.nan)
+                R[pairs.points, pairs.outputs] = residuals / pairs.roots
+                error = float(np.mean(mean_loss(R * np.sqrt(alphas), threshold, some.weight) / self.variance))
+                if error < best:
+                    best, operator, factor = error, T, c
+        return operator, factor * alphas
 
     def scored(self, kernels: Kernels, threshold: Array | None = None) -> list[Candidate]:
         """All candidates, the best first; without a threshold the first of `kernels` sets it."""
@@ -378,7 +463,15 @@ class _Rows:
         Of two kernels with metrics from either half, a row is judged by the one whose metric has not seen it.
         """
         paths = [
-            self.validation.path(kernel(self.X), self.Y, ALPHAS, self.weight, intercept=self.intercept)
+            residual_path(
+                kernel(self.X),
+                self.Y,
+                ALPHAS,
+                self.weight,
+                groups=self.groups,
+                time_order=self.time_order,
+                intercept=self.intercept,
+            )
             for kernel in kernels
         ]
         R = paths[0] if len(paths) == 1 else np.where((self.half == 1)[:, None], *paths)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovk.base import Array, Indices, Targets
-from ovk.batch.ridge.prediction import order_of_rows, same_inputs
+from ovk.batch.ridge.ridge_system import order_of_rows, same_inputs
 from ovk.ovkernels import OperatorKernel, Term
 from ovk.solvers import (
     Criterion,

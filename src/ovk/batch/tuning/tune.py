@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ovk.base import Array, ProgressBar, Registered, check_int
-from ovk.batch.ridge.landmarks import new_generator
 from ovk.batch.ridge.ridge import OVKRidge
+from ovk.batch.ridge.ridge_system import new_generator
 from ovk.batch.tuning.criterion import Parameter, TuningCriterion, bounds, chain, parameters, read, write
 from ovk.operators import Dense, Identity, LowRank
 from ovk.ovkernels import OperatorKernel

@@ -13,7 +13,7 @@ from ovk.base import Array, Labels, Mask, Parameters, Transactional, check_input
 from ovk.online.experts.mixture import ExpertMixture
 from ovk.online.shared.code_classifier import checked_labels
 from ovk.online.shared.learner import StreamRegressor
-from ovk.online.shared.rows import Rows, checked_rows, checked_weights
+from ovk.online.shared.rows import Rows, checked_weights
 
 #: Where intervals are to be had.
 CURE = "for intervals use WithIntervals(AutoStream(), 0.9).partial_fit(X, y).predict_regions(X)"
@@ -64,8 +64,8 @@ class AutoStream(StageLearner, StreamRegressor):
     Widths, ridge parameters, a metric of the inputs and the points of a dictionary are chosen from the rows seen, after
     20, 60, 200, 600, ..., 60,000 of them. Experts (means, the last value, linear and kernel ridge regressions that
     forget at several rates) predict every row before they learn from it, and are mixed for each output by their recent
-    regrets. Values of X that are nan or infinite are missing, and so are such labels. A wild label teaches no more than
-    an ordinary one.
+    regrets. Values of X that are nan or infinite are missing, and so are such labels. An outlier teaches no more than
+    an inlier.
 
     When errors grow, as after an abrupt change, a learner of the rows since then starts beside this one. It has the
     weight that its errors earn it, and takes the place of this one when it has won.
@@ -79,7 +79,7 @@ class AutoStream(StageLearner, StreamRegressor):
     The weight of a row multiplies its loss in every expert, in the comparison of candidates and in the regrets. In
     experts that never forget a whole number w counts like w repetitions; those that forget age by one row, whatever
     its weight. Units, points of the dictionary and limits on residuals count rows alike. A row of weight 0 is predicted
-    and is then gone: it is not counted for a stage or a window, and does not become the last label.
+    and is then gone: it is not counted for a refit or a window, and does not become the last label.
 
     Parameters
     ----------
@@ -132,15 +132,12 @@ class AutoStream(StageLearner, StreamRegressor):
         Z = self.mixture_.predict(X if admitted else self._new_inputs(X))
         return Z[:, 0] if self.single_output_ else self._named(Z, X)
 
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        return checked_rows(self, X, y, outputs=None if first else self.n_outputs_, on_invalid="missing", whole=whole)
-
     def _start(self, rows: Rows) -> None:
         self.n_outputs_, self.single_output_ = rows.Y.shape[1], rows.single
         self.mixture_ = ExpertMixture(rows.X.shape[1], self.n_outputs_, lag=self.lag)
 
-    def _weighted(self, rows: Rows, sample_weight: Any) -> Rows:
-        return rows._replace(weights=checked_weights(sample_weight, rows.X))
+    def _refuse_weights(self) -> None:
+        pass
 
     def _learn(self, rows: Rows) -> Array:
         return self.mixture_.predict_and_update(rows.X, rows.Y, rows.weights, rows.last)
@@ -185,7 +182,7 @@ class AutoStreamClassifier(ClassifierMixin, StageLearner):
 
     Parameters
     ----------
-    lag : whether the last label may be used as an input. Every stage finds out whether it is of use; set it to False
+    lag : whether the last label may be used as an input. Every refit finds out whether it is of use; set it to False
         where rows are in no order.
 
     Attributes

@@ -1,4 +1,4 @@
-"""The experts of one stage: ridge regressions that share inputs, kernel values and features.
+"""Experts: ridge regressions that share inputs, kernel values and features.
 
 The columns of a row are [last labels | 1 | inputs | features of the kernel], and every expert works on a contiguous
 part of them. The features of the kernel are psi = L^-1 k_D(u) with K_DD = L L' for the points D of a dictionary. They
@@ -23,16 +23,16 @@ from scipy.spatial.distance import pdist
 from ovk.base import Array, State
 from ovk.online.experts.logistic import OnlineLogistic
 from ovk.online.second_order.decaying_ridge import CompactState, DecayingRidge, append_row
-from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, RowBuffer, Scale
+from ovk.online.shared.rows import MAX_DEVIATIONS, MAX_OUTLIER_SHARE, Scale
 
-# The rows that a stage is chosen on, and what is chosen: width, ridge, last label or not, and a metric of the inputs.
+# What a refit chooses: width, ridge, last label or not, and a metric of the inputs.
 #
 # Candidates are compared by their progressive errors on the last rows, in closed form: with K + alpha I = C C', row i
 # predicted from the rows before it has the residual e_i = C_ii (C^-1 Y)_i.
 
 #: Numbers of rows after which choices are made anew.
 REFIT_ROWS = (20, 60, 200, 600, 2_000, 6_000, 20_000, 60_000)
-#: Rows kept for the next stage, and those among them that candidates are compared on.
+#: Rows kept for the next refit, and those among them that candidates are compared on.
 MAX_ROWS_KEPT, ROWS_COMPARED = 10_000, 600
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -50,49 +50,10 @@ BAND_ROWS = 100
 MAX_EXPONENT = 100.0
 
 
-class RecentRows(State):
-    """The last rows up to a number, with the label before each, and with their weights once there are any.
-
-    Parameters
-    ----------
-    most : rows kept
-    """
-
-    _saved_state = ("most", "rows")
-    _state_classes = {"rows": RowBuffer}
-
-    def __init__(self, most: int, inputs: int, outputs: int) -> None:
-        self.most = most
-        self.rows = RowBuffer((np.empty((0, inputs)), np.empty((0, outputs)), np.empty((0, outputs))))
-
-    def append(self, X: Array, last: Array, Y: Array, weights: Array | None = None) -> None:
-        """Add rows; the oldest are dropped."""
-        if weights is not None and len(self.rows.arrays) == 3:
-            self.rows = RowBuffer((*self.rows.arrays, np.ones(len(self.rows))))
-        further = () if len(self.rows.arrays) == 3 else (1.0 if weights is None else weights,)
-        self.rows.append(X, last, Y, *further)
-        self.rows.drop(max(0, len(self.rows) - self.most))
-
-    def collect(self) -> tuple[Array, Array, Array, Array | None]:
-        """(n, p) inputs, (n, d) last labels, (n, d) labels and (n,) weights of the rows kept; None for weights of 1."""
-        X, last, Y, *weights = self.rows.arrays
-        return X, last, Y, weights[0] if weights else None
-
-    def replace_labels(self, Y: Array) -> None:
-        """Other labels for the rows kept."""
-        self.rows.replace(2, Y)
-
-
 @dataclass
 class Choice(State):
-    """What a stage has chosen.
-
-    Parameters
-    ----------
-    lag : whether the last label is an input of the kernel
-    width : of the Gaussian exp(-|u - v|^2 / 2 width^2) of inputs times the metric
-    metric : (p + d,) or (p,) factor of each input
-    alpha, linear_alpha : ridges of the kernel and of the linear experts
+    """What a refit has chosen: whether the last label is an input of the kernel, its width for inputs times the metric
+    (p,) or (p + d,), and ridges of the kernel and of the linear experts.
     """
 
     lag: bool
@@ -102,7 +63,6 @@ class Choice(State):
     linear_alpha: float
 
     def select(self, X: Array, last: Array) -> Array:
-        """Inputs of the kernel."""
         return np.hstack([X, last]) if self.lag else X
 
     def scaled(self, U: Array) -> tuple[Array, Array]:
@@ -111,7 +71,6 @@ class Choice(State):
         return U, np.einsum("ij,ij->i", U, U)
 
     def kernel(self, U: Array, V: Array) -> Array:
-        """(n, m) Gaussian of inputs."""
         return gaussian(*self.scaled(U), *self.scaled(V))
 
 
@@ -147,15 +106,10 @@ def choose(
 ) -> Choice:
     """The best candidate for the last rows.
 
-    Parameters
-    ----------
-    X, last, Y : (n, p), (n, d), (n, d) inputs, last labels and labels in the stage's units, nan where missing; classes
-        are 0 and 1
-    weights : (n,) what the losses of the rows are multiplied by, above 0
-    previous : further candidates, such as the choice of the last stage
-    rows : how many candidates are compared on
-    widths : candidates, in median distances of the inputs
-    shares : (d,) what a label of each output counts, by default 1
+    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels in standard units, nan where missing;
+    classes are 0 and 1. `weights` (n,) multiply the losses of the rows. `previous` are further candidates, compared on
+    so many `rows`; `widths` are in median distances of the inputs. `shares` (d,) is what a label of each output
+    counts, by default 1.
     """
     compared = _Compared(X, last, Y, weights, rows, shares, classes=classes)
     linear_alpha = min(ALPHAS[::2], key=compared.linear_score)
@@ -207,7 +161,6 @@ class _Compared:
         self._shares = np.array(counts) / sum(counts)
 
     def inputs(self, lag: bool) -> Array:
-        """Inputs of the compared rows."""
         return np.vstack([part.inputs[lag] for part in self._parts])
 
     def linear_score(self, alpha: float) -> float:
@@ -219,7 +172,6 @@ class _Compared:
         return float(self._shares @ [part.score(choice) for part in self._parts])
 
     def best(self, candidates: Iterable[Choice]) -> tuple[float, Choice]:
-        """The least score, and the first candidate that has it."""
         return min(((self.score(candidate), candidate) for candidate in candidates), key=lambda pair: pair[0])
 
     def best_with_metric(self, choice: Choice) -> tuple[float, Choice]:
@@ -311,8 +263,6 @@ def score(K: Array, Y: Array, alpha: float, weights: Array | None = None, *, cla
 
 
 class _Fit(NamedTuple):
-    """Inputs, labels, weights and linear kernel of rows that a metric is learned on."""
-
     U: Array
     Y: Array
     weights: Array | None
@@ -338,7 +288,6 @@ class _Fit(NamedTuple):
 
 
 def linear_weight(inputs: int) -> float:
-    """Weight of the linear kernel beside the Gaussian."""
     return 1.0 / inputs
 
 
@@ -354,7 +303,7 @@ def _median_distance(U: Array) -> float:
 
 #: Points of the dictionary at most.
 MAX_POINTS = 600
-#: Points that the kernel expert of the stage before goes on with.
+#: Points that the kernel expert from before a refit goes on with.
 PREVIOUS_POINTS = 300
 #: Windows of the kernel experts, with the points that each uses; None never forgets.
 KERNEL_WINDOWS: tuple[tuple[int | None, int], ...] = ((None, MAX_POINTS), (4096, 400), (1024, 250), (256, 100))
@@ -364,7 +313,7 @@ MEAN_WINDOWS: tuple[int | None, ...] = (None, 256)
 RECENT_MEAN = 1
 LOGISTIC_WINDOWS: tuple[int | None, ...] = (None, 1024)
 LOGISTIC_ALPHA = 0.01
-#: The kernel expert that stays on in the next stage.
+#: The kernel expert that stays on after a refit.
 KERNEL_EXPERT = len(MEAN_WINDOWS) + 1 + 2 * len(LINEAR_WINDOWS)
 #: The transitions from the last label: which expert, and its window.
 TRANSITIONS = len(MEAN_WINDOWS)
@@ -373,19 +322,14 @@ TRANSITION_WINDOW = 2048
 RESIDUAL_FACTOR = 2.0
 #: Outputs learn together if no more than this share of their rows has only one of them; and groups of them at most.
 MAX_SHARE_APART, MAX_GROUPS = 0.1, 8
-#: Labels with which other outputs count half in the choice of a stage; if they count less than this they are left out.
+#: Labels with which other outputs count half in the choice of a refit; if they count less than this they are left out.
 HALF_SHARE_LABELS, MIN_SHARE = 60, 0.25
 #: Added to the diagonal of the dictionary's gram, whose points may lie close to each other.
 JITTER = 1e-6
 
 
-def number_of_experts(*, classes: bool) -> int:
-    """Experts of a stage."""
-    return KERNEL_EXPERT + len(KERNEL_WINDOWS) + (len(LOGISTIC_WINDOWS) if classes else 0)
-
-
 def experts_and_windows(*, classes: bool) -> list[tuple[str, int | None]]:
-    """Name and window of each expert of a stage, None for one that never forgets."""
+    """Name and window of each expert, None for one that never forgets."""
     found: list[tuple[str, int | None]] = [("mean", window) for window in MEAN_WINDOWS]
     found.append(("transitions", TRANSITION_WINDOW))
     found += [(name, window) for name in ("linear with last label", "linear") for window in LINEAR_WINDOWS]
@@ -399,11 +343,7 @@ def discount_for(window: int | None) -> float:
 
 
 def observed_together(Y: Array) -> list[list[int]]:
-    """Groups of outputs that were observed in the same rows, but for a few.
-
-    >>> observed_together(np.array([[1.0, np.nan, 2.0], [np.nan, 3.0, np.nan]]))
-    [[0, 2], [1]]
-    """
+    """Groups of outputs that were observed in the same rows, but for a few."""
     known, groups = np.isfinite(Y), list[list[int]]()
     for j, own in enumerate(known.T):
         firsts = known[:, [group[0] for group in groups]].T
@@ -418,23 +358,18 @@ def observed_together(Y: Array) -> list[list[int]]:
 class ExpertSet(CompactState):
     """Experts that begin with the rows kept so far and go on learning.
 
-    Parameters
-    ----------
-    X, last, Y : (n, p) inputs, (n, d) last labels and (n, d) labels of the rows kept, nan where missing
-    weights : (n,) what the losses of the rows are multiplied by, above 0. Units and points count rows alike
-    classes : whether the labels are indicators of classes, 0 or 1
-    previous : choices of other stages, which are candidates
-    outputs : those that are learned, of which a row has labels or not; None for all
+    X, `last` and Y are (n, p), (n, d) and (n, d) inputs, last labels and labels of these rows, nan where missing;
+    units and points count rows alike, whatever their weights (n,). `previous` are choices of other refits, which are
+    candidates; `outputs` those that are learned, of which a row has labels or not, None for all.
     """
 
     _saved_state = (
         *("inputs", "labels", "classes", "choice", "points", "whitening", "spans", "ridges", "logistic"),
         *("outputs", "count"),
     )
-    _defaults_for_old_files = {"outputs": None, "count": 0}
     _triangles = ("whitening",)
     #: Rows that candidates are compared on, and candidates for the width.
-    _comparison_rows, _widths = ROWS_COMPARED, WIDTHS
+    _rows_compared, _widths = ROWS_COMPARED, WIDTHS
     _state_classes = {
         "inputs": Scale,
         "labels": Scale,
@@ -448,8 +383,7 @@ class ExpertSet(CompactState):
         X: Array,
         last: Array,
         Y: Array,
-        weights: Array | None = None,
-        *,
+        weights: Array | None,
         classes: bool,
         previous: Sequence[Choice] = (),
         outputs: list[int] | None = None,
@@ -471,7 +405,7 @@ class ExpertSet(CompactState):
             *(x, lags, Y if classes else self.labels.outputs(Y), weights),
             classes=classes,
             previous=[choice for choice in previous if len(choice.metric) == p + choice.lag * d],
-            rows=self._comparison_rows,
+            rows=self._rows_compared,
             widths=self._widths,
             shares=shares,
         )
@@ -513,7 +447,6 @@ class ExpertSet(CompactState):
 
     @property
     def columns(self) -> Any:
-        """Index of the outputs that are learned."""
         return slice(None) if self.outputs is None else self.outputs
 
     def _experts(self) -> list[DecayingRidge | OnlineLogistic]:
@@ -558,7 +491,6 @@ class ExpertSet(CompactState):
         return self._predictions(F)
 
     def predict(self, X: Array, last: Array) -> Array:
-        """(n, k, d) predictions of the experts."""
         R = self._columns(self.inputs.inputs(X), self.labels.inputs(last))
         F = [
             expert.predict(R[:, start:stop]) for (start, stop), expert in zip(self.spans, self._experts(), strict=True)
@@ -579,7 +511,6 @@ class ExpertSet(CompactState):
         return F if self.classes else self._units().predictions(F)
 
     def _units(self) -> Scale:
-        """Of the outputs that are learned."""
         labels, outputs = self.labels, self.outputs
         return labels if outputs is None else Scale(labels.centre[outputs], labels.scale[outputs])
 
@@ -624,15 +555,8 @@ OTHER_OUTPUTS_ALPHA = 0.1
 
 
 class OtherOutputs(State):
-    """Predictions of outputs from those of all of them.
-
-    Parameters
-    ----------
-    F, Y : (n, d) predictions of rows, each made without it, and labels, nan where missing
-    weights : (n,) what the losses of the rows are multiplied by
-    units : of the labels
-    groups : outputs that are observed together
-    robust : as in `DecayingRidge`
+    """Predictions of outputs from those of all of them: (n, d) predictions F of rows, each made without it, and labels
+    Y begin.
     """
 
     _saved_state = ("units", "groups", "ridges")
@@ -649,12 +573,10 @@ class OtherOutputs(State):
             ridge.replay(f, residuals[:, outputs], weights)
 
     def predict(self, F: Array) -> Array:
-        """(n, d) predictions from those of other learners."""
         f = self._rows(F)
         return self._corrected(F, [ridge.predict(f) for ridge in self.ridges])
 
     def predict_and_update(self, F: Array, Y: Array, weights: Array | None = None) -> Array:
-        """(n, d) predictions, each made before its own labels are learned."""
         f, residuals = self._rows(F), (Y - F) / self.units.scale
         pairs = zip(self.groups, self.ridges, strict=True)
         return self._corrected(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import isfinite, isnan, log, nan
-from typing import Any, Self
 
 import numpy as np
 
@@ -20,14 +19,12 @@ from ovk.online.experts.expert_set import (
     TRANSITIONS,
     ExpertSet,
     OtherOutputs,
-    RecentRows,
     experts_and_windows,
-    number_of_experts,
     observed_together,
 )
 from ovk.online.experts.logistic import LogisticStacking
 from ovk.online.second_order.decaying_ridge import next_limit
-from ovk.online.shared.rows import MAX_DEVIATIONS, RowBuffer, clip_outliers
+from ovk.online.shared.rows import MAX_DEVIATIONS, LearnedRows, RowBuffer, clip_outliers
 
 # When to start another learner beside the present one, and which of the two to believe.
 #
@@ -75,13 +72,7 @@ ODDS_AGAINST_NEW = 10.0
 
 
 class ErrorAlarm(State):
-    """Watches the errors of each output.
-
-    Parameters
-    ----------
-    inputs, outputs : numbers of columns
-    watched : number of errors of a row
-    """
+    """Watches the errors of each output, or one error of a row for classes."""
 
     _saved_state = ("level", "labels", "sums", "since", "rows", "usual_sums")
     _state_classes = {"rows": RowBuffer}
@@ -95,7 +86,6 @@ class ErrorAlarm(State):
         self.restart(watched)
 
     def restart(self, watched: int) -> None:
-        """Forget the errors so far."""
         #: Of the errors and of those of the mean, side by side.
         self.level, self.labels, self.sums = (np.zeros(2 * watched) for _ in range(3))
         #: Rows since each sum was 0.
@@ -104,9 +94,8 @@ class ErrorAlarm(State):
     def look(self, losses: Array, means: Array, floor: Array) -> tuple[int, int]:
         """Go through (n, d) squared errors, and those of the mean, nan where unknown, up to the first alarm.
 
-        Returns
-        -------
-        rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0 without an alarm
+        Returns the rows gone through, and rows since the last at which a sum that is now beyond its limit was 0; 0
+        without an alarm.
         """
         both, d = np.hstack([losses, means]), losses.shape[1]
         if len(both) == 1 and d <= MAX_OUTPUTS_IN_LISTS:
@@ -166,7 +155,6 @@ class ErrorAlarm(State):
         return len(losses) - 1 - start - int(np.flatnonzero(found <= found.min() + DATE_SLACK)[-1])
 
     def usual(self) -> Array:
-        """(d,) mean squared errors over a long time."""
         total, labels = self.usual_sums
         return np.asarray(total / np.maximum(labels, 1.0))
 
@@ -180,16 +168,11 @@ class ErrorAlarm(State):
 
 
 def _both(counts: Array, sums: Array) -> list[tuple[Array, Array]]:
-    """Numbers and sums of the errors up to each row, and after it."""
     return [(counts, sums), (counts[-1] - counts, sums[-1] - sums)]
 
 
 def running_sums(first: Array, values: Array, discount: float) -> Array:
-    """(n + 1, d) discounted sums before and after each of (n, d) values; where one is nan the sum stays.
-
-    >>> running_sums(np.array([4.0]), np.array([[1.0], [np.nan], [3.0]]), 0.5).T
-    array([[4. , 3. , 3. , 4.5]])
-    """
+    """(n + 1, d) discounted sums before and after each of (n, d) values; where one is nan the sum stays."""
     known = np.isfinite(values)
     fading = discount ** np.cumsum(known, axis=0)
     found = np.empty((len(values) + 1, len(first)))
@@ -199,12 +182,8 @@ def running_sums(first: Array, values: Array, discount: float) -> Array:
 
 
 class Contest(State):
-    """Weights of a new learner beside an old one.
-
-    Parameters
-    ----------
-    old, new : (n, d) squared errors of the rows that both have predicted so far, nan where unknown
-    usual : (d,) errors that are added to each
+    """Weights of a new learner beside an old one, from (n, d) squared errors of rows that both predict; `usual` (d,)
+    is added to each.
     """
 
     _saved_state = ("old", "new", "labels", "usual")
@@ -215,7 +194,6 @@ class Contest(State):
         self.learn(old, new)
 
     def weight(self) -> Array:
-        """(d,) weight of the new learner in the next row."""
         return _weight(self.old, self.new, self.labels)
 
     def weights(self, old: Array, new: Array) -> Array:
@@ -223,7 +201,6 @@ class Contest(State):
         return _weight(*self._sums(old, new))[:-1]
 
     def learn(self, old: Array, new: Array) -> None:
-        """Take the errors of further rows into account."""
         self.old, self.new, self.labels = (sums[-1] for sums in self._sums(old, new))
 
     def _sums(self, old: Array, new: Array) -> list[Array]:
@@ -263,9 +240,9 @@ MARGIN = 0.1
 class ExpertMixture(State):
     """Predicts every row from the rows before it: the mixture of all experts.
 
-    The slots of the aggregation: running mean (until the first stage) or the correction by other outputs, last label,
-    the experts of the stage, and the kernel expert of the stage before. Of classes the last label and the transitions
-    from it abstain as long as the stage has found the last label to be of no use as an input.
+    The slots of the aggregation: running mean (until the first fit) or the correction by other outputs, last label,
+    the experts, and the kernel expert from before the last refit. Of classes the last label and the transitions from it
+    abstain as long as the last fit has found the last label to be of no use as an input.
 
     Parameters
     ----------
@@ -277,59 +254,44 @@ class ExpertMixture(State):
     """
 
     _saved_state = (
-        *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach"),
-        *("recent", "stage", "previous", "regrets", "stacking", "apart", "previous_apart", "others"),
-        *("alarm", "candidate", "contest"),
-    )
-    _defaults_for_old_files = {"since": 0, "apart": [], "previous_apart": []} | dict.fromkeys(
-        ("others", "alarm", "candidate", "contest")
+        *("classes", "lag", "count", "since", "total", "seen", "last", "low", "high", "reach", "recent"),
+        *("experts", "previous", "others", "regrets", "stacking", "alarm", "candidate", "contest"),
     )
     _state_classes = {
-        "recent": RecentRows,
-        "stage": ExpertSet,
+        "recent": LearnedRows,
+        "experts": ExpertSet,
         "previous": ExpertSet,
         "stacking": LogisticStacking,
-        "apart": ExpertSet,
-        "previous_apart": ExpertSet,
         "others": OtherOutputs,
         "alarm": ErrorAlarm,
         "contest": Contest,
     }
 
-    #: Numbers of rows after which choices are made anew, and after which one mixture is compared with another.
-    _stage_rows, _verdict_rows = REFIT_ROWS, COMPARISON_ROWS
+    #: Numbers of rows after which experts are refitted, and after which one mixture is compared with another.
+    _refit_rows, _comparison_rows = REFIT_ROWS, COMPARISON_ROWS
 
     def __init__(
         self, inputs: int, outputs: int, *, classes: bool = False, lag: bool = True, watched: bool = True
     ) -> None:
         self.classes, self.lag, self.count = classes, lag, 0
-        #: Rows before the first one that stages count.
+        #: Rows before the first one that refits count.
         self.since = 0
         self.total, self.seen, self.last = np.zeros(outputs), np.zeros(outputs), np.zeros(outputs)
         self.low, self.high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
-        self.recent = RecentRows(MAX_ROWS_KEPT, inputs, outputs)
-        self.stage: ExpertSet | None = None
-        self.previous: ExpertSet | None = None
-        #: The same of further groups of outputs, where not all are observed in the same rows.
-        self.apart: list[ExpertSet] = []
-        self.previous_apart: list[ExpertSet] = []
+        #: Inputs, last labels and labels of the last rows.
+        self.recent = LearnedRows.empty(inputs, outputs, outputs)
+        #: Experts of each group of outputs that are observed together, and kernel experts from before the last refit.
+        self.experts: list[ExpertSet] = []
+        self.previous: list[ExpertSet] = []
         self.others: OtherOutputs | None = None
         self.reach = np.full(outputs, np.inf)
-        slots = number_of_experts(classes=classes) + 3
+        slots = len(experts_and_windows(classes=classes)) + 3
         self.regrets = MLPoly(DISCOUNT)
         self.regrets.start(slots, outputs)
         self.stacking = LogisticStacking(slots, outputs, discount=DISCOUNT) if classes else None
         self.alarm = self._new_alarm(inputs, outputs) if watched else None
         self.candidate: ExpertMixture | None = None
         self.contest: Contest | None = None
-
-    @classmethod
-    def _build(cls, state: Mapping[str, Any]) -> Self:
-        built = super()._build(state)
-        if "alarm" not in state:
-            X, _, Y, _ = built.recent.collect()
-            built.alarm = built._new_alarm(X.shape[1], Y.shape[1])
-        return built
 
     def _new_alarm(self, inputs: int, outputs: int) -> ErrorAlarm:
         return ErrorAlarm(inputs, outputs, 1 if self.classes else outputs)
@@ -356,12 +318,12 @@ class ExpertMixture(State):
         learned: Mask = np.asarray(known.any(axis=1))
         while start < len(X):
             counted = self.count - self.since
-            until = min(MAX_LEARNED_ROWS, self._until_stage(counted))
+            until = min(MAX_LEARNED_ROWS, self._until_refit(counted))
             stop = min(start + MAX_ROWS, len(X), start + _row_of(learned[start:], until))
-            groups = [(experts, experts.count) for experts in self._now() if self.apart]
+            groups = [(experts, experts.count) for experts in self.experts if len(self.experts) > 1]
             for experts, had in groups:
                 own: Mask = np.asarray(known[start:stop, experts.columns].any(axis=1))
-                stop = min(stop, start + _row_of(own, self._until_stage(had)))
+                stop = min(stop, start + _row_of(own, self._until_refit(had)))
             rows = slice(start, stop)
             some, before = (None if part is None else part[rows] for part in (weights, last))
             if learned[rows].any():
@@ -369,12 +331,12 @@ class ExpertMixture(State):
                 beside = None
                 if self.candidate is not None:
                     beside = self.candidate._predict_and_update(X[rows], Y[rows], some, shown)
-                if self.count - self.since in self._stage_rows:
-                    self._start_stage()
+                if self.count - self.since in self._refit_rows:
+                    self._refit()
                 else:
                     for experts, had in groups:
-                        if experts.count > had and experts.count in self._stage_rows:
-                            self._renew(experts)
+                        if experts.count > had and experts.count in self._refit_rows:
+                            self._refit_group(experts)
                 if self.alarm is not None:
                     Z[rows] = self._watch(X[rows], Y[rows], some, shown, kept, means, Z[rows], beside)
             else:
@@ -396,7 +358,7 @@ class ExpertMixture(State):
         """Predictions together with those of the mixture that has started beside this one.
 
         Starts one at an alarm, and lets the better one go on. All three learn by themselves, so it does not matter that
-        they have gone through all rows already. `kept` are the labels as they were learned: wild ones are moved.
+        they have gone through all rows already. `kept` are the labels as they were learned: outliers are clipped.
         `means` are predictions of the mean.
         """
         assert self.alarm is not None
@@ -408,7 +370,7 @@ class ExpertMixture(State):
                 old, new = self._losses(labels, alone[start:]), self._losses(labels, beside[start:])
                 Z[start:] += self.contest.weights(old, new) * (beside[start:] - alone[start:])
                 age = self.candidate.count - len(numbers)
-                until = next(rows for rows in self._verdict_rows if rows > age) - age
+                until = next(rows for rows in self._comparison_rows if rows > age) - age
             losses = self._losses(labels, Z[start:])
             some = numbers[:until]
             by_mean = self._losses(labels, means[start:])
@@ -442,7 +404,7 @@ class ExpertMixture(State):
         """(d,) squared errors that are as good as none."""
         if self.classes:
             return np.array([MIN_LOSS])
-        return MIN_LOSS * (np.ones(len(self.last)) if self.stage is None else self.stage.labels.scale**2)
+        return MIN_LOSS * (self.experts[0].labels.scale ** 2 if self.experts else np.ones(len(self.last)))
 
     def _start_beside(self, since: int) -> ExpertMixture:
         """A mixture that has seen the last rows only."""
@@ -466,28 +428,26 @@ class ExpertMixture(State):
         weight, ratio = self.contest.weight(), self.contest.ratio()
         if age == 0:
             return bool((weight > 0.5).all())
-        if age not in self._verdict_rows:
+        if age not in self._comparison_rows:
             return False
         clear = bool((ratio <= CLEAR_RATIO).all())
         better = bool(np.log(ratio).mean() <= np.log(BETTER_RATIO)) if np.isfinite(ratio).all() else False
-        won = clear or (age == self._verdict_rows[-1] and better)
+        won = clear or (age == self._comparison_rows[-1] and better)
         if not won and (
-            age == self._verdict_rows[-1] or (age == self._verdict_rows[-2] and (weight < HOPELESS_WEIGHT).all())
+            age == self._comparison_rows[-1] or (age == self._comparison_rows[-2] and (weight < HOPELESS_WEIGHT).all())
         ):
             self.candidate = self.contest = None
         return won
 
     def _give_way(self) -> None:
-        """Go on as the mixture beside this one."""
         assert self.candidate is not None
         vars(self).update({**vars(self.candidate), "alarm": self.alarm})
 
-    def _until_stage(self, counted: int) -> int:
-        """Rows up to the next stage after so many; more than there will ever be after the last."""
-        return next((stage for stage in self._stage_rows if stage > counted), sys.maxsize) - counted
+    def _until_refit(self, counted: int) -> int:
+        """Rows up to the next refit after so many; more than there will ever be after the last."""
+        return next((rows for rows in self._refit_rows if rows > counted), sys.maxsize) - counted
 
     def predict(self, X: Array) -> Array:
-        """(n, d) predictions if each row were the next; nothing changes."""
         with threads_for(len(X)):
             return self._predict(X)
 
@@ -534,56 +494,52 @@ class ExpertMixture(State):
         return found
 
     def _awake(self) -> Mask:
-        """(k,) which experts do not abstain."""
-        staged = self.stage is not None
-        awake = np.full(number_of_experts(classes=self.classes) + 3, staged)
-        awake[0], awake[-1] = self.stage is None or self.others is not None, self.previous is not None
+        awake = np.full(len(self.regrets.weights_), bool(self.experts))
+        awake[0], awake[-1] = not self.experts or self.others is not None, bool(self.previous)
         awake[1] = self.lag
-        if self.lag and self.classes and self.stage is not None and not self.stage.choice.lag:
+        if self.lag and self.classes and self.experts and not self.experts[0].choice.lag:
             awake[1] = awake[2 + TRANSITIONS] = False
         return awake
 
     def _experts(self) -> list[tuple[str, int | None]]:
         within = experts_and_windows(classes=self.classes)
         first, last = ("first mean, then other outputs", None), ("last label", 1)
-        return [first, last, *within, ("kernel of the stage before", None)]
+        return [first, last, *within, ("kernel before the last refit", None)]
 
     def recode(self, M: Array, constant: Array) -> ExpertMixture:
         """A learner whose labels are y M + c, begun with the rows kept; the weights of the experts start anew."""
-        X, last, Y, weights = self.recent.collect()
+        X, last, Y, weights = self.recent.with_weights()
         new = ExpertMixture(X.shape[1], M.shape[1], classes=self.classes, lag=self.lag)
         new.count, new.since, new.last = self.count, self.since, self.last @ M + constant
         new.seen, new.total = np.full(M.shape[1], self.seen[0]), self.total @ M + self.seen[0] * constant
         new.low, new.high = np.zeros(M.shape[1]), np.ones(M.shape[1])
-        new.recent.append(X, last @ M + constant, Y @ M + constant, weights)
-        if self.stage is not None:
+        new.recent.append_weighted(weights, X, last @ M + constant, Y @ M + constant)
+        if self.experts:
             with one_blas_thread():
-                new._start_stage()
+                new._refit()
         return new
 
     def with_inputs(self, count: int) -> ExpertMixture:
         """The learner with further inputs, which were 0 so far: the experts begin anew with the rows kept.
 
-        Nothing is known of the units of these inputs yet, so stages are counted anew.
+        Nothing is known of the units of these inputs yet, so refits are counted anew.
         """
         new = self._snapshot()
-        X, last, Y, weights = self.recent.collect()
-        new.recent = RecentRows(MAX_ROWS_KEPT, X.shape[1] + count, Y.shape[1])
-        new.recent.append(np.pad(X, ((0, 0), (0, count))), last, Y, weights)
-        new.alarm, new.candidate, new.contest = self._new_alarm(X.shape[1] + count, Y.shape[1]), None, None
-        if self.stage is not None:
+        new.recent.add_columns(count)
+        new.alarm, new.candidate, new.contest = self._new_alarm(new.recent.X.shape[1], len(self.last)), None, None
+        if self.experts:
             new.since = self.count
             with one_blas_thread():
-                new._start_stage()
+                new._refit()
             # Its inputs were others.
-            new.previous, new.previous_apart = None, []
+            new.previous = []
         return new
 
     def _append(
         self, X: Array, Y: Array, weights: Array | None, known_last: Array | None
     ) -> tuple[Array, Array, Array, Array]:
-        """Rows up to the next stage at most: predictions, labels as they are learned, last labels, and recent means."""
-        Y = self._tame(Y)
+        """Rows up to the next refit at most: predictions, labels as they are learned, last labels, and recent means."""
+        Y = self._clip_labels(Y)
         known = np.isfinite(Y)
         every = bool(known.all())
         counted = known if weights is None else weights[:, None] * known
@@ -607,8 +563,8 @@ class ExpertMixture(State):
             F[:, 0] = self.others.predict_and_update(F[:, 2 + KERNEL_EXPERT], Y, weights)
         F[:, ~self._awake()] = np.nan
         F = self._clip(F, low[:-1, None], high[:-1, None])
-        if self.stage is not None and not self.classes:
-            Z, kept = self._mix_with_limits(F, Y, weights, self.stage.labels.scale)
+        if self.experts and not self.classes:
+            Z, kept = self._mix_with_limits(F, Y, weights, self.experts[0].labels.scale)
         else:
             Z, kept = self.regrets.predict_then_learn(F, Y, weights), Y
         if self.stacking is not None:
@@ -617,16 +573,17 @@ class ExpertMixture(State):
         learned = known.any(axis=1)
         self.count += int(learned.sum())
         if learned.all():
-            self.recent.append(X, last, kept, weights)
+            self.recent.append_weighted(weights, X, last, kept)
         else:
             own = None if weights is None else weights[learned]
-            self.recent.append(X[learned], last[learned], kept[learned], own)
+            self.recent.append_weighted(own, X[learned], last[learned], kept[learned])
+        self.recent.drop(max(0, len(self.recent) - MAX_ROWS_KEPT))
         return Z, kept, before, F[:, 2 + RECENT_MEAN]
 
     def _mix_with_limits(self, F: Array, Y: Array, weights: Array | None, scale: Array) -> tuple[Array, Array]:
         """Mixtures of the experts, and labels whose residuals stay within their limits.
 
-        The experts are weighed by these labels, and the next stage is chosen and begun with them.
+        The experts are weighed by these labels, and the next refit uses them.
         """
         Z, kept = np.empty(Y.shape), np.full(Y.shape, np.nan)
         rows, missing = self.regrets.rows(F, Y), np.asarray(np.isnan(Y).all(axis=1))
@@ -635,98 +592,89 @@ class ExpertMixture(State):
             if missing[i]:
                 continue
             residual = (y - z) / scale
-            moved = np.minimum(np.maximum(residual, -self.reach), self.reach)
-            kept[i] = z + scale * moved
+            clipped = np.minimum(np.maximum(residual, -self.reach), self.reach)
+            kept[i] = z + scale * clipped
             # 2 (z - label) (z - f) in units of the labels.
             factor = -2.0 if weights is None else -2.0 * weights[i]
-            rows.update((factor * moved / scale) * (z - f))
+            rows.update((factor * clipped / scale) * (z - f))
             self.reach = next_limit(self.reach, residual, RESIDUAL_FACTOR)
         rows.end()
         return Z, kept
 
-    def _start_stage(self) -> None:
-        X, last, Y, weights = self.recent.collect()
-        before = self._now()
-        if self.stage is not None:
+    def _refit(self) -> None:
+        """Choose settings anew, and begin new experts with the rows kept."""
+        X, last, Y, weights = self.recent.with_weights()
+        before = self.experts
+        if before:
             # An output without labels until then had no units of its own.
-            self.regrets.restart(self.stage.labels.unknown())
-            self.previous, *self.previous_apart = [one.only_kernel() for one in before]
+            self.regrets.restart(before[0].labels.unknown())
+            self.previous = [one.only_kernel() for one in before]
         elif not self.classes:
             Y = clip_outliers(Y)
             self.low, self.high = np.fmin.reduce(Y, initial=np.inf), np.fmax.reduce(Y, initial=-np.inf)
-            self.recent.replace_labels(Y)
-            # The regrets so far are in other units, and a wild label may be among them.
+            self.recent.replace(2, Y)
+            # The regrets so far are in other units, and an outlier may be among them.
             self.regrets.start(*self.regrets.weights_.shape)
-        groups, found = observed_together(Y), list[ExpertSet]()
-        for outputs in groups:
-            choices = [one.choice for one in before]
-            some = None if len(groups) == 1 else outputs
-            found.append(ExpertSet(X, last, Y, weights, classes=self.classes, previous=choices, outputs=some))
-        self.stage, *self.apart = found
-        self._begin(found)
+        groups, choices = observed_together(Y), [one.choice for one in before]
+        self.experts = [
+            ExpertSet(X, last, Y, weights, self.classes, choices, None if len(groups) == 1 else outputs)
+            for outputs in groups
+        ]
+        self._begin(self.experts)
 
-    def _renew(self, experts: ExpertSet) -> None:
-        """Choose anew for outputs that have had the labels of a stage by themselves."""
-        X, last, Y, weights = self.recent.collect()
-        new = ExpertSet(X, last, Y, weights, classes=self.classes, previous=[experts.choice], outputs=experts.outputs)
+    def _refit_group(self, experts: ExpertSet) -> None:
+        """The same for outputs that have had the labels of a refit by themselves."""
+        X, last, Y, weights = self.recent.with_weights()
+        new = ExpertSet(X, last, Y, weights, self.classes, [experts.choice], experts.outputs)
         new.count = experts.count
         own = set(experts.outputs or ())
         # Predictions of those behind replace those of the same outputs before.
-        older = [one for one in self._before() if one.outputs is None or not own.issuperset(one.outputs)]
-        self.previous, *self.previous_apart = [*older, experts.only_kernel()]
-        self.stage, *self.apart = [new if one is experts else one for one in self._now()]
+        older = [one for one in self.previous if one.outputs is None or not own.issuperset(one.outputs)]
+        self.previous = [*older, experts.only_kernel()]
+        self.experts = [new if one is experts else one for one in self.experts]
         self._begin([new])
 
     def _begin(self, new: list[ExpertSet]) -> None:
         """Limits of the outputs of new experts, and the corrections by other outputs, which begin anew."""
+        self.reach, self.others = self.reach.copy(), None
         for experts in new:
             least = np.min([ridge.reach for ridge in experts.ridges], axis=0)
-            self.reach = self.reach.copy()
             self.reach[experts.columns] = np.minimum(self.reach[experts.columns], least)
-        self.others = None
-        if self.stage is not None and self.apart:
-            X, last, Y, weights = self.recent.collect()
+        if len(self.experts) > 1:
+            X, last, Y, weights = self.recent.with_weights()
             F = np.empty(Y.shape)
-            for experts in self._now():
+            for experts in self.experts:
                 F[:, experts.columns] = experts.left_out(X, last, Y, weights)
-            groups = [experts.outputs or [] for experts in self._now()]
-            self.others = OtherOutputs(F, Y, weights, self.stage.labels, groups, RESIDUAL_FACTOR)
+            groups = [experts.outputs or [] for experts in self.experts]
+            self.others = OtherOutputs(F, Y, weights, self.experts[0].labels, groups, RESIDUAL_FACTOR)
 
-    def _now(self) -> list[ExpertSet]:
-        """The experts of each group of outputs."""
-        return [] if self.stage is None else [self.stage, *self.apart]
-
-    def _before(self) -> list[ExpertSet]:
-        """The kernel experts of stages before."""
-        return [] if self.previous is None else [self.previous, *self.previous_apart]
-
-    def _tame(self, Y: Array) -> Array:
+    def _clip_labels(self, Y: Array) -> Array:
         """Labels that widen the range of those seen by no more than its width, or `MAX_DEVIATIONS`, a row.
 
-        One wild label spoils nothing, and a new level is reached in a few rows.
+        One outlier spoils nothing, and a new level is reached in a few rows.
         """
-        if self.stage is None or self.classes:
+        if not self.experts or self.classes:
             return Y
-        low, high, least = self.low, self.high, MAX_DEVIATIONS * self.stage.labels.scale
+        low, high, least = self.low, self.high, MAX_DEVIATIONS * self.experts[0].labels.scale
         below, above = _bounds(low, high, least)
         if not ((below > Y) | (above < Y)).any():
             return Y
-        tame = Y.copy()
+        clipped = Y.copy()
         for i, y in enumerate(Y):
-            tame[i] = np.clip(y, *_bounds(low, high, least))
-            low, high = np.fmin(low, tame[i]), np.fmax(high, tame[i])
-        return tame
+            clipped[i] = np.clip(y, *_bounds(low, high, least))
+            low, high = np.fmin(low, clipped[i]), np.fmax(high, clipped[i])
+        return clipped
 
     def _slots(self, means: Array, last: Array) -> Array:
         """(n, k, d) predictions of the mean and of the last label; nan for the others."""
-        F = np.full((len(last), number_of_experts(classes=self.classes) + 3, last.shape[1]), np.nan)
+        F = np.full((len(last), *self.regrets.weights_.shape), np.nan)
         F[:, 0], F[:, 1] = means, last
         return F
 
     def _slots_of_experts(self) -> Iterator[tuple[slice, ExpertSet]]:
         """Where the predictions of all experts go."""
-        yield from ((slice(2, -1), experts) for experts in self._now())
-        yield from ((slice(-1, None), experts) for experts in self._before())
+        yield from ((slice(2, -1), experts) for experts in self.experts)
+        yield from ((slice(-1, None), experts) for experts in self.previous)
 
     def _shown(self, last: Array) -> Array:
         """Last labels as inputs; missing where they may not be used."""
@@ -753,12 +701,11 @@ def _bounds(low: Array, high: Array, least: Array) -> tuple[Array, Array]:
 
 
 def _row_of(mask: Mask, number: int) -> int:
-    """How many rows there are up to that one of those in the mask; one more than all if it is not among them."""
+    # Rows up to the one of that number in the mask; one more than all if there is none.
     return int(np.searchsorted(np.cumsum(mask), number)) + 1
 
 
 def _with_first(first: Array, rows: Array) -> Array:
-    """(n + 1, d) a row and those after it."""
     both = np.empty((len(rows) + 1, len(first)))
     both[0], both[1:] = first, rows
     return both
@@ -771,6 +718,5 @@ def _mean(total: Array, count: Array) -> Array:
 
 
 def _fill_forward(Y: Array) -> Array:
-    """Missing labels are those before them."""
     rows = np.where(np.isfinite(Y), np.arange(len(Y))[:, None], 0)
     return np.take_along_axis(Y, np.maximum.accumulate(rows, axis=0), axis=0)

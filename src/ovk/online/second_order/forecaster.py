@@ -34,21 +34,15 @@ from ovk.base import (
 )
 from ovk.kernels import Gaussian
 from ovk.online.shared.learner import StreamRegressor, learns_width
-from ovk.online.shared.rows import Rows, checked_rows
+from ovk.online.shared.rows import Rows
 from ovk.ovkernels import OperatorKernel, as_operator_kernel, row_slices
 
 FORECASTERS = ("awv", "ridge")
 
 
 class RidgeForecast(NamedTuple):
-    """Ridge predictions and leverages, in the coordinates in which they were found.
-
-    Attributes
-    ----------
-    ridge : (n, d) ridge predictions
-    H : (n, d) leverages of outputs that were taken apart, or (n, d, d)
-    vectors : (d, d) eigenvectors of the output operator in which outputs were taken apart; None for the outputs
-        themselves
+    """Ridge predictions (n, d) and leverages H, (n, d) of outputs that were taken apart in the eigenvectors (d, d) of
+    the output operator, or (n, d, d); `vectors` None for the outputs themselves.
     """
 
     ridge: Array
@@ -57,7 +51,6 @@ class RidgeForecast(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: list[RidgeForecast]) -> RidgeForecast:
-        """The forecasts of several lots of rows, one after the other."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -96,7 +89,6 @@ class SecondOrder(StreamRegressor, saved=False):
     alpha: float
     forecaster: str
     clip: Any
-    on_invalid: str
     kernel_: OperatorKernel
 
     @abstractmethod
@@ -105,13 +97,12 @@ class SecondOrder(StreamRegressor, saved=False):
 
     @abstractmethod
     def _check_capacity(self, X: Array, Y: Array) -> None:
-        """Refuse rows for which there is no room, before anything changes."""
+        """Refuse rows for which there is no room."""
 
     @abstractmethod
     def _predict_and_update(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
-        """Predictions (n, d) of rows, each before its own outputs (nan where missing) are learned from.
-
-        `weights` (n,) multiply the squared errors of the rows in what later rows are predicted from.
+        """Predictions (n, d) of rows, each before its own outputs (nan where missing) are learned from with `weights`
+        (n,).
         """
 
     @abstractmethod
@@ -189,10 +180,8 @@ class SecondOrder(StreamRegressor, saved=False):
             raise ValueError(f"alpha must be at least 1e-100, for kernel values are divided by it; got {self.alpha!r}")
         if self.forecaster not in FORECASTERS:
             raise ValueError(f"forecaster must be 'awv' or 'ridge', got {self.forecaster!r}")
-        if self.on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
         self._limits()
-        self._warm_up_rows()
+        super()._check_parameters()
 
     def _refuse_weights(self) -> None:
         pass
@@ -217,10 +206,6 @@ class SecondOrder(StreamRegressor, saved=False):
         units = self.output_units_
         low, high = limits if units is None else [(limit - units.centre) / units.scale for limit in limits]
         return np.clip(values, low, high)
-
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        outputs = None if first else self.n_outputs_
-        return checked_rows(self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole)
 
     def _start(self, rows: Rows) -> None:
         kernel: OperatorKernel = clone(as_operator_kernel(Gaussian() if self.kernel is None else self.kernel))

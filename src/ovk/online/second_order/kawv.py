@@ -132,10 +132,8 @@ class KAWV(SecondOrder):
         check_int(self.max_rows, "max_rows")
 
     def _start_state(self, X: Array, d: int) -> None:
-        #: All rows learned from.
+        #: All rows learned from, with the roots of their weights.
         self.rows_ = LearnedRows.empty(X.shape[1], d)
-        #: Roots of their weights, None as long as these are 1.
-        self.roots_: Array | None = None
         #: Entries (i d + q) that stand in the factor when outputs are not taken apart; None when they are.
         self.entries_: Indices | None = None
         #: A factor for each group of outputs with the same scalar kernel, None where that is zero.
@@ -151,8 +149,8 @@ class KAWV(SecondOrder):
 
     def _stack(self) -> None:
         """Let all outputs share one factor from here on, and put the rows so far into it."""
-        X, Y = self.rows_.arrays
-        weights, self.roots_ = None if self.roots_ is None else self.roots_**2, None
+        X, Y, roots = self.rows_.with_weights()
+        weights = None if roots is None else roots**2
         self.rows_ = LearnedRows.empty(X.shape[1], Y.shape[1])
         self.entries_, self.triangles_ = np.empty(0, dtype=np.intp), [GrowingCholesky(1, PANEL)]
         self._predict_and_update(X, Y, weights)
@@ -198,7 +196,7 @@ class KAWV(SecondOrder):
             for q, (group, triangle) in enumerate(zip(scalar.own.groups, self.triangles_, strict=True)):
                 if triangle is not None:
                     cross, own = scalar.cross.matrix(q) / self.alpha, scalar.own.matrix(q) / self.alpha
-                    self._scale(cross, own, self.roots_, None if weights is None else roots)
+                    self._scale(cross, own, self.rows_.weights, None if weights is None else roots)
                     base = np.zeros((len(X), triangle.k))
                     part = targets[:, group]
                     ridge[:, group], H = triangle.predict_and_update(cross, own, base, part, learned, weights=weights)
@@ -218,10 +216,7 @@ class KAWV(SecondOrder):
             number = len(self.support_) + np.cumsum(learned) - 1
             kept = (number[:, None] * d + np.arange(d))[observed]
             self.entries_ = np.concatenate([self.entries_, kept])
-        if weights is not None or self.roots_ is not None:
-            before = np.ones(len(self.rows_)) if self.roots_ is None else self.roots_
-            self.roots_ = np.append(before, roots[learned])
-        self.rows_.append(X[learned], Y[learned])
+        self.rows_.append_weighted(None if weights is None else roots[learned], X[learned], Y[learned])
         return forecast
 
     @staticmethod
@@ -234,7 +229,8 @@ class KAWV(SecondOrder):
             own *= roots[:, None] * roots
 
     def _times_roots(self, C: Array) -> Array:
-        return C if self.roots_ is None else self.roots_[:, None] * C
+        roots = self.rows_.weights
+        return C if roots is None else roots[:, None] * C
 
     def _scalar_grams(self, X: Array) -> _Grams:
         own = self.kernel_.gram(X).rotation()
@@ -246,9 +242,9 @@ class KAWV(SecondOrder):
             return np.zeros((0, len(X) * self.n_outputs_))
         cross: Array = self.kernel_.gram(self.support_, X).dense()[self.entries_]
         cross /= self.alpha
-        if self.roots_ is not None:
+        if self.rows_.weights is not None:
             assert self.entries_ is not None
-            cross *= self.roots_[self.entries_ // self.n_outputs_][:, None]
+            cross *= self.rows_.weights[self.entries_ // self.n_outputs_][:, None]
         return cross
 
     # Single rows ------------------------------------------------------------------------------------------------------
@@ -278,11 +274,10 @@ class KAWV(SecondOrder):
                 triangles[q], ridge[group], H[group] = triangle.after_row(t * cross, t * own, base, targets[group])
         z = self._row_forecast(ridge, H, V)
         rows, error = self.rows_._snapshot(), y - z
-        rows.append(X, y[None])
+        rows.append_weighted(None, X, y[None])
         learned = self._with(
             rows_=rows,
             triangles_=triangles,
-            roots_=None if self.roots_ is None else np.append(self.roots_, 1.0),
             t_=self.t_ + 1,
             cumulative_loss_=self.cumulative_loss_ + float(error @ error),
         )
@@ -301,8 +296,8 @@ class KAWV(SecondOrder):
     def _row_gram(self, X: Array) -> tuple[Array, float]:
         """Scalar kernel of a row (1, p) with the rows so far, times the roots of their weights, and with itself."""
         assert isinstance(self.kernel_, Separable)
-        cross = self.kernel_.scalar(X, self.support_)[0]
-        return cross if self.roots_ is None else self.roots_ * cross, float(self.kernel_.scalar.diag(X)[0])
+        cross, roots = self.kernel_.scalar(X, self.support_)[0], self.rows_.weights
+        return cross if roots is None else roots * cross, float(self.kernel_.scalar.diag(X)[0])
 
     # Predicting -------------------------------------------------------------------------------------------------------
 

@@ -1,82 +1,97 @@
-"""The public methods of a learner of a stream: fit, partial_fit and predict_then_learn, and its warm-up."""
+"""The public methods of a learner of a stream: fit, partial_fit and predict_then_learn, and its warm-up.
+
+In a warm-up the first rows choose the units in which a learner works. After an eighth, a quarter and a half of them,
+and when they are complete, the learner starts anew: inputs and outputs are centred and scaled by the rows held, what
+else it learns from first rows (the width of a kernel) is learned from these, and then they are learned in their order.
+So chunk sizes make no difference, and every row is predicted from those before it: in the first eighth by their mean.
+
+Single rows take a fast path. Checks of parameters, types and shapes take ten times as long as learning a row, and their
+result does not change while the parameters are the same objects and rows have the same type and shape: then only the
+numbers are checked. Whatever the fast path does not accept goes the general way, with the same result.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ovk.base import Array, NamedOutputs, Parameters, State, Transactional, check_int, thread_for_row
+from ovk.base import (
+    Array,
+    NamedOutputs,
+    Parameters,
+    State,
+    Transactional,
+    check_int,
+    parameter_names,
+    thread_for_row,
+)
 from ovk.kernels import Stationary
-from ovk.online.shared.rows import FastPath, LearnedRows, Rows, Scale
+from ovk.online.shared.rows import LearnedRows, Rows, Scale, checked_rows
 from ovk.ovkernels import Separable, as_operator_kernel
 
-# The first rows of a stream, from which a learner chooses the units in which it works.
-#
-# The rows are held. After an eighth, a quarter and a half of them, and when they are complete, the learner starts anew:
-# inputs and outputs are centred and scaled by the rows held, what else it learns from first rows (the width of a
-# kernel)
-# is learned from these, and then they are learned in their order. So nothing depends on the portions in which the rows
-# arrive, and every row is predicted from the rows before it: in the first eighth by their mean.
-
-#: Rows of a warm-up when nobody said how many.
+#: Rows of a warm-up by default.
 WARM_UP_ROWS = 200
 #: Shares of the rows after which a learner starts anew.
 RESTART_SHARES = (8, 4, 2, 1)
+#: The type of numbers that arrays share; a row with an equal one of its own goes the general way.
+FLOAT = np.dtype(np.float64)
+
+
+class FastPath:
+    """Opened after the general checks have passed, for a learner that takes single rows.
+
+    `inputs` and `outputs` are the shapes of X and y with one row; `plan` is what the learner has worked out from its
+    parameters, for as long as the path is open.
+    """
+
+    __slots__ = ("_inputs", "_outputs", "_parameters", "plan")
+
+    def __init__(self, model: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], plan: Any) -> None:
+        self.plan = plan
+        self._parameters = [(name, getattr(model, name)) for name in parameter_names(type(model))]
+        self._inputs, self._outputs = inputs, outputs
+
+    def accepts(self, model: Any, X: Any) -> bool:
+        """Whether X is one row of finite numbers, and the parameters are those that were checked."""
+        if type(X) is not np.ndarray or X.shape != self._inputs or X.dtype is not FLOAT:
+            return False
+        known = model.__dict__
+        for name, value in self._parameters:
+            if known[name] is not value:
+                return False
+        x = X[0]
+        # Not finite for nan, infinity and numbers that are so large that their squares overflow.
+        return isfinite(x.dot(x))
+
+    def accepts_pair(self, model: Any, X: Any, y: Any) -> bool:
+        """The same for X with its y."""
+        if type(y) is not np.ndarray or y.shape != self._outputs or y.dtype is not FLOAT:
+            return False
+        flat = y.reshape(-1)
+        return isfinite(flat.dot(flat)) and self.accepts(model, X)
 
 
 @dataclass
 class HeldRows(State):
-    """The rows of a warm-up so far.
-
-    Attributes
-    ----------
-    size : how many there will be
-    rows : those that came
-    weights : (n,) their weights, None as long as these are 1
-    """
+    """The rows of a warm-up so far, of `size` that there will be."""
 
     _state_classes = {"rows": LearnedRows}
 
     size: int
     rows: LearnedRows
-    weights: Array | None = None
 
-    @classmethod
-    def empty(cls, size: int, p: int, d: int) -> Self:
-        """Before the first row."""
-        return cls(size, LearnedRows.empty(p, d))
-
-    def append(self, X: Array, Y: Array, weights: Array | None) -> None:
-        """Hold further rows."""
-        if weights is not None or self.weights is not None:
-            before = np.ones(len(self.rows)) if self.weights is None else self.weights
-            self.weights = np.append(before, np.ones(len(X)) if weights is None else weights)
-        self.rows.append(X, Y)
-
-    def stages(self) -> list[int]:
+    def restarts(self) -> list[int]:
         """Numbers of rows at which a learner starts anew."""
         return sorted({max(1, self.size // share) for share in RESTART_SHARES})
 
-    def until_stage(self) -> int:
-        """Rows up to the next stage."""
-        return next(stage for stage in self.stages() if stage > len(self.rows)) - len(self.rows)
-
-    def at_stage(self) -> bool:
-        """Whether the learner starts anew now."""
-        return len(self.rows) in self.stages()
-
     def started(self) -> bool:
-        """Whether the first stage is reached."""
-        return len(self.rows) >= self.stages()[0]
-
-    def complete(self) -> bool:
-        """Whether all rows are there."""
-        return len(self.rows) >= self.size
+        return len(self.rows) >= self.restarts()[0]
 
     def running_means(self, Y: Array) -> Array:
         """(n, d) mean of each output over the rows before each row of Y, which comes next; 0 before any."""
@@ -91,21 +106,17 @@ class HeldRows(State):
         return found[len(before) :]
 
 
-def as_they_are(columns: int) -> Scale:
-    """Units of columns that are left as they are."""
-    return Scale(np.zeros(columns), np.ones(columns))
-
-
 class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactional, Parameters, ABC, saved=False):
     """A regressor that predicts every row before it learns from it.
 
-    A subclass starts with the first rows, which sets `single_output_`, and learns checked rows. Where it has a warm-up
-    it sees rows in units that are chosen from the first ones.
+    A subclass starts with the first rows and learns checked rows. Where it has a warm-up it sees rows in units that are
+    chosen from the first ones.
     """
 
     single_output_: bool
     n_skipped_: int
     warm_up: int | None = 0
+    on_invalid: str = "missing"
     #: Units of the inputs and outputs that the learner works with, None for those of the user.
     input_units_: Scale | None = None
     output_units_: Scale | None = None
@@ -119,13 +130,11 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         tags.target_tags.multi_output = True
         return tags
 
-    @abstractmethod
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense."""
-
-    @abstractmethod
-    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Rows:
-        """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
+        if self.on_invalid not in ("raise", "skip"):
+            raise ValueError(f"on_invalid must be 'raise' or 'skip', got {self.on_invalid!r}")
+        self._warm_up_rows()
 
     @abstractmethod
     def _start(self, rows: Rows) -> None:
@@ -135,22 +144,16 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
     def _learn(self, rows: Rows) -> Array:
         """Predictions of all rows, each made before learning from it."""
 
+    def _checked(self, X: Any, y: Any, *, first: bool, whole: bool = False, unsupervised: bool = False) -> Rows:
+        """Checked rows. `whole`: these are all the data there will be, so every output must be seen in them."""
+        outputs = None if first else self.n_outputs_
+        return checked_rows(
+            self, X, y, outputs=outputs, on_invalid=self.on_invalid, whole=whole, unsupervised=unsupervised
+        )
+
     def _refuse_weights(self) -> None:
         """Raise an error where the loss of a row cannot have a weight."""
         raise ValueError(f"{type(self).__name__} cannot take sample_weight: AutoStream, OLOK, KAWV and PKAWV can")
-
-    def _weighted(self, rows: Rows, sample_weight: Any) -> Rows:
-        """The rows with the weights that a user gives; a row of weight 0 has no labels."""
-        self._refuse_weights()
-        return rows.with_weights(sample_weight)
-
-    def _default_warm_up(self) -> int:
-        """Rows of the warm-up where `warm_up` is None."""
-        return WARM_UP_ROWS
-
-    def _scales_outputs(self) -> bool:
-        """Whether the warm-up chooses units of the outputs as well."""
-        return True
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything and learn from the rows in their order, once; novelty detection needs no y."""
@@ -203,7 +206,8 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
                 work._check_names(y)
             rows = work._checked(X, y, first=first)
             if sample_weight is not None:
-                rows = work._weighted(rows, sample_weight)
+                work._refuse_weights()
+                rows = rows.with_weights(sample_weight)
             if last is not None:
                 rows = rows._replace(last=last.reshape(rows.Y.shape))
             if first:
@@ -223,15 +227,16 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
 
     # Single rows ------------------------------------------------------------------------------------------------------
 
-    #: Through which single rows pass without the general checks; None where they all go the general way.
+    #: The fast path of single rows; None where they all go the general way.
     _gate: FastPath | None = None
 
     def _row_plan(self) -> tuple[int, Any] | None:
-        """The number of outputs and the plan of the gate, if `_learn_one` can learn the next row."""
+        """The number of outputs and the plan of the fast path, if `_learn_one` can learn the next row."""
         return None
 
     def _open_gate(self) -> None:
-        """Open the gate if the next row can be learned by itself, whatever came before: files and copies have none."""
+        """Open the fast path if the next row can be learned by itself, whatever came before: files and copies have
+        none."""
         named = self.output_frame_ is not None or "feature_names_in_" in vars(self)
         if self.held_ is not None or named or not hasattr(self, "single_output_"):
             return
@@ -249,10 +254,17 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         raise NotImplementedError
 
     def _row_in_units(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """A row in the units of the learner."""
         return (X, y) if self.output_units_ is None else (self._inputs(X), self.output_units_.outputs(y))
 
     # Warm-up ----------------------------------------------------------------------------------------------------------
+
+    def _default_warm_up(self) -> int:
+        """Rows of the warm-up where `warm_up` is None."""
+        return WARM_UP_ROWS
+
+    def _scales_outputs(self) -> bool:
+        """Whether the warm-up chooses units of the outputs as well."""
+        return True
 
     def _warm_up_rows(self) -> int:
         return self._default_warm_up() if self.warm_up is None else check_int(self.warm_up, "warm_up", least=0)
@@ -263,7 +275,7 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         self.input_units_ = self.output_units_ = self.held_ = None
         self.single_output_, self.n_skipped_ = rows.single, getattr(self, "n_skipped_", 0)
         if size:
-            self.held_ = HeldRows.empty(size, rows.X.shape[1], rows.Y.shape[1])
+            self.held_ = HeldRows(size, LearnedRows.empty(rows.X.shape[1], rows.Y.shape[1]))
         else:
             labelled = np.flatnonzero(rows.valid & np.isfinite(rows.Y).any(axis=1))
             self._start(rows.chosen(labelled) if len(labelled) else rows)
@@ -275,18 +287,22 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         Z = np.full(rows.Y.shape, np.nan)
         valid, start = np.flatnonzero(rows.valid), 0
         while start < len(valid) and self.held_ is not None:
+            held = self.held_
             # Rows without a label are predicted and not held.
             labelled = np.asarray(np.isfinite(rows.Y[valid[start:]]).any(axis=1))
-            count = int(np.searchsorted(np.cumsum(labelled), self.held_.until_stage())) + 1
+            left = next(restart for restart in held.restarts() if restart > len(held.rows)) - len(held.rows)
+            count = int(np.searchsorted(np.cumsum(labelled), left)) + 1
             some, labelled = valid[start : start + count], labelled[:count]
             lot = rows.chosen(some)
-            if self.held_.started():
+            if held.started():
                 Z[some] = self._outputs_of_user(self._learn(self._rows_in_units(lot)))
             else:
-                Z[some] = self.held_.running_means(lot.Y)
-            self.held_.append(lot.X[labelled], lot.Y[labelled], None if lot.weights is None else lot.weights[labelled])
+                Z[some] = held.running_means(lot.Y)
+            weights = None if lot.weights is None else lot.weights[labelled]
+            held.rows.append_weighted(weights, lot.X[labelled], lot.Y[labelled])
             start += len(some)
-            if (labelled.any() and self.held_.at_stage()) or (start == len(valid) and not self.held_.started()):
+            now = labelled.any() and len(held.rows) in held.restarts()
+            if now or (start == len(valid) and not held.started()):
                 self._start_anew(lot)
         if start < len(valid):
             Z[valid[start:]] = self._outputs_of_user(self._learn(self._rows_in_units(rows.chosen(valid[start:]))))
@@ -297,22 +313,22 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Choose the units and learn the rows held; as long as there are none, units are those of the last rows."""
         held = self.held_
         assert held is not None
-        X, Y = held.rows.arrays if len(held.rows) else (lot.X, lot.Y)
+        X, Y, weights = held.rows.with_weights() if len(held.rows) else (lot.X, lot.Y, None)
         self._choose_units(X, Y)
-        rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_, held.weights))
+        rows = self._rows_in_units(Rows(X, Y, np.full(len(X), True), self.single_output_, weights))
         self._start(rows)
         self._learn(rows)
-        if held.complete():
+        if len(held.rows) >= held.size:
             self.held_ = None
 
     def _choose_units(self, X: Array, Y: Array) -> None:
         """Units from the rows held."""
         self.input_units_ = Scale.from_rows(X)
-        self.output_units_ = Scale.from_rows(Y) if self._scales_outputs() else as_they_are(Y.shape[1])
+        self.output_units_ = Scale.from_rows(Y) if self._scales_outputs() else Scale.identity(Y.shape[1])
 
     def _inputs(self, X: Array) -> Array:
         """Inputs in the units of the learner."""
-        return X if self.input_units_ is None else (X - self.input_units_.centre) / self.input_units_.scale
+        return X if self.input_units_ is None else self.input_units_.outputs(X)
 
     def _rows_in_units(self, rows: Rows) -> Rows:
         if self.output_units_ is None:
@@ -326,11 +342,10 @@ class StreamRegressor(NamedOutputs, MultiOutputMixin, RegressorMixin, Transactio
         """Take further inputs, which were 0 in all rows so far."""
         self.n_features_in_: int = self.n_features_in_ + count
         if self.input_units_ is not None:
-            new, old = as_they_are(count), self.input_units_
+            new, old = Scale.identity(count), self.input_units_
             self.input_units_ = Scale(np.append(old.centre, new.centre), np.append(old.scale, new.scale))
         if self.held_ is not None:
-            X, Y = self.held_.rows.arrays
-            self.held_.rows = LearnedRows((np.pad(X, ((0, 0), (0, count))), Y))
+            self.held_.rows.add_columns(count)
 
 
 def learns_width(kernel: object) -> bool:

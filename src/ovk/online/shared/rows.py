@@ -1,9 +1,8 @@
-"""Rows of a stream, checked."""
+"""Rows of a stream: checked, scaled and kept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,20 +18,14 @@ from ovk.base import (
     check_targets,
     masked_as_nan,
     naming_bad_cells,
-    parameter_names,
 )
 
 
 class Rows(NamedTuple):
-    """Checked rows.
+    """Checked rows: inputs (n, p), outputs (n, d), nan where one was not observed, and which rows are valid (n,).
 
-    Attributes
-    ----------
-    X, Y : (n, p) inputs and (n, d) outputs, nan where one was not observed
-    valid : (n,) which rows are valid
-    single : whether y was one-dimensional
-    weights : (n,) what the loss of each row is multiplied by, above 0; None for 1
-    last : (n, d) last labels that were known when each row was predicted; None for those of the row before
+    `weights` (n,) above 0 multiply the losses, None for 1; `last` (n, d) are the last labels that were known when each
+    row was predicted, None for those of the row before.
     """
 
     X: Array
@@ -43,7 +36,6 @@ class Rows(NamedTuple):
     last: Array | None = None
 
     def chosen(self, some: Indices) -> Rows:
-        """Some of the rows."""
         weights, last = (None if part is None else part[some] for part in (self.weights, self.last))
         return self._replace(X=self.X[some], Y=self.Y[some], valid=self.valid[some], weights=weights, last=last)
 
@@ -66,15 +58,10 @@ def checked_weights(sample_weight: Any, X: Array) -> Array:
 def checked_rows(
     model: Any, X: Any, y: Any, *, outputs: int | None, on_invalid: str, whole: bool = False, unsupervised: bool = False
 ) -> Rows:
-    """Rows for `model` to learn from.
+    """Rows for `model` to learn from, which has learned that many outputs, None for a model that begins.
 
-    Parameters
-    ----------
-    outputs : how many outputs the model has learned, None for a model that begins
-    on_invalid : "raise" refuses rows with nan or inf in X or inf in y, "skip" marks them, and "missing" keeps them with
-        nan in place of inf in y
-    whole : these are all the data there will be, so every output must be seen in them
-    unsupervised : there is no y
+    `on_invalid`: "raise" refuses rows with nan or inf in X or inf in y, "skip" marks them, and "missing" keeps them,
+    with nan in place of inf in y. `whole`: these are all the data there will be, so every output must be seen in them.
     """
     first, skip = outputs is None, on_invalid == "skip"
     X = check_inputs(model, X, reset=first, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=int(first))
@@ -112,7 +99,87 @@ def _refusal(name: str, fine: Mask, what: str) -> str:
     return f"{name} must hold finite numbers, but row {row} holds {what}: remove it, or use on_invalid='skip'"
 
 
-# Rows that are appended at the end and dropped at the front.
+#: Inputs further than this many deviations from their mean, and larger residuals, are clipped to it.
+MAX_DEVIATIONS = 6.0
+#: Share of the labels that may be outliers.
+MAX_OUTLIER_SHARE = 0.002
+
+
+@dataclass
+class Scale(State):
+    """Centre and scale of columns, (p,) each."""
+
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def identity(cls, columns: int) -> Self:
+        return cls(np.zeros(columns), np.ones(columns))
+
+    @classmethod
+    def from_rows(cls, X: Array, outliers: float = 1.0) -> Self:
+        """Mean and deviation of the columns, without values far outside their quartiles; nan is ignored.
+
+        A column in which more than the share `outliers` of the values, and more than one, is that far outside keeps
+        them.
+        """
+        if not len(X):
+            return cls.identity(X.shape[1])
+        X = np.where(np.isfinite(X), X, np.nan)
+        with np.errstate(all="ignore"):
+            low, middle, high = np.nan_to_num(_quantiles(X))
+        # Where most values are the same the quartiles say nothing, and no value is left out.
+        reach = np.where(high > low, 20.0 * (high - low), np.inf)
+        far = np.abs(X - middle) > reach
+        # More than a few are no outliers, but what happens now and then: rain, or a machine that is mostly off.
+        far &= far.sum(axis=0) <= max(1, outliers * len(X))
+        kept = np.where(far, np.nan, X)
+        known = np.isfinite(kept)
+        count = np.maximum(known.sum(axis=0), 1)
+        centre = np.where(known, kept, 0.0).sum(axis=0) / count
+        deviations = np.where(known, kept - centre, 0.0)
+        largest = np.maximum(np.abs(deviations).max(axis=0), np.finfo(float).tiny)
+        scale = largest * np.sqrt(np.sum((deviations / largest) ** 2, axis=0) / count)
+        # A column that is constant so far keeps the scale of its size.
+        tiny = 1e-10 * np.maximum(np.abs(centre), np.finfo(float).tiny)
+        return cls(centre, np.where(scale > tiny, scale, np.where(centre == 0.0, 1.0, np.abs(centre))))
+
+    def unknown(self) -> Mask:
+        """(p,) columns without any value, or with 0 only."""
+        mask: Mask = (self.centre == 0.0) & (self.scale == 1.0)
+        return mask
+
+    def inputs(self, X: Array) -> Array:
+        """Standardised rows, clipped to `MAX_DEVIATIONS`; a missing value is the mean."""
+        Z: Array = (X - self.centre) / self.scale
+        np.minimum(np.maximum(Z, -MAX_DEVIATIONS, out=Z), MAX_DEVIATIONS, out=Z)
+        Z[np.isnan(Z)] = 0.0
+        return Z
+
+    def outputs(self, Y: Array) -> Array:
+        """Standardised labels, nan where missing."""
+        return (Y - self.centre) / self.scale
+
+    def predictions(self, Z: Array) -> Array:
+        """Back in the caller's units."""
+        return self.centre + self.scale * Z
+
+
+def clip_outliers(Y: Array) -> Array:
+    """(n, d) labels clipped to at most three times the distance of the quartiles outside them; nan stays nan."""
+    low, _, high = _quantiles(Y)
+    # Where most values are the same the quartiles say nothing.
+    reach = np.where(high > low, 3.0 * (high - low), np.inf)
+    clipped: Array = np.clip(Y, low - reach, high + reach)
+    return clipped
+
+
+def _quantiles(X: Array) -> Array:
+    if np.isfinite(X).all():
+        return np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    columns = [x[np.isfinite(x)] for x in X.T]
+    return np.stack([np.quantile(x, [0.25, 0.5, 0.75]) if len(x) else np.zeros(3) for x in columns], axis=1)
+
 
 #: Rows for which there is space at first.
 MIN_BUFFER_ROWS = 256
@@ -120,15 +187,11 @@ MIN_BUFFER_ROWS = 256
 
 @dataclass
 class RowBuffer(State):
-    """Arrays whose rows belong together, such as inputs and outputs, in the order in which they came.
+    """Arrays whose rows belong together, appended at the end and dropped at the front.
 
     The arrays are views of larger ones with spare rows behind. When these run out the rows move into fresh arrays, so
-    both ends cost O(1) a row. Rows that are there are never changed: forks share them, and of several forks one may go
-    on, for it writes where the others see nothing.
-
-    Attributes
-    ----------
-    arrays : one array for each quantity, all with the same number of rows
+    both ends cost O(1) a row. Rows that are there are never changed: copies share them, and of several copies one may
+    go on, for it writes where the others see nothing.
     """
 
     arrays: tuple[Any, ...]
@@ -144,6 +207,12 @@ class RowBuffer(State):
 
     def __len__(self) -> int:
         return len(self.arrays[0])
+
+    @property
+    def X(self) -> Array:
+        """(n, p) inputs, which come first."""
+        X: Array = self.arrays[0]
+        return X
 
     def append(self, *rows: Any) -> None:
         """Add rows at the end: an array for each quantity."""
@@ -168,6 +237,11 @@ class RowBuffer(State):
         self._first += count
         self._view(len(self) - count)
 
+    def add_columns(self, count: int) -> None:
+        """Give the inputs so many more columns of 0."""
+        self.arrays = (np.pad(self.X, ((0, 0), (0, count))), *self.arrays[1:])
+        self.__post_init__()
+
     def _make_room(self, more: int) -> None:
         n, space = len(self), len(self._space[0])
         if self._first + n + more > space:
@@ -187,52 +261,57 @@ class RowBuffer(State):
 
 
 class LearnedRows(RowBuffer):
-    """Inputs (n, p) and outputs (n, d) of the rows that were learned from."""
+    """Inputs, labels and the like of rows learned from, (n, .) each, and their weights once there are any."""
 
     @classmethod
-    def empty(cls, p: int, d: int) -> Self:
-        """A buffer before the first row."""
-        return cls((np.empty((0, p)), np.empty((0, d))))
-
-    @property
-    def X(self) -> Array:
-        """(n, p)"""
-        X: Array = self.arrays[0]
-        return X
+    def empty(cls, *columns: int) -> Self:
+        return cls(tuple(np.empty((0, count)) for count in columns))
 
     @property
     def Y(self) -> Array:
-        """(n, d)"""
+        """(n, d) labels, where these come second."""
         Y: Array = self.arrays[1]
         return Y
 
+    @property
+    def weights(self) -> Array | None:
+        """(n,), None for 1."""
+        weights: Array = self.arrays[-1]
+        return weights if weights.ndim == 1 else None
+
+    def with_weights(self) -> tuple[Any, ...]:
+        """All arrays, and the weights, None for 1."""
+        return self.arrays if self.weights is not None else (*self.arrays, None)
+
+    def append_weighted(self, weights: Array | None, *rows: Any) -> None:
+        """Add rows with their weights, None for 1."""
+        if weights is not None and self.weights is None:
+            self.arrays = (*self.arrays, np.ones(len(self)))
+            self.__post_init__()
+        self.append(*rows, *(() if self.weights is None else (1.0 if weights is None else weights,)))
+
 
 class SupportPoints(RowBuffer):
-    """The points that a first-order learner keeps, with their coefficients.
+    """Points (m, p) that a first-order learner keeps, coefficients A (m, k, d) and the step at which each came, (m,).
 
-    Attributes
-    ----------
-    X : (m, p) points
-    A : (m, k, d) coefficients: k = 1 set of them, or 2 with the running sum of an average
-    time : (m,) the step at which each point came
+    k = 1 set of coefficients, or 2 with the running sum of an average.
     """
 
     @classmethod
     def empty(cls, p: int, d: int, sets: int) -> Self:
-        """A buffer before the first point."""
         return cls((np.empty((0, p)), np.empty((0, sets, d)), np.empty(0, dtype=np.int64)))
-
-    @property
-    def X(self) -> Array:
-        """(m, p)"""
-        X: Array = self.arrays[0]
-        return X
 
     @property
     def A(self) -> Array:
         """(m, k, d)"""
         A: Array = self.arrays[1]
         return A
+
+    @property
+    def time(self) -> Times:
+        """(m,)"""
+        time: Times = self.arrays[2]
+        return time
 
     def after_step(self, decay: float, leaving: int, X: Array, a: Array, t: int) -> Self:
         """The points after a step of one row: coefficients have decayed, the oldest have left, the row has joined.
@@ -253,143 +332,3 @@ class SupportPoints(RowBuffer):
         other._first = first + leaving
         other._view(n + joins - leaving)
         return other
-
-    def replace_coefficients(self, A: Array) -> None:
-        """Give the points other coefficients, (m, k, d)."""
-        self.replace(1, A)
-
-    @property
-    def time(self) -> Times:
-        """(m,)"""
-        time: Times = self.arrays[2]
-        return time
-
-
-# The gate through which a single row reaches a learner without the general checks.
-#
-# Checks of parameters, types and shapes take ten times as long as learning a row. What they find does not change as
-# long
-# as the parameters are the same objects and the next row has the type and the shapes of the last one: then its numbers
-# are all that is left to look at. Whatever the gate does not admit goes the general way, with the same result.
-
-#: The type of numbers that arrays share; a row with an equal one of its own goes the general way.
-FLOAT = np.dtype(np.float64)
-
-
-class FastPath:
-    """Opened after the general checks have passed, for a learner that takes single rows.
-
-    Parameters
-    ----------
-    model : the learner
-    inputs, outputs : shapes of X and y with one row
-    plan : what the learner has worked out from its parameters, for as long as the gate is open
-    """
-
-    __slots__ = ("_inputs", "_outputs", "_parameters", "plan")
-
-    def __init__(self, model: Any, inputs: tuple[int, ...], outputs: tuple[int, ...], plan: Any) -> None:
-        self.plan = plan
-        self._parameters = [(name, getattr(model, name)) for name in parameter_names(type(model))]
-        self._inputs, self._outputs = inputs, outputs
-
-    def accepts(self, model: Any, X: Any) -> bool:
-        """Whether X is one row of finite numbers, and the parameters are those that were checked."""
-        if type(X) is not np.ndarray or X.shape != self._inputs or X.dtype is not FLOAT:
-            return False
-        known = model.__dict__
-        for name, value in self._parameters:
-            if known[name] is not value:
-                return False
-        x = X[0]
-        # Not finite for nan, infinity and numbers that are so large that their squares overflow.
-        return isfinite(x.dot(x))
-
-    def accepts_pair(self, model: Any, X: Any, y: Any) -> bool:
-        """The same for X with its y."""
-        if type(y) is not np.ndarray or y.shape != self._outputs or y.dtype is not FLOAT:
-            return False
-        flat = y.reshape(-1)
-        return isfinite(flat.dot(flat)) and self.accepts(model, X)
-
-
-#: Inputs further than this many deviations from their mean, and residuals larger than this, count as this many.
-MAX_DEVIATIONS = 6.0
-#: Share of the labels that may be wild.
-MAX_OUTLIER_SHARE = 0.002
-
-
-@dataclass
-class Scale(State):
-    """Centre and scale of columns.
-
-    Parameters
-    ----------
-    centre, scale : (p,) centre and scale of each column
-    """
-
-    centre: Array
-    scale: Array
-
-    @classmethod
-    def from_rows(cls, X: Array, few: float = 1.0) -> Self:
-        """Mean and deviation of the columns, without values far outside their quartiles; nan is ignored.
-
-        A column in which more than the share `few` of the values, and more than one, is that far outside keeps them.
-        """
-        if not len(X):
-            return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        X = np.where(np.isfinite(X), X, np.nan)
-        with np.errstate(all="ignore"):
-            low, middle, high = np.nan_to_num(_quantiles(X))
-        # Where most values are the same the quartiles say nothing, and no value is left out.
-        reach = np.where(high > low, 20.0 * (high - low), np.inf)
-        far = np.abs(X - middle) > reach
-        # More than a few are not wild, but what happens now and then: rain, or a machine that is mostly off.
-        far &= far.sum(axis=0) <= max(1, few * len(X))
-        kept = np.where(far, np.nan, X)
-        known = np.isfinite(kept)
-        count = np.maximum(known.sum(axis=0), 1)
-        centre = np.where(known, kept, 0.0).sum(axis=0) / count
-        deviations = np.where(known, kept - centre, 0.0)
-        largest = np.maximum(np.abs(deviations).max(axis=0), np.finfo(float).tiny)
-        scale = largest * np.sqrt(np.sum((deviations / largest) ** 2, axis=0) / count)
-        # A column that is constant so far keeps the scale of its size.
-        tiny = 1e-10 * np.maximum(np.abs(centre), np.finfo(float).tiny)
-        return cls(centre, np.where(scale > tiny, scale, np.where(centre == 0.0, 1.0, np.abs(centre))))
-
-    def unknown(self) -> Mask:
-        """(p,) columns without any value, or with 0 only."""
-        mask: Mask = (self.centre == 0.0) & (self.scale == 1.0)
-        return mask
-
-    def inputs(self, X: Array) -> Array:
-        """Standardised rows within `MAX_DEVIATIONS`; a missing value is the mean."""
-        Z: Array = (X - self.centre) / self.scale
-        np.minimum(np.maximum(Z, -MAX_DEVIATIONS, out=Z), MAX_DEVIATIONS, out=Z)
-        Z[np.isnan(Z)] = 0.0
-        return Z
-
-    def outputs(self, Y: Array) -> Array:
-        """Standardised labels, nan where missing."""
-        return (Y - self.centre) / self.scale
-
-    def predictions(self, Z: Array) -> Array:
-        """Back in the caller's units."""
-        return self.centre + self.scale * Z
-
-
-def clip_outliers(Y: Array) -> Array:
-    """(n, d) labels moved to at most three times the distance of the quartiles outside them; nan stays nan."""
-    low, _, high = _quantiles(Y)
-    # Where most values are the same the quartiles say nothing.
-    reach = np.where(high > low, 3.0 * (high - low), np.inf)
-    moved: Array = np.clip(Y, low - reach, high + reach)
-    return moved
-
-
-def _quantiles(X: Array) -> Array:
-    if np.isfinite(X).all():
-        return np.quantile(X, [0.25, 0.5, 0.75], axis=0)
-    columns = [x[np.isfinite(x)] for x in X.T]
-    return np.stack([np.quantile(x, [0.25, 0.5, 0.75]) if len(x) else np.zeros(3) for x in columns], axis=1)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ovk.base import Array, Indices, ObservedPairs, ProgressBar, Targets, check_alphas, check_int, positive
-from ovk.batch.ridge.left_out import CompleteErrors, LeaveOneOutRegressor, PairErrors
+from ovk.base import Array, ProgressBar, Targets, check_alphas, check_int, positive
+from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.batch.ridge.ridge_system import rows_left_out_together
+from ovk.batch.tuning.error_surface import SeparableErrors, pairwise_errors
 from ovk.objectives import L1, Frobenius, Penalty, Spectral, Trace
 from ovk.operators import Dense, spectrum
 from ovk.ovkernels import Separable
 from ovk.solvers import (
     CompleteProfile,
+    Eigenpairs,
     KnownEigen,
     Learned,
     PairProfile,
@@ -24,13 +29,16 @@ from ovk.solvers import (
     learn_operator,
 )
 
+#: (T, alphas) -> leave-one-out errors of the outputs at each alpha.
+ErrorsOf = Callable[[Array, Array], Iterator[Array]]
 #: Alphas of a path that is not given, as parts of the smallest one at which the trace penalty leaves nothing of T.
 PATH = np.logspace(-0.5, -6.0, 12)
 #: Accuracy of the proximal step of a sum of penalties, which is an iteration of its own.
 INNER_TOL, INNER_STEPS = 1e-7, 200
 
 
-class OutputKernelRidge(LeaveOneOutRegressor):
+@dataclass(eq=False, repr=False)
+class OutputKernelRidge(OVKRegressor):
     """Ridge regression with k(x, z) T that learns T together with the function.
 
     Minimises, over functions f and positive semi-definite matrices T,
@@ -99,60 +107,71 @@ class OutputKernelRidge(LeaveOneOutRegressor):
            [ 0. ,  0. ,  0. ,  1. ]])
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alphas: Any = None,
-        *,
-        penalty: Any = "trace",
-        rank: int | None = None,
-        leave_out: str = "row",
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-    ) -> None:
-        self.kernel = kernel
-        self.alphas = alphas
-        self.penalty = penalty
-        self.rank = rank
-        self.leave_out = leave_out
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
+    kernel: Any = None
+    alphas: Any = None
+    _: KW_ONLY
+    penalty: Any = "trace"
+    rank: int | None = None
+    leave_out: str = "row"
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_iter: int = 1000
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, task: Any) -> None:
-        penalty = as_operator_penalty(self.penalty)
-        X, targets = self._check(X, y, sample_weight, task)
-        if self.rank is not None and (check_int(self.rank, "rank") > targets.d or not isinstance(penalty, Spectral)):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> Self:
+        """Choose and learn from inputs and outputs; the arguments are those of `OVKRidge.fit`."""
+        with self._fitting(X, y):
+            penalty = as_operator_penalty(self.penalty)
+            X, targets = self._check(X, y, sample_weight, task)
+            self._check_parameters(penalty, targets.d)
+            kernel = self._separable(X, targets.d)
+            profile, errors_of, known = self._profile(kernel, X, targets)
+            alphas = self._alphas(profile)
+            learned, errors = self._path(profile, errors_of, penalty, alphas, kernel.operator.dense())
+            best = int(np.argmin(errors)) if len(alphas) > 1 else 0
+            chosen = learned[best]
+            if not chosen.converged and self.max_iter > 0:
+                warnings.warn(
+                    f"OutputKernelRidge stopped after max_iter={self.max_iter} steps before tol={self.tol:g} was "
+                    f"reached at alpha={alphas[best]:.3g}: raise max_iter or tol",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            solver = "auto" if known is None else KnownEigen(known)
+            self._solve(Separable(kernel.kernel, Dense(chosen.T)), float(alphas[best]), X, targets, solver)
+            self.T_, self.alphas_ = chosen.T, alphas
+            self.errors_ = errors if len(alphas) > 1 else None
+            self.objective_log_ = np.array(chosen.objective)
+            self.n_iter_ = len(self.objective_log_)
+            self.converged_ = chosen.converged
+        return self
+
+    def _check_parameters(self, penalty: Penalty, d: int) -> None:
+        if self.leave_out not in ("row", "entry"):
+            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        if self.rank is not None and (check_int(self.rank, "rank") > d or not isinstance(penalty, Spectral)):
             raise ValueError(
-                f"rank must be at most the number of outputs {targets.d}, and goes with the penalties 'frobenius' and "
+                f"rank must be at most the number of outputs {d}, and goes with the penalties 'frobenius' and "
                 f"'trace', got rank={self.rank} and penalty={self.penalty!r}"
             )
-        kernel = self._separable(X, targets.d)
-        groups = self._same_inputs(X, targets)
-        data: _Complete | _Pairs
+
+    def _profile(self, kernel: Separable, X: Any, targets: Targets) -> tuple[Profile, ErrorsOf, Eigenpairs | None]:
+        """Ridge regression as a function of T, its errors (d,) at some T and alpha, and eigenvectors of the gram."""
+        groups = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        entry = self.leave_out == "entry"
         if targets.complete:
-            data = _Complete(kernel, X, targets, groups, self.fit_intercept)
-        else:
-            data = _Pairs(kernel.scalar(X), targets.pairs(groups), self.fit_intercept)
-        alphas = self._alphas(data.profile)
-        learned, errors = self._path(data, penalty, alphas, kernel.operator.dense())
-        best = int(np.argmin(errors)) if len(alphas) > 1 else 0
-        chosen = learned[best]
-        if not chosen.converged and self.max_iter > 0:
-            warnings.warn(
-                f"OutputKernelRidge stopped after max_iter={self.max_iter} steps before tol={self.tol:g} was reached "
-                f"at alpha={alphas[best]:.3g}: raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        known = KnownEigen(data.pairs) if data.pairs is not None else "auto"
-        self._solve(Separable(kernel.kernel, Dense(chosen.T)), float(alphas[best]), X, targets, known)
-        self.T_, self.alphas_ = chosen.T, alphas
-        self.errors_ = errors if len(alphas) > 1 else None
-        self.objective_log_ = np.array(chosen.objective)
-        self.n_iter_ = len(self.objective_log_)
-        self.converged_ = chosen.converged
+            # One eigendecomposition, repeated inputs taken together.
+            complete = SeparableErrors(kernel, X, targets, groups, intercept=self.fit_intercept)
+            profile = CompleteProfile(complete.pairs, complete.Y, complete.u)
+            return profile, lambda T, alphas: complete.path(spectrum(T, "T"), alphas, entry=entry), complete.every
+        observed = targets.pairs(groups)
+        seen = np.unique(observed.outputs)
+        on_pairs = PairProfile(kernel.scalar(X), observed, intercept=self.fit_intercept)
+
+        def errors_of(T: Array, alphas: Array) -> Iterator[Array]:
+            path = pairwise_errors(on_pairs.gram(T), observed, alphas, intercept=self.fit_intercept, entry=entry)
+            return (errors[seen] for errors in path)
+
+        return on_pairs, errors_of, None
 
     def _separable(self, X: Any, d: int) -> Separable:
         kernel = self._resolved(X, d)
@@ -172,18 +191,18 @@ class OutputKernelRidge(LeaveOneOutRegressor):
         return np.sort(check_alphas([self.alphas] if np.ndim(self.alphas) == 0 else self.alphas))[::-1].copy()
 
     def _path(
-        self, data: _Complete | _Pairs, penalty: Penalty, alphas: Array, start: Array
+        self, profile: Profile, errors_of: ErrorsOf, penalty: Penalty, alphas: Array, start: Array
     ) -> tuple[list[Learned], Array]:
-        """T at each alpha, each from its neighbour, and the left-out errors."""
+        """T at each alpha, each from its neighbour, and the leave-one-out errors."""
         learned: list[Learned] = []
         errors = np.zeros(len(alphas))
         T = start
         with ProgressBar("learning outputs", total=len(alphas)) as bar:
             for a, alpha in enumerate(alphas):
-                learned.append(self._learn(data.profile, penalty, float(alpha), T))
+                learned.append(self._learn(profile, penalty, float(alpha), T))
                 T = learned[-1].T if learned[-1].T.any() else start
                 if len(alphas) > 1:
-                    errors[a] = data.error(learned[-1].T, float(alpha), entry=self.leave_out == "entry")
+                    errors[a] = next(errors_of(learned[-1].T, alphas[a : a + 1])).mean()
                 bar.update()
         return learned, errors
 
@@ -198,32 +217,6 @@ class OutputKernelRidge(LeaveOneOutRegressor):
         values, vectors = np.linalg.eigh(found.T)
         W = vectors[:, -self.rank :] * np.sqrt(np.maximum(values[-self.rank :], 0.0))
         return learn_low_rank(profile, penalty, alpha, W, tol=tol, max_iter=max_iter)
-
-
-class _Complete:
-    """Complete outputs: one eigendecomposition, repeated inputs taken together."""
-
-    def __init__(self, kernel: Separable, X: Any, targets: Targets, groups: Indices, intercept: bool) -> None:
-        self._errors = CompleteErrors(kernel, X, targets, groups, intercept=intercept)
-        self.profile: Profile = CompleteProfile(self._errors.pairs, self._errors.problem.Y, self._errors.u)
-        self.pairs = self._errors.every
-
-    def error(self, T: Array, alpha: float, *, entry: bool) -> float:
-        return float(next(self._errors.path(spectrum(T, "T"), np.array([alpha]), entry=entry)).mean())
-
-
-class _Pairs:
-    """Some outputs of some points, from holes or in long form."""
-
-    pairs = None
-
-    def __init__(self, G: Array, observed: ObservedPairs, intercept: bool) -> None:
-        self._observed, self._intercept = observed, intercept
-        self.profile = PairProfile(G, observed, intercept=intercept)
-
-    def error(self, T: Array, alpha: float, *, entry: bool) -> float:
-        errors = PairErrors(self.profile.gram(T), self._observed, intercept=self._intercept, entry=entry)
-        return float(errors.at(alpha)[np.unique(self._observed.outputs)].mean())
 
 
 def as_operator_penalty(penalty: Any) -> Penalty:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,10 +23,9 @@ from ovk.base import (
     missing_labels,
     share_of_right_labels,
 )
-from ovk.batch.ridge.kernel_estimator import KernelTags
-from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge
-from ovk.batch.ridge.ridge_cv import OVKRidgeCV
+from ovk.batch.ridge.ridge import OVKRegressor, OVKRidge, kernel_tags
 from ovk.batch.ridge.ridge_system import takes_gram
+from ovk.batch.tuning.ridge_cv import OVKRidgeCV
 from ovk.objectives import Calibration
 
 # Columns of class labels as targets of a regression, and back.
@@ -37,24 +36,10 @@ from ovk.objectives import Calibration
 
 @dataclass
 class LabelColumns(State):
-    """The classes of each column of labels.
-
-    Attributes
-    ----------
-    classes : of each column, in order
-    single : labels came as (n,), and so will predictions
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ovk.batch.ridge.classifier import LabelColumns
-    >>> columns, numbers = LabelColumns.learn(np.array(["yes", None, "no"], dtype=object))
-    >>> numbers.T, columns.codes(numbers).T
-    (array([[ 1, -1,  0]]), array([[ 1., nan, -1.]]))
-    """
+    """The classes of each column of labels, in order."""
 
     classes: list[Labels]
-    single: bool
+    single: bool  # labels came as (n,), and so will predictions
 
     @classmethod
     def learn(cls, y: Any) -> tuple[LabelColumns, Indices]:
@@ -147,18 +132,22 @@ def _compact(column: Labels) -> Labels:
     return np.array(column.tolist())
 
 
-class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
+class RidgeClassifierBase(NamedOutputs, ClassifierMixin, MultiOutputMixin, Parameters, saved=False):
     """What the classifiers by ridge regression share: codes of labels, scores, probabilities."""
 
     _state_classes = {"labels_": LabelColumns}
 
     #: Slopes and offsets of the columns, where the rows are not kept.
     calibrations_: list[tuple[float, float]] | None
+    kernel: Any
     class_weight: Any
     #: The regressor of the codes; it takes all parameters but `class_weight`.
     _regressor: ClassVar[type[Any]]
     labels_: LabelColumns
     model_: OVKRegressor
+
+    def __sklearn_tags__(self) -> Any:
+        return kernel_tags(super().__sklearn_tags__(), self.kernel)
 
     @property
     def classes_(self) -> Any:
@@ -288,6 +277,7 @@ class RidgeClassifierBase(KernelTags, NamedOutputs, ClassifierMixin, MultiOutput
         return share_of_right_labels(self.predict(X), y, sample_weight)
 
 
+@dataclass(eq=False, repr=False)
 class OVKClassifier(RidgeClassifierBase):
     """Kernel ridge classification, with probabilities calibrated on left-out rows.
 
@@ -326,30 +316,19 @@ class OVKClassifier(RidgeClassifierBase):
 
     _regressor = OVKRidge
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alpha: float = 1.0,
-        *,
-        class_weight: Any = None,
-        solver: Any = "auto",
-        fit_intercept: bool = True,
-        landmarks: Any = None,
-        dtype: Any = "float64",
-        verbose: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.class_weight = class_weight
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.landmarks = landmarks
-        self.dtype = dtype
-        self.verbose = verbose
-        self.random_state = random_state
+    kernel: Any = None
+    alpha: float = 1.0
+    _: KW_ONLY
+    class_weight: Any = None
+    solver: Any = "auto"
+    fit_intercept: bool = True
+    landmarks: Any = None
+    dtype: Any = "float64"
+    verbose: bool | None = None
+    random_state: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class OVKClassifierCV(RidgeClassifierBase):
     """`OVKClassifier` with kernel, alpha and operator chosen by exact leave-one-out, as `OVKRidgeCV` does.
 
@@ -378,27 +357,14 @@ class OVKClassifierCV(RidgeClassifierBase):
 
     _regressor = OVKRidgeCV
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        alphas: Any = None,
-        *,
-        omegas: Any = None,
-        operators: Any = None,
-        class_weight: Any = None,
-        fit_intercept: bool = True,
-        dtype: Any = "float64",
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alphas = alphas
-        self.omegas = omegas
-        self.operators = operators
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.dtype = dtype
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    kernel: Any = None
+    alphas: Any = None
+    _: KW_ONLY
+    omegas: Any = None
+    operators: Any = None
+    class_weight: Any = None
+    fit_intercept: bool = True
+    dtype: Any = "float64"
+    n_jobs: int | None = None
+    verbose: bool | None = None
+    random_state: Any = 0

@@ -1,0 +1,432 @@
+"""Rows of requests: read from JSON, from tensors of the Open Inference Protocol (version 2) and from MLflow's frames.
+
+Tensors come in JSON, or as bytes behind it (binary tensor extension). Whatever their form, rows are a matrix of numbers
+or columns with names, and can be written to bytes for the log.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from io import StringIO
+from itertools import chain
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ovk.app.serve.access import RequestRefused
+from ovk.base import Array, closest_names, quoted
+
+#: A column: (n,) numbers, nan where missing, or cells of any kind that JSON knows.
+Cells = Array | list[Any]
+
+#: Most levels of nesting in the JSON of a request.
+MAX_DEPTH = 16
+
+#: Datatypes of numbers, as NumPy writes them on the wire.
+NUMBERS = {
+    "BOOL": "?", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8",
+    "INT8": "i1", "INT16": "<i2", "INT32": "<i4", "INT64": "<i8", "FP16": "<f2", "FP32": "<f4", "FP64": "<f8",
+}  # fmt: skip
+
+#: The forms of a request of MLflow's, exactly one of which must be there.
+MLFLOW_FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
+
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class RequestRows:
+    """Rows of a request.
+
+    Attributes
+    ----------
+    names : names of the columns, None for a matrix without
+    columns : the cells of each column; none for a matrix
+    matrix : (n, k) the numbers, where all columns hold numbers and no names were given
+    """
+
+    names: tuple[str, ...] | None
+    columns: tuple[Cells, ...]
+    matrix: Array | None = None
+
+    @classmethod
+    def of_matrix(cls, matrix: Array) -> RequestRows:
+        return cls(None, (), np.ascontiguousarray(matrix, dtype=np.float64))
+
+    @classmethod
+    def named(cls, names: Sequence[str], columns: Sequence[Cells]) -> RequestRows:
+        return cls(tuple(names), tuple(columns))
+
+    def __len__(self) -> int:
+        if self.matrix is not None:
+            return len(self.matrix)
+        return len(self.columns[0]) if self.columns else 0
+
+    @property
+    def nbytes(self) -> int:
+        if self.matrix is not None:
+            return self.matrix.nbytes + 200
+        return 200 + sum(c.nbytes if isinstance(c, np.ndarray) else 80 * len(c) for c in self.columns)
+
+    def numbers(self, names: Sequence[str] | None, width: int, what: str) -> Array:
+        """(n, width) numbers: the columns of these names, or where there are no names all of them in their order."""
+        if self.matrix is not None:
+            matrix = self.matrix
+        else:
+            columns = self.columns
+            if names is not None:
+                cure = ": send null where it is not known" if what == "targets" else ""
+                columns = tuple(self.column(name, cure) for name in names)
+            matrix = np.column_stack([as_numbers(column, what) for column in columns]) if columns else np.empty((0, 0))
+        if matrix.shape[1] != width:
+            raise RequestRefused(400, f"{what} must have {width} columns, got {matrix.shape[1]}")
+        return matrix
+
+    def column(self, name: str, cure: str = "") -> Cells:
+        """The column of that name; a message that there is none also says what to do, the `cure`."""
+        names = self.names or ()
+        if name not in names:
+            found = quoted(names) or "columns without names"
+            close = closest_names([name], names)
+            meant = f"; did you mean {name!r} by {close[name]!r}?" if close else ""
+            raise RequestRefused(400, f"column {name!r} is missing{cure}; the request has {found}{meant}")
+        return self.columns[names.index(name)]
+
+    def labels(self) -> list[Any]:
+        """The cells of targets that are labels, which is one column."""
+        width = len(self.columns) if self.matrix is None else self.matrix.shape[1]
+        if width != 1:
+            raise RequestRefused(400, f"targets must be one column of labels, got {width}")
+        cells = self.columns[0] if self.matrix is None else self.matrix[:, 0]
+        return cells if isinstance(cells, list) else list(cells.tolist())
+
+    def with_names(self, names: Sequence[str]) -> RequestRows:
+        """The same rows with names: those they have, or for a matrix the ones given."""
+        if self.matrix is None:
+            return self
+        if self.matrix.shape[1] != len(names):
+            raise RequestRefused(
+                400,
+                f"inputs must have the {len(names)} columns {', '.join(names)}, got {self.matrix.shape[1]} without "
+                "names",
+            )
+        return RequestRows.named(names, list(self.matrix.T))
+
+    def encode(self) -> bytes:
+        """The rows as bytes: a line of JSON, then the numbers."""
+        if self.matrix is not None:
+            return json.dumps({"shape": self.matrix.shape}).encode() + b"\n" + self.matrix.astype("<f8").tobytes()
+        cells = [None if isinstance(column, np.ndarray) else column for column in self.columns]
+        head = {"names": self.names, "rows": len(self), "cells": cells}
+        numbers = [column.astype("<f8").tobytes() for column in self.columns if isinstance(column, np.ndarray)]
+        return json.dumps(head).encode() + b"\n" + b"".join(numbers)
+
+    @classmethod
+    def decode(cls, content: bytes) -> RequestRows:
+        end = content.index(b"\n")
+        head = json.loads(content[:end])
+        numbers = np.frombuffer(content, dtype="<f8", offset=end + 1).astype(np.float64)
+        if "shape" in head:
+            return cls.of_matrix(numbers.reshape(head["shape"]))
+        stored = iter(numbers.reshape(-1, head["rows"])) if len(numbers) else iter(())
+        return cls.named(head["names"], [next(stored) if cells is None else cells for cells in head["cells"]])
+
+
+def as_numbers(cells: Any, what: str) -> Array:
+    """(n,) numbers, nan where they are missing; infinity is refused."""
+    if not isinstance(cells, np.ndarray):
+        if strange := set(map(type, cells)) - {int, float, bool, type(None)}:
+            cell = next(cell for cell in cells if type(cell) in strange)
+            raise RequestRefused(400, f"{what} must hold numbers or null, found {str(cell)[:40]!r}")
+        try:
+            cells = np.array(cells, dtype=np.float64)  # None becomes nan
+        except OverflowError:
+            raise RequestRefused(400, f"{what} hold a number beyond the range of doubles") from None
+    numbers: Array = cells
+    if np.isinf(numbers).any():
+        raise RequestRefused(400, f"{what} hold infinity, or a number beyond the range of doubles")
+    return numbers
+
+
+def _flat(values: list[Any]) -> list[Any]:
+    """The values of nested lists, row by row."""
+    while values and set(map(type, values)) == {list}:
+        values = list(chain.from_iterable(values))
+    return values
+
+
+# The body of a request.
+
+
+def parse_json(content: bytes) -> dict[str, Any]:
+    """The JSON object of a request; NaN and Infinity are no JSON."""
+    try:
+        value = _DECODER.decode(content.decode("utf-8"))
+    except RequestRefused:
+        raise
+    except RecursionError:
+        raise RequestRefused(400, f"the JSON is nested more than {MAX_DEPTH} levels deep") from None
+    except ValueError as error:
+        raise RequestRefused(400, f"the body is not JSON: {str(error)[:100]}") from None
+    if not isinstance(value, dict):
+        raise RequestRefused(400, f"the body must be a JSON object, got {type(value).__name__}")
+    if _deeper(value, MAX_DEPTH):
+        raise RequestRefused(400, f"the JSON is nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def _refuse_constant(word: str) -> Any:
+    raise RequestRefused(400, f"the body holds {word}, which JSON does not know: write null for a missing value")
+
+
+#: Made once: `json.loads` with an option makes one for each call.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists stand in each other more than `levels` deep."""
+    nested = [value]
+    for _ in range(levels):
+        items = list(chain.from_iterable(one.values() if type(one) is dict else one for one in nested))
+        # Nearly all of them are numbers, which their types tell without a loop.
+        if not {list, dict} & set(map(type, items)):
+            return False
+        nested = [item for item in items if type(item) is list or type(item) is dict]
+    return True
+
+
+def split_body(content: bytes, json_length: str | None) -> tuple[dict[str, Any], memoryview]:
+    """The JSON of a request, and the bytes of binary tensors behind it, if a header says how long the JSON is."""
+    if json_length is None:
+        return parse_json(content), memoryview(b"")
+    if not (json_length.isascii() and json_length.isdigit()) or int(json_length[:12]) > len(content):
+        raise RequestRefused(
+            400, f"Inference-Header-Content-Length must be a number up to {len(content)}, got {json_length[:20]!r}"
+        )
+    size = int(json_length)
+    return parse_json(content[:size]), memoryview(content)[size:]
+
+
+# Tensors.
+
+
+class TensorSpec(NamedTuple):
+    """A tensor that a model takes or gives: its name, datatype of the protocol, shape with -1 for the rows, columns."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    columns: list[str]
+
+
+def read_tensors(given: Any, binary: memoryview, what: str) -> tuple[RequestRows, memoryview]:
+    """The rows of a list of tensors, and what is left of the binary data.
+
+    One tensor of several columns is a matrix; tensors of one column each are columns with names.
+    """
+    if not isinstance(given, list) or not given or not all(isinstance(tensor, dict) for tensor in given):
+        raise RequestRefused(400, f"{what} must be a list of tensors")
+    names: list[str] = []
+    columns: list[Cells] = []
+    for tensor in given:
+        name = tensor.get("name")
+        if not isinstance(name, str) or not name or len(name) > 200:
+            raise RequestRefused(400, f"each of {what} needs a name")
+        values, binary = _read_tensor(tensor, f"tensor {name[:60]!r}", binary)
+        if isinstance(values, np.ndarray) and values.ndim == 2:
+            if values.shape[1] == 1:
+                values = values[:, 0]
+            elif len(given) == 1:
+                return RequestRows.of_matrix(values), binary
+            else:
+                raise RequestRefused(
+                    400, f"tensor {name!r} has {values.shape[1]} columns; several tensors have one each"
+                )
+        names.append(name)
+        columns.append(values)
+    if len(set(names)) < len(names):
+        raise RequestRefused(400, f"two of {what} have the same name")
+    if len({len(column) for column in columns}) > 1:
+        raise RequestRefused(400, f"{what} have different numbers of rows")
+    return RequestRows.named(names, columns), binary
+
+
+def _read_tensor(tensor: Mapping[str, Any], label: str, binary: memoryview) -> tuple[Cells, memoryview]:
+    """Numbers (n,) or (n, k), or cells; and the binary data behind."""
+    shape, datatype = tensor.get("shape"), tensor.get("datatype")
+    if not (
+        isinstance(shape, list)
+        and 1 <= len(shape) <= 2
+        and all(type(size) is int and 0 <= size < 1 << 40 for size in shape)
+    ):
+        raise RequestRefused(400, f"{label}: shape must be one or two whole numbers, got {str(shape)[:60]}")
+    size = prod(shape)
+    if datatype not in NUMBERS and datatype != "BYTES":
+        raise RequestRefused(
+            400, f"{label}: datatype must be one of {', '.join(NUMBERS)}, BYTES, got {str(datatype)[:20]}"
+        )
+    if datatype == "BYTES" and len(shape) == 2 and shape[1] != 1:
+        raise RequestRefused(400, f"{label}: a tensor of BYTES is one column, got shape {shape}")
+    parameters, data = tensor.get("parameters"), tensor.get("data")
+    length = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
+    values: Cells
+    if length is not None:
+        if type(length) is not int or not 0 <= length <= len(binary):
+            raise RequestRefused(400, f"{label}: binary_data_size must be a number up to {len(binary)}")
+        values, binary = _from_bytes(binary[:length], datatype, size, label), binary[length:]
+    elif not isinstance(data, list):
+        raise RequestRefused(400, f"{label} has neither data nor binary_data_size")
+    else:
+        values = _flat(data)
+        if datatype != "BYTES":
+            values = as_numbers(values, label)
+        elif {list, dict} & set(map(type, values)):
+            raise RequestRefused(400, f"{label}: data of BYTES are texts and nulls")
+        if len(values) != size:
+            raise RequestRefused(400, f"{label}: shape {shape} needs {size} values, found {len(values)}")
+    return (values.reshape(shape) if isinstance(values, np.ndarray) else values), binary
+
+
+def _from_bytes(content: memoryview, datatype: str, size: int, label: str) -> Cells:
+    if datatype != "BYTES":
+        kind = np.dtype(NUMBERS[datatype])
+        if len(content) != size * kind.itemsize:
+            raise RequestRefused(400, f"{label}: {size} values need {size * kind.itemsize} bytes, found {len(content)}")
+        return as_numbers(np.frombuffer(content, dtype=kind).astype(np.float64), label)
+    cells: list[str] = []
+    place = 0
+    while place + 4 <= len(content) and len(cells) <= size:
+        (length,) = _LENGTH.unpack_from(content, place)
+        place += 4
+        if place + length > len(content):
+            break
+        try:
+            cells.append(str(content[place : place + length], "utf-8"))
+        except UnicodeDecodeError:
+            raise RequestRefused(400, f"{label} holds bytes that are not UTF-8") from None
+        place += length
+    if place != len(content) or len(cells) != size:
+        raise RequestRefused(400, f"{label}: the binary data do not hold {size} strings")
+    return cells
+
+
+def write_tensors(
+    outputs: Sequence[tuple[TensorSpec, npt.NDArray[Any]]], binary: Mapping[str, bool]
+) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """Tensors for a reply, and the bytes of those that are wanted as such.
+
+    What is missing or infinite is null in JSON. A matrix says what its columns are called: in one text, since
+    parameters of the protocol are texts, numbers and truth values.
+    """
+    described, buffers = [], []
+    for (name, datatype, _, columns), values in outputs:
+        tensor: dict[str, Any] = {"name": name, "datatype": datatype, "shape": list(values.shape)}
+        if values.ndim == 2:
+            tensor["parameters"] = {"columns": csv_line(tuple(columns))}
+        if binary.get(name, False):
+            content = _to_bytes(values, datatype)
+            tensor.setdefault("parameters", {})["binary_data_size"] = len(content)
+            buffers.append(content)
+        else:
+            tensor["data"] = plain_list(values.reshape(-1))
+        described.append(tensor)
+    return described, buffers
+
+
+@lru_cache(maxsize=256)
+def csv_line(names: tuple[str, ...]) -> str:
+    """Names as a line of CSV, in quotes where they hold a comma."""
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def plain_list(values: npt.NDArray[Any]) -> Any:
+    """Nested lists, with None for what is no finite number."""
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        some: npt.NDArray[Any] = values.astype(object)
+        some[~np.isfinite(values)] = None
+        return some.tolist()
+    return values.tolist()
+
+
+def _to_bytes(values: npt.NDArray[Any], datatype: str) -> bytes:
+    if datatype != "BYTES":
+        return values.astype(NUMBERS[datatype]).tobytes()
+    words = [str(value).encode() for value in values.reshape(-1).tolist()]
+    return b"".join(_LENGTH.pack(len(word)) + word for word in words)
+
+
+# Rows as plain lists or records, and as MLflow's scoring protocol writes them.
+
+
+def read_rows(value: Any, what: str) -> RequestRows:
+    """Rows as a list of lists of numbers, or of records with the names of the columns."""
+    if not isinstance(value, list):
+        raise RequestRefused(400, f"{what} must be a list of rows")
+    if not value:
+        raise RequestRefused(400, f"{what} is an empty list: it must hold at least one row")
+    if isinstance(value[0], dict):
+        names = value[0].keys()
+        if not all(isinstance(record, dict) and record.keys() <= names for record in value):
+            raise RequestRefused(400, f"{what}: all records must have the same columns")
+        return _of_columns(list(names), [[record.get(name) for record in value] for name in names])
+    # No texts, which NumPy would read as numbers.
+    if set(map(type, _flat(value))) <= {int, float, type(None)}:
+        try:
+            matrix = np.array(value, dtype=np.float64)  # None becomes nan
+        except (TypeError, ValueError, OverflowError):
+            raise RequestRefused(400, f"{what} must be rows of equally many numbers or nulls") from None
+        if matrix.ndim > 2:
+            raise RequestRefused(400, f"{what} must be rows of numbers, got {matrix.ndim} dimensions")
+        return RequestRows.of_matrix(as_numbers(matrix if matrix.ndim == 2 else matrix[:, None], what))
+    if all(isinstance(cell, (str, int, float)) or cell is None for cell in value):
+        return RequestRows.named(["label"], [value])
+    raise RequestRefused(400, f"{what} must be rows of numbers and nulls, or records with the names of the columns")
+
+
+def read_frame(body: dict[str, Any]) -> RequestRows:
+    """The rows of a request to ``/invocations``."""
+    found = [form for form in MLFLOW_FORMS if form in body]
+    if len(found) != 1:
+        raise RequestRefused(
+            400, f"the body must hold one of {', '.join(MLFLOW_FORMS)}, found {', '.join(found) or 'none'}"
+        )
+    form, value = found[0], body[found[0]]
+    if form == "inputs" and isinstance(value, dict):
+        # Tensors of one column, (n, 1), are columns.
+        lists = [column if isinstance(column, list) else [column] for column in value.values()]
+        cells = [[c[0] if isinstance(c, list) and len(c) == 1 else c for c in column] for column in lists]
+        return _of_columns(list(value), cells)
+    if form != "dataframe_split":
+        return read_rows(value, form)
+    if not isinstance(value, dict) or not isinstance(value.get("data"), list):
+        raise RequestRefused(400, "dataframe_split must hold columns and data")
+    names, data = value.get("columns"), value["data"]
+    if names is None:
+        return read_rows(data, "data")
+    if not isinstance(names, list) or not all(isinstance(row, list) and len(row) == len(names) for row in data):
+        raise RequestRefused(400, "columns must be a list of names, and each row of data a list of as many values")
+    return _of_columns(names, [list(column) for column in zip(*data, strict=True)] if data else [[] for _ in names])
+
+
+def _of_columns(names: list[Any], lists: list[list[Any]]) -> RequestRows:
+    """Columns of numbers, texts, truth values and nulls."""
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise RequestRefused(400, "columns must have names that are texts, each another one")
+    if len({len(column) for column in lists}) > 1:
+        raise RequestRefused(400, "columns have different numbers of rows")
+    columns: list[Cells] = []
+    for name, cells in zip(names, lists, strict=True):
+        kinds = set(map(type, cells))
+        if not kinds <= {str, bool, int, float, type(None)}:
+            raise RequestRefused(400, f"column {name[:60]!r} must hold numbers, texts or nulls")
+        columns.append(cells if kinds & {str, bool} else as_numbers(cells, f"column {name[:60]!r}"))
+    return RequestRows.named(names, columns)

@@ -1,0 +1,265 @@
+"""Mean squared leave-one-out errors over kernels, operators and alphas, whatever was observed.
+
+The residuals are those of `ovk.solvers.leave_one_out`. Rows with the same inputs are left out together, because a copy
+left in would give the answer away; complete ones are merged into one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ovk.base import Array, Indices, ObservedPairs, ProgressBar, Targets, in_interval
+from ovk.batch.ridge.ridge_system import CompleteSystem, PairSystem, merge_same_inputs, takes_gram
+from ovk.batch.tuning.automatic import Comparison, map_threads
+from ovk.operators import MixedEffect, OutputOperator, Spectrum
+from ovk.ovkernels import Observed, OperatorKernel, Separable, as_operator_kernel
+from ovk.solvers import Eigenpairs, PairwisePath, SeparablePath, decoupled_path, eigenpairs, observed_eigenpairs
+
+
+class SeparableErrors:
+    """Complete outputs and a scalar kernel, for any operator and alpha; rows with the same inputs taken together.
+
+    Parameters
+    ----------
+    kernel : k * T, of which k counts
+    groups : (n,) rows with the same number are left out together
+    tol : what may be left out of the scalar gram (its trace)
+
+    Attributes
+    ----------
+    Y : outputs of rows with the same inputs as one, scaled by the square roots of their weights
+    pairs : eigenpairs of the scalar gram of these rows
+    u : (n,) the intercept's column, or None
+    every : the eigenpairs when they are those of the gram of all rows, else None
+    """
+
+    def __init__(
+        self, kernel: Separable, X: Any, targets: Targets, groups: Indices, *, intercept: bool, tol: float = 0.0
+    ) -> None:
+        first, self._once, self._within = merge_same_inputs(X, targets, groups)
+        G, self.Y, roots = kernel.scalar(first), self._once.Y, np.ones(len(self._once.Y))
+        if self._once.weight is not None:
+            roots = np.sqrt(self._once.weight)
+            G, self.Y = G * roots[:, None] * roots, self.Y * roots[:, None]
+        self.pairs = eigenpairs(G, tol)
+        self.u = roots if intercept else None
+        self._path = SeparablePath(self.pairs, self.Y, self.u)
+        same = len(self.Y) == len(targets.Y)
+        self.every: Eigenpairs | None = self.pairs if same and self.pairs.full else None
+
+    def path(self, operator: Spectrum, alphas: Array, *, entry: bool) -> Iterator[Array]:
+        """The error of each output, (d,), at each of `alphas` in turn."""
+        for residuals in self._path.path(operator, alphas, entry=entry):
+            yield _mean_squares(residuals, self._within, self._once)
+
+
+def _mean_squares(residuals: Array, within: Array, targets: Targets) -> Array:
+    total = float(len(targets.Y) if targets.weight is None else targets.weight.sum())
+    return np.asarray((np.einsum("iq,iq->q", residuals, residuals) + within) / total)
+
+
+def decoupled_errors(
+    kernel: OperatorKernel, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool, entry: bool
+) -> Iterator[Array] | None:
+    """Errors (d,) at each alpha of complete outputs when the kernel falls apart into scalar kernels, else None.
+
+    Sums whose operators commute, and kernels of their own for each output, do.
+    """
+    first, once, within = merge_same_inputs(X, targets, groups)
+    system = CompleteSystem(kernel, first, once, 1.0)
+    parts = system.gram.rotation()
+    if parts is None:
+        return None
+    path = decoupled_path(parts, system.Y, system.columns() if intercept else None, alphas, entry=entry)
+    return (_mean_squares(each, within, once) for each in path)
+
+
+def uncoupled_errors(
+    kernel: Separable, X: Any, targets: Targets, groups: Indices, alphas: Array, *, intercept: bool
+) -> Array:
+    """Errors (alphas, d) of outputs with gaps that are not coupled: each is a complete problem of the rows it has.
+
+    An output learns nothing from the others, so that leaving out a row and leaving out an entry are the same.
+    """
+    wide, diagonal = targets.wide(), np.diagonal(kernel.operator.dense())
+    errors = np.empty((len(alphas), targets.d))
+    for q, scale in enumerate(diagonal):
+        seen = np.flatnonzero(~np.isnan(wide.Y[:, q]))
+        weight = None if wide.weight is None else wide.weight[seen]
+        own = Targets(wide.Y[seen, q : q + 1], 1, True, None, weight)
+        _, number = np.unique(groups[seen], return_inverse=True)
+        alone = SeparableErrors(kernel, X[seen], own, number, intercept=intercept)
+        spectrum = Spectrum(np.array([scale]), np.eye(1))
+        errors[:, q] = np.concatenate(list(alone.path(spectrum, alphas, entry=False)))
+    return errors
+
+
+def pairwise_errors(
+    K: Array | Eigenpairs, pairs: ObservedPairs, alphas: Array, *, intercept: bool, entry: bool
+) -> Iterator[Array]:
+    """The error of each output, (d,), at each of `alphas` in turn; 0 where nothing was observed.
+
+    Parameters
+    ----------
+    K : (N, N) gram of the pairs, scaled by the roots of their weights on both sides, or its eigenpairs
+    intercept : a constant for each output is learned
+    entry : leave out one output of a row at a time instead of all
+    """
+    E = pairs.columns() if intercept else None
+    total = pairs.sum_by_output(pairs.weights)
+    for residuals in PairwisePath(K, pairs.scaled_values(), pairs.left_out_together(entry=entry), E).path(alphas):
+        sums = pairs.sum_by_output(residuals**2)
+        yield np.divide(sums, total, out=np.zeros(len(sums)), where=total > 0)
+
+
+def error_surface(
+    kernel: OperatorKernel,
+    operators: list[OutputOperator | None],
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    *,
+    intercept: bool,
+    entry: bool,
+    tol: float,
+) -> tuple[Array, Eigenpairs | None]:
+    """Mean squared leave-one-out error of each output, (operators, alphas, d), and eigenvectors of the whole gram.
+
+    Parameters
+    ----------
+    operators : in the place of the kernel's own; None keeps it
+    same : (n,) rows of the same number are left out together
+    intercept : a constant for each output is learned
+    entry : leave out one output of a row at a time instead of all
+    tol : relative error that the solutions may have
+    """
+    surface = np.empty((len(operators), len(alphas), targets.d))
+    every = None
+    with ProgressBar("leave-one-out", total=len(operators) * len(alphas)) as bar:
+        separable = kernel.as_separable()
+        if targets.complete and separable is not None:
+            chosen = [separable.operator if operator is None else operator for operator in operators]
+            # A scalar gram with a trace of E less changes solutions by at most E t / alpha, relatively.
+            largest = max(float(operator.eigh().values[-1]) for operator in chosen)
+            least = tol * float(alphas.min()) / max(largest, 1e-300)
+            complete = SeparableErrors(separable, X, targets, same, intercept=intercept, tol=least)
+            paths: Iterable[Iterator[Array]] = [complete.path(op.eigh(), alphas, entry=entry) for op in chosen]
+            every = complete.every
+        else:
+            how = {"intercept": intercept, "entry": entry}
+            candidates = [with_operator(kernel, operator) for operator in operators]
+            # One after the other: each has a matrix of all pairs.
+            paths = (_path(each, alphas, X, targets, same, tol * float(alphas.min()), **how) for each in candidates)
+        for o, path in enumerate(paths):
+            for a, error in enumerate(path):
+                surface[o, a] = error
+                bar.update()
+    return surface, every
+
+
+def _path(
+    kernel: OperatorKernel,
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    trace: float,
+    *,
+    intercept: bool,
+    entry: bool,
+) -> Iterator[Array]:
+    """Errors (d,) at each alpha: as scalar problems where the kernel allows it, else as one of all pairs.
+
+    Of the gram of the pairs a `trace` may be left out.
+    """
+    if targets.complete:
+        found = decoupled_errors(kernel, X, targets, same, alphas, intercept=intercept, entry=entry)
+        if found is not None:
+            return found
+    separable = kernel.as_separable()
+    if separable is not None and separable.operator.is_diagonal() and not takes_gram(separable.kernel):
+        return iter(uncoupled_errors(separable, X, targets, same, alphas, intercept=intercept))
+    gram = PairSystem(kernel, X, targets, 1.0).gram
+    K = observed_eigenpairs(gram, trace) if isinstance(gram, Observed) else gram.dense()
+    return pairwise_errors(K, targets.pairs(same), alphas, intercept=intercept, entry=entry)
+
+
+def with_operator(kernel: OperatorKernel, operator: OutputOperator | None) -> OperatorKernel:
+    """The kernel with another operator, or itself."""
+    separable = kernel.as_separable()
+    return kernel if operator is None or separable is None else Separable(separable.kernel, operator)
+
+
+def compare(
+    kernels: list[OperatorKernel],
+    operators: list[OutputOperator | None],
+    alphas: Array,
+    X: Any,
+    targets: Targets,
+    same: Indices,
+    scored: list[int],
+    *,
+    n_jobs: int | None = None,
+    **how: Any,
+) -> Comparison:
+    """The errors of resolved kernels with each of the operators and alphas; `how` goes to `error_surface`."""
+    surface = np.empty((len(kernels), len(operators), len(alphas), targets.d))
+    least, known = np.inf, None
+    found = map_threads(
+        lambda kernel: error_surface(kernel, operators, alphas, X, targets, same, **how),
+        kernels,
+        n_jobs,
+        "comparing kernels",
+    )
+    for number, (errors, pairs) in enumerate(found):
+        surface[number] = errors
+        error = float(errors[..., scored].mean(axis=-1).min())
+        if error < least:
+            least, known = error, pairs
+    return Comparison(alphas, surface, scored, known)
+
+
+# What a user may pass as candidates.
+
+
+def candidate_kernels(kernel: Any, default: Callable[[], OperatorKernel]) -> list[OperatorKernel]:
+    """The kernels to choose from: one, or a list of them."""
+    if not isinstance(kernel, (list, tuple)):
+        return [default()]
+    if len(kernel) == 0:
+        raise ValueError("kernel must hold at least one kernel to choose from, got an empty list")
+    return [as_operator_kernel(one) for one in kernel]
+
+
+def candidate_operators(operators: Any, omegas: Any, kernels: list[OperatorKernel]) -> list[OutputOperator | None]:
+    """The operators to choose from in the place of the kernels' own; None keeps it."""
+    if omegas is None and operators is None:
+        return [None]
+    if omegas is not None and operators is not None:
+        raise ValueError("give omegas or operators, not both")
+    candidates: list[Any] = list(operators) if omegas is None else []
+    for omega in [] if omegas is None else omegas:
+        candidates.append(MixedEffect(in_interval(omega, "each of omegas", 0, 1)))
+    if not candidates:
+        raise ValueError("omegas or operators must hold at least one candidate, got none")
+    wrong = [kernel for kernel in kernels if kernel.as_separable() is None]
+    if wrong:
+        raise ValueError(
+            "omegas and operators replace the operator of a separable kernel k * T, got "
+            f"{type(wrong[0]).__name__}: give a list of kernels instead"
+        )
+    return candidates
+
+
+def output_dim_of(operators: Any, kernels: list[OperatorKernel]) -> int | None:
+    """Number of outputs, where operators or kernels say it."""
+    for operator in [] if operators is None else operators:
+        if not isinstance(operator, OutputOperator):
+            raise ValueError(f"operators must hold operators of ovk.operators, got {operator!r}")
+        if operator.output_dim is not None:
+            return operator.output_dim
+    return kernels[0].output_dim

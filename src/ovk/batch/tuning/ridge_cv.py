@@ -1,0 +1,383 @@
+"""Ridge regression that chooses its own kernel, alpha and operator by leave-one-out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from ovk.base import (
+    Array,
+    Indices,
+    Targets,
+    check_alpha,
+    check_alphas,
+    check_groups,
+    check_inputs,
+    one_blas_thread,
+    positive,
+    progress_shown,
+    refuse_odd_frames,
+)
+from ovk.batch.ridge.landmarks import choose_landmarks
+from ovk.batch.ridge.ridge import OVKRegressor
+from ovk.batch.ridge.ridge_system import merge_same_inputs, new_generator, robust_targets, rows_left_out_together
+from ovk.batch.ridge.table_inputs import FrameColumns, InputScaling, is_frame, mean_and_deviation, refuse_gaps
+from ovk.batch.tuning.automatic import ALPHAS, AutomaticChoice, Comparison, automatic_choice
+from ovk.batch.tuning.error_surface import (
+    candidate_kernels,
+    candidate_operators,
+    compare,
+    error_surface,
+    output_dim_of,
+    with_operator,
+)
+from ovk.operators import Dense, OutputOperator
+from ovk.ovkernels import OperatorKernel, Separable, as_operator_kernel
+from ovk.solvers import Eigenpairs, KnownEigen
+
+
+class Chosen(NamedTuple):
+    """A choice, and the kernel and the alphas (d,) that it means for the outputs as they are."""
+
+    choice: AutomaticChoice
+    kernel: Separable
+    alphas: Array
+
+
+#: Rows above which landmarks are taken by default, how many, and rows by which given candidates are then compared.
+EXACT_ROWS, LANDMARKS, CHOICE_ROWS = 5000, 1500, 2000
+
+
+@dataclass(eq=False, repr=False)
+class OVKRidgeCV(OVKRegressor):
+    """`OVKRidge` with kernel, alpha and output operator chosen by exact leave-one-out.
+
+    Without a kernel everything is chosen. Inputs are standardised; the linear kernel, Gaussians, Materns of smoothness
+    3/2 and Laplacians of several widths and sums of the best of them are compared by their left-out errors, judged
+    robustly, with an alpha for each output; and where outputs are missing, whether they should learn from each other.
+
+    With a kernel, the error of leaving out each row is known in closed form, so for a separable kernel the whole
+    surface over alphas and operators costs one eigendecomposition of the scalar gram and small products. Rows with the
+    same inputs are left out together, because a copy left in would give the answer away; so repeating a row is the same
+    as doubling its weight.
+
+    Parameters
+    ----------
+    kernel : operator-valued or scalar kernel, or a list of them to choose from; by default it is found
+        A kernel that is given sees the inputs as they are.
+    alphas : sequence of floats > 0; default 25 values from 1e-6 to 1e2, or 17 from 1e-5 to 1e3 where the kernel is
+        chosen too
+    omegas : sequence of floats in [0, 1], optional
+        Operators ``MixedEffect(omega)`` to choose from, in the place of the kernel's own.
+    operators : sequence of output operators, optional
+        Operators to choose from, in the place of the kernel's own.
+    leave_out : "row" or "entry"
+        Leave out all outputs of a row (how well new points are predicted), or one output of a row at a time, the others
+        staying known (how well missing entries are filled in).
+    scored_outputs : sequence of ints, optional
+        Outputs whose error counts; all by default.
+    alpha_per_target : bool
+        Choose an alpha for each output; without a kernel it is done anyway. Coupled outputs have the ratios of their
+        alphas without coupling, and a common factor that is chosen.
+    fit_intercept : bool
+        Learn a constant for each output that is not penalised.
+    loss : "squared" or "huber"
+        As in `OVKRidge`, for the final fit; without a kernel the choice is made with the weights of the rows as well.
+    standardize : bool
+        Without a kernel: scale the inputs to mean 0 and deviation 1 first, unless they are sparse. Words in
+        columns of a data frame become columns of zeros and ones in any case.
+    missing_inputs : "impute" or "error"
+        Without a kernel: replace nan in X by the column's mean, with a column of zeros and ones that says so, or refuse
+        it.
+    metric : bool
+        Without a kernel: also try kernels in metrics of the inputs that `GradientMetric` learns, each judged by rows
+        that it was not learned from. It pays where few inputs, or few directions, matter; below 50 rows (or groups)
+        there are none. Takes three to five times as long.
+    time_order : bool
+        Without a kernel: rows are in the order of time, and candidates are compared by how well they predict the later
+        rows from the earlier ones.
+    landmarks : "auto", None, int or (m, p) array
+        Learn from Nystrom features of that many rows, or of these points, as `OVKRidge` does. "auto" takes 1,500 rows
+        above 5,000, and says so in a warning; None always learns from all rows. What is chosen with a kernel is then
+        chosen by 2,000 rows.
+    tol : float >= 0
+        Relative error that the leave-one-out solutions may have. A scalar gram of low numerical rank is then factored
+        in a fraction of the time; 0 always takes the full eigendecomposition.
+    dtype : "float64" or "float32"
+        As in `OVKRidge`, for the final fit. Kernels that are given are compared in double precision.
+    n_jobs : int, optional
+        Threads among which candidates are shared, -1 for one for each processor; BLAS then has one thread in each. The
+        result does not depend on their number. By default there is one candidate after the other.
+    verbose : bool, optional
+        As in `OVKRidge`.
+    random_state : int, Generator or None
+        Draws the rows, at most 400 and 1,000, by which widths and alphas are chosen without a kernel, and landmarks.
+
+    Attributes
+    ----------
+    choice_ : `AutomaticChoice`, or None where a kernel was given
+    alpha_ : chosen alpha; (d,) without a kernel, and with `alpha_per_target`
+    alphas_ : (alphas,) all of them
+    kernel_ : chosen kernel, with everything learned from the inputs filled in
+    omega_ : chosen omega, None without `omegas`
+    errors_ : (kernels, operators, alphas) mean squared left-out error over the scored outputs; where everything was
+        chosen, robust errors relative to the outputs' variances at the rows that widths were chosen by
+    output_errors_ : (kernels, operators, alphas, d) the same for each output
+    best_error_ : smallest of `errors_`
+    inputs_ : what standardised the inputs, or None; `X_fit_` and `kernel_` are about standardised ones
+    landmarks_ : sums over all rows where landmarks were taken, else None
+    and those of `OVKRidge`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk import OVKRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (40, 1))
+    >>> Y = np.sin(2 * X) + 0.3 * rng.standard_normal((40, 3))
+    >>> OVKRidgeCV().fit(X, Y).choice_.names[:2]
+    ['sum of 2', 'Gaussian 1']
+    >>> model = OVKRidgeCV(omegas=[0.0, 0.5, 0.9]).fit(X, Y)
+    >>> model.omega_, model.errors_.shape
+    (0.9, (1, 3, 25))
+    """
+
+    _state_classes = {"columns_": FrameColumns}
+
+    kernel: Any = None
+    alphas: Any = None
+    _: KW_ONLY
+    omegas: Any = None
+    operators: Any = None
+    leave_out: str = "row"
+    scored_outputs: Any = None
+    alpha_per_target: bool = False
+    fit_intercept: bool = True
+    loss: str = "squared"
+    standardize: bool = True
+    missing_inputs: str = "impute"
+    metric: bool = False
+    time_order: bool = False
+    landmarks: Any = "auto"
+    tol: float = 1e-8
+    dtype: Any = "float64"
+    n_jobs: int | None = None
+    verbose: bool | None = None
+    random_state: Any = 0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.kernel is None and self.missing_inputs == "impute"
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None, groups: Any = None) -> Self:
+        """Choose and learn from inputs and outputs.
+
+        Parameters
+        ----------
+        X, y, sample_weight, task : as in `OVKRidge.fit`
+        groups : (n,) labels, optional
+            Without a kernel: rows of a group (a patient, a site) are left out together, because new rows will be of new
+            groups.
+        """
+        with self._fitting(X, y), progress_shown(self.verbose):
+            X, targets, groups = self._read(X, y, sample_weight, task, groups)
+            inputs = self._scaling(X, targets.weight) if self.kernel is None else None
+            X = X if inputs is None else inputs(X)
+            kernel, alpha, known = self._choose(X, targets, groups)
+            points = self._landmark_points(X, kernel)
+            if points is None:
+                # The eigenvectors of leave-one-out may be at hand; else (holes, repeated rows, low rank) they are not.
+                self._solve(kernel, alpha, X, targets, "auto" if known is None else KnownEigen(known))
+            else:
+                self._fit_landmarks(kernel, alpha, points, targets, self._slices(X, targets))
+            self.inputs_ = inputs
+        return self
+
+    # Reading.
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, task: Any, groups: Any) -> tuple[Any, Targets, Any]:
+        """Inputs, outputs and groups of the rows that are learned from."""
+        if self.leave_out not in ("row", "entry"):
+            raise ValueError(f"leave_out must be 'row' or 'entry', got {self.leave_out!r}")
+        X, targets = self._check_rows(X, y, sample_weight, task)
+        if self.kernel is not None and (groups is not None or self.time_order):
+            raise ValueError("groups and time_order are about the choice of a kernel: give kernel=None")
+        if groups is not None:
+            groups = check_groups(groups, X.shape[0])[targets.informative_rows()]
+            groups = check_groups(groups, len(groups))
+        return *self._informative(X, targets), groups
+
+    def _check_inputs(self, X: Any, *, reset: bool, stream: bool = False) -> Any:
+        """Without a kernel inputs are read as tables; a kernel that is given sees them as they are."""
+        if self.kernel is not None:
+            if reset:
+                self.columns_: FrameColumns | None = None
+            return super()._check_inputs(X, reset=reset, stream=stream)
+        if self.missing_inputs not in ("impute", "error"):
+            raise ValueError(f"missing_inputs must be 'impute' or 'error', got {self.missing_inputs!r}")
+        refuse_odd_frames(X, "X")
+        frame, impute = is_frame(X), self.missing_inputs == "impute"
+        if reset:
+            self.columns_ = FrameColumns.learn(X) if frame else None
+        if frame and self.columns_ is not None:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            X = check_array(self.columns_(X), ensure_all_finite="allow-nan", input_name="X")
+            return X if impute else refuse_gaps(X)
+        finite = "allow-nan" if impute and not sparse.issparse(X) else True
+        return check_inputs(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+
+    def _scaling(self, X: Any, weight: Array | None) -> InputScaling | None:
+        """What makes inputs comparable and fills their gaps, learned from them; None where nothing is to be done."""
+        if sparse.issparse(X) or not (self.standardize or np.isnan(X).any()):
+            return None
+        indicators = 0 if self.columns_ is None else self.columns_.indicators
+        return InputScaling.learn(X, weight, scale=bool(self.standardize), indicators=indicators)
+
+    def _output_dim(self) -> int | None:
+        if self.kernel is None and self.operators is None:
+            return None
+        return output_dim_of(self.operators, candidate_kernels(self.kernel, self._default_kernel))
+
+    # Choosing.
+
+    def _choose(
+        self, X: Any, targets: Targets, groups: Indices | None
+    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
+        """Kernel and alpha, and eigenvectors of the kernel's gram on all rows where they are known."""
+        alphas = np.logspace(-6, 2, 25) if self.alphas is None else check_alphas(self.alphas)
+        scored = self._scored(targets.d)
+        self.choice_: AutomaticChoice | None = None
+        self.omega_: float | None = None
+        if self.kernel is not None:
+            kernels = candidate_kernels(self.kernel, self._default_kernel)
+            return self._compare(kernels, alphas, X, targets, scored)
+        chosen = self._find(X, targets, groups)
+        self.choice_ = chosen.choice
+        given = [self.alphas, self.omegas, self.operators, self.scored_outputs]
+        if self.leave_out != "row" or any(one is not None for one in given):
+            return self._compare([as_operator_kernel(chosen.choice.kernel)], alphas, X, targets, scored)
+        self.__dict__.update(Comparison(ALPHAS, chosen.choice.errors[:, None], scored).attributes())
+        return chosen.kernel, check_alpha(chosen.alphas, targets.d), None
+
+    def _find(self, X: Any, targets: Targets, groups: Indices | None) -> Chosen:
+        """Choose everything."""
+        same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        if self.metric and sparse.issparse(X):
+            raise ValueError("metric=True maps all inputs, and sparse ones would not stay sparse: give metric=False")
+        chosen = self._in_standard_units(X, targets, same, groups)
+        if self.loss == "squared":
+            return chosen
+        # Rows that are far off pull their neighbours: choose again with the weights that they get.
+        self._is_single()
+        alpha = check_alpha(chosen.alphas, targets.d)
+        weighted = robust_targets(chosen.kernel, alpha, X, targets, intercept=self.fit_intercept)
+        return self._in_standard_units(X, weighted, same, groups)
+
+    def _in_standard_units(self, X: Any, targets: Targets, same: Indices, groups: Indices | None) -> Chosen:
+        """Choose for outputs in standard units; an input that is repeated counts as one row with the total weight.
+
+        With deviations s of the outputs, S = diag(s), the problem in standard units with operator T and alphas a is
+        that on the outputs as they are with the operator S T S and the alphas s^2 a. So posterior variances have the
+        outputs' units.
+        """
+        targets = targets.wide()
+        mean, deviation = mean_and_deviation(targets.Y, targets.weight)
+        if not self.fit_intercept:
+            mean, deviation = np.zeros(targets.d), np.sqrt(mean**2 + deviation**2)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        standard = Targets((targets.Y - mean) / deviation, targets.d, False, None, targets.weight)
+        if groups is None and not self.time_order:
+            if targets.complete:
+                X, standard, _ = merge_same_inputs(X, standard, same)
+            elif len(np.unique(same)) < len(same):
+                # Rows with gaps cannot be averaged; they can be left out together.
+                groups = same
+        # Choices are made by at most 1,000 rows, however many there are.
+        with one_blas_thread():
+            choice = automatic_choice(
+                X,
+                standard.Y,
+                new_generator(self.random_state),
+                weight=standard.weight,
+                groups=groups,
+                time_order=self.time_order,
+                intercept=self.fit_intercept,
+                metric=self.metric,
+                n_jobs=self.n_jobs,
+            )
+        kernel = Separable(choice.kernel, Dense(choice.operator * np.outer(deviation, deviation)))
+        return Chosen(choice, kernel, choice.alphas * deviation**2)
+
+    def _compare(
+        self, kernels: list[OperatorKernel], alphas: Array, X: Any, targets: Targets, scored: list[int]
+    ) -> tuple[OperatorKernel, float | Array, Eigenpairs | None]:
+        """The best of kernels, operators and alphas."""
+        given = candidate_operators(self.operators, self.omegas, kernels)
+        kernels = [self._own_copy(kernel, targets.d).resolve(X, targets.d) for kernel in kernels]
+        operators: list[OutputOperator | None] = [
+            None if one is None else self._own_copy(one, targets.d).resolve(targets.d) for one in given
+        ]
+        if self.landmarks is not None and X.shape[0] > EXACT_ROWS:
+            some = np.sort(new_generator(self.random_state).permutation(X.shape[0])[:CHOICE_ROWS])
+            X, targets = X[some], targets.rows(some)
+        same = rows_left_out_together(self.kernel, X, targets, intercept=self.fit_intercept)
+        how: dict[str, Any] = {"intercept": self.fit_intercept, "entry": self.leave_out == "entry"}
+        how["tol"] = positive(self.tol, "tol", zero=True)
+        found = compare(kernels, operators, alphas, X, targets, same, scored, n_jobs=self.n_jobs, **how)
+        self.__dict__.update(found.attributes())
+        k, o, a = found.best()
+        self.omega_ = None if self.omegas is None else float(self.omegas[o])
+        best, alpha = with_operator(kernels[k], operators[o]), float(alphas[a])
+        if not self.alpha_per_target:
+            return best, alpha, found.known
+        return best, self._alpha_per_target(best, found.errors[k, o], alphas, (X, targets, same), **how), found.known
+
+    def _scored(self, d: int) -> list[int]:
+        if self.scored_outputs is None:
+            return list(range(d))
+        chosen = list(self.scored_outputs)
+        if not chosen or not all(isinstance(q, (int, np.integer)) and 0 <= q < d for q in chosen):
+            raise ValueError(f"scored_outputs must name outputs from 0 to {d - 1}, got {self.scored_outputs!r}")
+        return chosen
+
+    def _alpha_per_target(self, kernel: OperatorKernel, errors: Array, alphas: Array, data: Any, **how: Any) -> Array:
+        """(d,) an alpha for each output: the best for it alone; when coupled, their ratios times a factor."""
+        separable = kernel.as_separable()
+        if separable is None:
+            raise ValueError("alpha_per_target needs a kernel k * T: a sum has no alphas of outputs that are apart")
+        if separable.operator.is_diagonal():
+            return np.asarray(alphas[errors.argmin(axis=0)])
+        operator = separable.operator.dense()
+        X, targets, same = data
+        apart, _ = error_surface(kernel, [Dense(np.diag(np.diagonal(operator)))], alphas, X, targets, same, **how)
+        own = np.log(alphas[apart[0].argmin(axis=0)])
+        ratios = np.exp(own - own.mean())
+        # With D = diag(ratios) the problem is that of D^-1/2 T D^-1/2 on the outputs Y D^-1/2.
+        roots = np.sqrt(ratios)
+        scaled = replace(targets, Y=targets.Y / (roots if targets.task is None else roots[targets.task][:, None]))
+        coupled = Dense(operator / np.outer(roots, roots))
+        found, _ = error_surface(kernel, [coupled], alphas, X, scaled, same, **how)
+        best = int((found[0] * ratios)[:, self._scored(targets.d)].mean(axis=-1).argmin())
+        return np.asarray(alphas[best] * ratios)
+
+    def _landmark_points(self, X: Any, kernel: OperatorKernel) -> Any:
+        """The landmarks, or None where all rows are learned from."""
+        n, automatic = X.shape[0], isinstance(self.landmarks, str) and self.landmarks == "auto"
+        if self.landmarks is None or (automatic and n <= EXACT_ROWS):
+            return None
+        if automatic:
+            warnings.warn(
+                f"{n:,} rows are learned through {LANDMARKS:,} landmarks: give landmarks=None to learn from all of "
+                "them exactly, or another number of landmarks",
+                UserWarning,
+                stacklevel=3,
+            )
+        given = LANDMARKS if automatic else self.landmarks
+        return choose_landmarks(given, X, self.random_state, lambda rows: kernel)

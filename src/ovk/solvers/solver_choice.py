@@ -1,0 +1,233 @@
+"""Which solver suits which gram, and what is solved with it: an intercept, posterior covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from ovk.base import Array, SingularSystem, track
+from ovk.ovkernels import Decoupled, DenseBlocks, Gram, Kronecker, Observed, Rotated
+from ovk.solvers.base import Solution, Solver
+from ovk.solvers.cholesky import Cholesky, CholeskyState
+from ovk.solvers.eigen import Eigen
+from ovk.solvers.iterative import ConjugateGradient, GaussSeidel, MissingOutputs
+
+#: One eigendecomposition costs about as much as this many Cholesky factorisations.
+MANY_EIGENVALUES = 8
+#: Points above which a dense system is left to an iterative solver (a matrix of 800 MB).
+DENSE_LIMIT = 10_000
+
+
+@singledispatch
+def select(gram: Gram) -> Solver:
+    """The solver for a gram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.ovkernels import Kronecker
+    >>> from ovk.operators import Dense, MixedEffect
+    >>> from ovk.solvers import select
+    >>> select(Kronecker(np.eye(4), MixedEffect(0.5, output_dim=50)))
+    Cholesky()
+    >>> select(Kronecker(np.eye(4), Dense(np.diag(np.arange(50.0)))))
+    Eigen()
+    """
+    raise TypeError(f"no rule selects a solver for a {type(gram).__name__}")
+
+
+@select.register
+def _(gram: Kronecker) -> Solver:
+    operators = [operator for _, operator in gram.terms()]
+    if len(operators) == 1:
+        return Cholesky() if len(operators[0].eigh().groups) <= MANY_EIGENVALUES else Eigen()
+    decoupled = gram.decouple()
+    if decoupled is None:
+        return ConjugateGradient()
+    # One operator with many eigenvalues beside multiples of the identity: the preconditioner is the solution.
+    several = sum(len(operator.eigh().groups) > 1 for operator in operators) > 1
+    return Cholesky() if several or len(decoupled) <= MANY_EIGENVALUES else ConjugateGradient()
+
+
+@select.register
+def _(gram: DenseBlocks) -> Solver:
+    return Cholesky() if len(gram.matrix) <= DENSE_LIMIT else ConjugateGradient()
+
+
+@select.register
+def _(gram: Observed) -> Solver:
+    if gram.shape[0] <= DENSE_LIMIT:
+        return Cholesky()
+    terms = gram.base.terms()
+    return MissingOutputs() if terms is not None and len(terms) == 1 else ConjugateGradient()
+
+
+_NAMES: dict[str, type[Solver]] = {
+    "cholesky": Cholesky,
+    "eigen": Eigen,
+    "cg": ConjugateGradient,
+    "gauss-seidel": GaussSeidel,
+}
+
+
+def as_solver(solver: Any, gram: Gram) -> Solver:
+    """Turn what a user may pass as a solver into one: an object, "auto" or another name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ovk.ovkernels import Kronecker
+    >>> from ovk.operators import Identity
+    >>> from ovk.solvers import as_solver
+    >>> as_solver("eigen", Kronecker(np.eye(2), Identity(1)))
+    Eigen()
+    """
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "auto":
+        return select(gram)
+    if isinstance(solver, str) and solver in _NAMES:
+        return _NAMES[solver]()
+    raise ValueError(f"solver must be 'auto', one of {sorted(_NAMES)} or a solver of ovk.solvers, got {solver!r}")
+
+
+# An intercept that is not penalised.
+#
+#     (K + alpha I) C + E B = Y,   E' C = 0
+#
+# has the solution C = A^-1 Y - A^-1 E B with (E' A^-1 E) B = E' A^-1 Y: solves with the same factor as without
+# intercept.
+
+
+def solve_with_intercept(
+    solver: Solver, state: Any, Y: Array, alpha: float, columns: Array | None
+) -> tuple[Solution, Array | None]:
+    """Coefficients and intercept, one for each output; without `columns` there is none.
+
+    Parameters
+    ----------
+    Y : right-hand side in the solver's own shape, (n, d) or (N, 1) for observed pairs
+    columns : E as (n,) (the same column u for each of d outputs) or as (N, d), or None
+
+    Returns
+    -------
+    solution, (d,) intercept or None
+    """
+    solution = solver.solve(state, Y, alpha)
+    if columns is None:
+        return solution, None
+
+    def solve(B: Array) -> Array:
+        return solver.solve(state, B, alpha).C
+
+    decoupled: Decoupled | None = getattr(state, "decoupled", None)
+    if columns.ndim == 2:
+        # A factor solves for all columns at once, in a fraction of the time.
+        each = columns.T[:, :, None] if decoupled is None else columns[None]
+        inside = np.column_stack([solve(column) for column in each])
+        b: Array = np.asarray(np.linalg.solve(columns.T @ inside, columns.T @ solution.C[:, 0]), dtype=np.float64)
+        return Solution(solution.C - (inside @ b)[:, None], solution.info), b
+    rotated = None if decoupled is None else decoupled.rotation()
+    inside, b = _shared_column(solve, rotated, columns, solution.C)
+    return Solution(solution.C - inside, solution.info), b
+
+
+def _shared_column(solve: Callable[[Array], Array], rotated: Rotated | None, u: Array, C: Array) -> tuple[Array, Array]:
+    """A^-1 (u b') and b, when every output has the column u."""
+    d = C.shape[1]
+    if rotated is not None:
+        # Every rotated output has its own z_q = A_q^-1 u: one solve gives them all.
+        V = rotated.vectors
+        Z = solve(np.outer(u, V.sum(axis=1))) @ V
+        total = u @ Z
+        if not np.isfinite(total).all():
+            raise SingularSystem(
+                "values of the kernel are not finite, or too large to be added up: scale X, or check the kernel"
+            )
+        if not (total > 0).all():
+            raise SingularSystem(
+                "an intercept cannot be told from outputs that the operator does not couple to the inputs when alpha "
+                "is 0: use alpha > 0"
+            )
+        along = (u @ C @ V) / total
+        return (Z * along) @ V.T, V @ along
+    inside = np.stack([solve(np.outer(u, np.eye(d)[q])) for q in range(d)], axis=2)  # (n, d, d)
+    b = np.linalg.solve(np.einsum("i,ipq->pq", u, inside), u @ C)
+    return inside @ b, b
+
+
+# Posterior covariance of the Gaussian process that kernel ridge regression is the mean of.
+#
+# With prior covariance K and noise variance alpha, at a new point x: K(x, x) - K(x, X) (K + alpha I)^-1 K(X, x). The
+# functions here give what is subtracted.
+
+
+def explained_covariance(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
+    """K(x, X) (K + alpha I)^-1 K(X, x) for each new point, (m, d, d).
+
+    Parameters
+    ----------
+    solver, state : a solver and what its `factor` made of the training points' gram
+    cross : gram of the new points against the training points
+    """
+    if not isinstance(solver, Cholesky):
+        return _by_solving(solver, state, cross, alpha)
+    rotated, terms = state.decoupled.rotation(), cross.terms()
+    if rotated is not None and terms is not None:
+        return _rotated(state, rotated.like([G for G, _ in terms]), alpha)
+    (factor,) = state.triangles(alpha)
+    m, d = cross.shape[0], cross.output_dim
+    return inner_blocks(factor.whiten(cross.dense().T), m, d)
+
+
+def inner_blocks(white: Array, m: int, d: int) -> Array:
+    """W_i' W_i of the blocks W_i, (k, d), that stand side by side in (k, m d): (m, d, d)."""
+    blocks = white.reshape(-1, m, d)
+    return np.asarray(np.einsum("kip,kiq->ipq", blocks, blocks, optimize=True))
+
+
+def _rotated(state: CholeskyState, cross: Rotated, alpha: float) -> Array:
+    d = len(cross.vectors)
+    total = np.zeros((len(cross.grams[0]), d, d))
+    for q, (group, factor) in enumerate(zip(cross.groups, state.triangles(alpha), strict=True)):
+        if factor is not None:
+            white = factor.whiten(cross.matrix(q).T)
+            V = cross.vectors[:, group]
+            total += np.einsum("ij,ij->j", white, white)[:, None, None] * (V @ V.T)
+    return total
+
+
+def _by_solving(solver: Solver, state: Any, cross: Gram, alpha: float) -> Array:
+    """One solve for every output of every new point: for solvers that offer nothing better."""
+    m, n = cross.shape
+    d = cross.output_dim
+    total = np.empty((m, d, d))
+    every, outputs = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
+    for i in track(range(m), "posterior covariance"):
+        right = cross.entries(np.full(d, i), np.arange(d), every, outputs).reshape(d, n, d)
+        solved = np.stack([solver.solve(state, right[q], alpha).C for q in range(d)])
+        total[i] = np.einsum("pnk,qnk->pq", right, solved)
+    return total
+
+
+def explained_by_pairs(solver: Solver, state: Any, cross: Array, alpha: float, d: int) -> Array:
+    """`explained_covariance` when the training data are N pairs of a point and an output.
+
+    Parameters
+    ----------
+    cross : (N, m d), training pairs against all outputs of the new points
+    """
+    m = cross.shape[1] // d
+    if isinstance(solver, Cholesky):
+        total = np.zeros((m, d, d))
+        for factor, part in zip(state.triangles(alpha), state.decoupled.split(cross), strict=True):
+            if factor is not None:
+                total += inner_blocks(factor.whiten(part), m, d)
+        return total
+    columns = track(range(m * d), "posterior covariance")
+    solved = np.column_stack([solver.solve(state, cross[:, j : j + 1], alpha).C[:, 0] for j in columns])
+    total = np.einsum("kip,kiq->ipq", cross.reshape(-1, m, d), solved.reshape(-1, m, d), optimize=True)
+    return np.asarray(total)
