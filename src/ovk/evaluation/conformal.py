@@ -365,10 +365,7 @@ class Conformal(Transactional, Parameters, ABC):
         return F if self.bounds is None else np.clip(F, *as_bounds(self.bounds, F.shape[1]))
 
     def _residuals(self, F: Any, Y: Any) -> tuple[Array, Array, Array, Mask | None]:
-        """Predictions, outputs and residuals (n, d), nan where an output is missing; which outputs were out of bounds.
-
-        With bounds, predictions and outputs are drawn in to them.
-        """
+        """Predictions and outputs (n, d), drawn in to bounds; residuals, nan where missing; those out of bounds."""
         F, Y = (np.asarray(A, dtype=np.float64) for A in (F, Y))
         if F.shape != Y.shape or F.ndim not in (1, 2):
             raise ValueError(f"F and Y must have the same shape (n, d) or (n,), got {F.shape} and {Y.shape}")
@@ -472,8 +469,6 @@ RATE = 0.001
 
 @dataclass
 class RollingTracker(Tracker, kind="rolling"):
-    """The radius of the last refresh, and the scores since the window began."""
-
     miss: float
     window: int
     step: int
@@ -536,10 +531,7 @@ class RollingTracker(Tracker, kind="rolling"):
         self.current = float(np.partition(self.scores, k - 1)[k - 1])
 
     def at(self, miss: float) -> RollingTracker:
-        """A tracker with the same scores and another frequency of misses, brought up to date.
-
-        The odds of a miss are changed by the factor that the misses so far have asked for.
-        """
+        """The same scores with another frequency of misses, whose odds change as the misses so far have asked for."""
         factor = _odds(self.miss + self.shift) / _odds(self.miss)
         odds = _odds(miss) * min(max(factor, 1.0 / MAX_ODDS_RATIO), MAX_ODDS_RATIO)
         shift = self.shift if miss == self.miss else odds / (1.0 + odds) - miss
@@ -576,9 +568,6 @@ class RollingConformal(Conformal):
     rate : float in [0, 1]
         How far a miss moves the level of the quantile; 0 takes the quantile of the level `coverage` always.
 
-    Attributes
-    ----------
-    score_, trackers_ : see `Conformal`; a tracker keeps the radius of the last refresh and the scores of the window
 
     Examples
     --------

@@ -523,7 +523,7 @@ def progressive(
             raise ValueError(f"{type(model).__name__} is a classifier: give its labels as Y")
         Y, labels = encoded(Y, classes)
     stream = chunks(X, Y, targets=targets, features=features, chunk_size=chunk_size)
-    _check_lengths(stream.n_rows, time=_length(time), sample_weight=_length(weights))
+    _check_lengths(stream.n_rows, time=time, sample_weight=weights)
     evaluator, done = None, 0
     with ProgressBar("learning", stream.n_rows) if progress else nullcontext() as bar:
         for chunk, tested in _after_untested(iter(stream), untested):
@@ -539,19 +539,15 @@ def progressive(
         raise ValueError("the iterable of chunks is empty: there is nothing to learn from, and its columns are unknown")
     late = "" if isinstance(waiting, int) and waiting == 0 else f"{delay:,} rows" if time is None else f"{delay}"
     times = None if time is None else np.asarray(time)
-    _check_lengths(evaluator.n_rows, time=_length(times))
+    _check_lengths(evaluator.n_rows, time=times)
     return replace(evaluator.result(), delay=late, times=times)
 
 
-def _length(values: Any) -> int | None:
-    return None if values is None else len(values)
-
-
-def _check_lengths(rows: int | None, **columns: int | None) -> None:
+def _check_lengths(rows: int | None, **columns: Any) -> None:
     """Refuse columns that do not belong to the rows, where the number of these is known."""
-    for name, length in columns.items():
-        if rows is not None and length is not None and length != rows:
-            raise ValueError(f"{name} must have an entry for each of the {rows} rows, got {length}")
+    for name, column in columns.items():
+        if rows is not None and column is not None and len(column) != rows:
+            raise ValueError(f"{name} must have an entry for each of the {rows} rows, got {len(column)}")
 
 
 def _after_untested(stream: Iterator[Chunk], untested: int) -> Iterator[tuple[Chunk, bool]]:

@@ -82,17 +82,15 @@ class WithIntervals(Transactional, Parameters):
 
         Parameters
         ----------
-        X, y, sample_weight : the rows, learned in this order
-        regions : those of the `scored` rows, as they were given when these were predicted
-        scored : which of the rows had a region, in the order of the regions
+        regions, scored : regions as they were given, and which of the rows had one, in their order
         later : how many rows were predicted after each of these, before its output came
-        last_label : as in `AutoStream.partial_fit_late`, for learners that use the last label as an input
+        last_label : the last label known when each row was predicted, for learners that use it as an input
         """
         with self._transaction() as work:
+            Y = np.asarray(unnamed(y), dtype=np.float64)
             if last_label is None:
-                _, Y = work._learn_rows(X, y, sample_weight)
+                work._learn_rows(X, y, sample_weight)
             else:
-                Y = np.asarray(unnamed(y), dtype=np.float64)
                 options = {} if sample_weight is None else {"sample_weight": sample_weight}
                 learn_rows(work.learner_, X, y, last_label, **options)
             if regions is not None and len(regions):

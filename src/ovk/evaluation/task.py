@@ -282,15 +282,10 @@ class ClassScores(Scores, kind="classification"):
 
 
 class ScoreTable(NamedTuple):
-    """Scores to show.
+    """Values (rows, columns) to show, nan where unknown.
 
-    Attributes
-    ----------
-    title : what the values are
-    rows, columns : names
-    values : (rows, columns), nan where unknown
-    largest : for each row, whether the largest value is the best; empty where none is
-    relative : a further row for several outputs: its name, and a value for each column
+    `largest`: for each row, whether the largest value is the best; empty where none is. `relative`: a further row for
+    several outputs, its name and a value for each column.
     """
 
     title: str

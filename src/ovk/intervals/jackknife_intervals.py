@@ -103,7 +103,6 @@ def _around(F: Array, half: Array, radius: Array, scatter: Array | None = None) 
 
 
 def _quantile(scores: Array, groups: Indices | None, level: float) -> float:
-    """Quantile of scores (n,), nan where there is none."""
     seen = ~np.isnan(scores)
     return float(upper_quantile(np.where(seen, scores, np.inf), masses(seen, groups), level))
 
