@@ -81,7 +81,6 @@ class ACI(Conformal):
         Where more than the last scores would be needed, the radius is this many times the largest of them; None for
         infinite intervals, as published.
 
-
     Examples
     --------
     >>> import numpy as np
@@ -242,7 +241,6 @@ class ConformalPID(Conformal):
     season : int, optional
         Rows in a season, such as 24 for hours of the day; the radius then begins from scores at the same place of the
         seasons before.
-
 
     Examples
     --------
@@ -407,7 +405,6 @@ class StronglyAdaptive(Conformal):
     coverage, region, memory, bounds : see `Conformal`
     lifetime : int
         Rows that the shortest-lived experts live.
-
 
     Examples
     --------

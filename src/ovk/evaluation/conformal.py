@@ -568,7 +568,6 @@ class RollingConformal(Conformal):
     rate : float in [0, 1]
         How far a miss moves the level of the quantile; 0 takes the quantile of the level `coverage` always.
 
-
     Examples
     --------
     >>> import numpy as np

@@ -214,7 +214,7 @@ class PendingRow(NamedTuple):
 class RowByRow:
     """A model that predicts one row at a time, and learns each one when its label has come.
 
-    Before it has learned anything, it predicts the first guess of its task; where labels come late, nan. Estimators of
+    Before it has learned anything, it predicts 0, or the first class; where labels come late, nan. Estimators of
     other libraries learn one row at a time, and none with a missing output or of weight 0, which they refuse.
 
     Attributes
@@ -241,7 +241,7 @@ class RowByRow:
                 F[row] = self.task.predict(self.model, X[row], classes)
             except NotFittedError:
                 if self._queue.at_once:
-                    F[row] = self.task.first_guess(d)
+                    F[row] = np.zeros(d) if self.task.numeric else np.eye(1, d)
                 else:
                     self.n_blind += 1
             return PendingRow(X[row], y[row], None if weights is None else weights[row], last)

@@ -405,10 +405,6 @@ class Task(State, ABC, Generic[S]):
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         """Predictions F of a model, which does not learn."""
 
-    @abstractmethod
-    def first_guess(self, d: int) -> Array:
-        """(d,) the prediction before anything was learned."""
-
     # Scores ----------------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -477,9 +473,6 @@ class Regression(Task[RegressionScores], kind="regression"):
 
     def predict(self, model: Any, X: Array, classes: Any = ()) -> Array:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(len(X), -1)
-
-    def first_guess(self, d: int) -> Array:
-        return np.zeros(d)
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> RegressionScores:
         return RegressionScores(name, RunningSum.empty(3 * d))
@@ -622,10 +615,6 @@ class Classification(Task[ClassScores], kind="classification"):
         place = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
         found: Array = np.eye(len(classes))[[place[one] for one in np.asarray(model.predict(X)).tolist()]]
         return found
-
-    def first_guess(self, d: int) -> Array:
-        guess: Array = np.eye(1, d)[0]
-        return guess
 
     def scores(self, name: str, d: int, *, probabilities: bool = True) -> ClassScores:
         return ClassScores(name, np.zeros((d, d)), np.zeros((d, 2, BINS)), 0.0 if probabilities else np.nan)
