@@ -236,6 +236,7 @@ SHRUNK, SETTLED = 5.0, 5
 MIN_ROWS = 10
 
 
+@dataclass(eq=False, repr=False)
 class PageHinkley(Parameters):
     """The test of Page and Hinkley for a rise of the mean of losses.
 
@@ -271,28 +272,19 @@ class PageHinkley(Parameters):
     (1, True)
     """
 
-    alarms_: list[int]
-    n_rows_: int
-    _count: int
-    _mean: float
-    _squares: float
-    _sum: float
-    _least: float
-    _saved_state = ("_count", "_mean", "_squares", "_sum", "_least")
+    threshold: float = 50.0
+    tolerance: float = 0.25
+    burn_in: int = 100
+    largest: float = 5.0
 
-    def __init__(
-        self, threshold: float = 50.0, tolerance: float = 0.25, burn_in: int = 100, largest: float = 5.0
-    ) -> None:
-        self.threshold = threshold
-        self.tolerance = tolerance
-        self.burn_in = burn_in
-        self.largest = largest
+    _saved_state = ("_count", "_mean", "_squares", "_sum", "_least")
 
     def update(self, losses: Any) -> PageHinkley:
         """Go on with further losses, (n,); those that are nan are left out."""
         threshold, tolerance = positive(self.threshold, "threshold"), positive(self.tolerance, "tolerance", zero=True)
         if "n_rows_" not in vars(self):
-            self.alarms_, self.n_rows_ = [], 0
+            self.alarms_: list[int] = []
+            self.n_rows_ = 0
             self._count, self._mean, self._squares, self._sum, self._least = 0, 0.0, 0.0, 0.0, 0.0
         largest, burn_in = float(self.largest), self.burn_in
         count, mean, squares, total, least = self._count, self._mean, self._squares, self._sum, self._least

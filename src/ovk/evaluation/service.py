@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from ovk.intervals import Regions, concatenate
 from ovk.online import add_features
 
 
+@dataclass(eq=False, repr=False)
 class WithIntervals(Transactional, Parameters):
     """An online learner and a method for intervals, going through the stream together.
 
@@ -47,12 +49,8 @@ class WithIntervals(Transactional, Parameters):
     True
     """
 
-    learner_: Any
-    intervals_: Conformal
-
-    def __init__(self, learner: Any, intervals: Any = 0.9) -> None:
-        self.learner = learner
-        self.intervals = intervals
+    learner: Any
+    intervals: Any = 0.9
 
     def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """Predictions of the rows, in the shape of y, each made from the rows before it."""
@@ -126,7 +124,8 @@ class WithIntervals(Transactional, Parameters):
 
     def _begin(self) -> None:
         if not hasattr(self, "learner_"):
-            self.learner_, self.intervals_ = copy.deepcopy(self.learner), clone(as_intervals(self.intervals))
+            self.learner_ = copy.deepcopy(self.learner)
+            self.intervals_: Conformal = clone(as_intervals(self.intervals))
 
     def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array]:
         """Predictions and outputs of the rows, which the learner learns."""
