@@ -29,7 +29,7 @@ from ovk.app.tables import Batch, open_records
 from ovk.base.state import registered
 from ovk.batch import TuningInfo
 from ovk.evaluation import Chunk
-from ovk.evaluation.running import Unscaled
+from ovk.evaluation.running import Scaling
 from ovk.kernels import Gaussian, Linear, Matern
 from ovk.objectives import L1, Trace
 from ovk.online import BOA, MLPoly, Window
@@ -140,7 +140,7 @@ def states() -> list[Any]:
 
     frame = pd.DataFrame({"a": X[:, 0], "word": LABELS})
     chunk = Chunk(X[FIRST], Y[FIRST], ("a", "b"), ("y", "z"))
-    evaluator = evaluation.Evaluator.start(ovk.OLOK(K, truncation=5), [], Unscaled(), chunk, intervals=evaluation.ACI())
+    evaluator = evaluation.Evaluator.start(ovk.OLOK(K, truncation=5), [], Scaling(), chunk, intervals=evaluation.ACI())
     evaluator.predict_then_learn(chunk, tested=True)
     classifier = ovk.OVKClassifier(Gaussian(0.5)).fit(X, LABELS)
     return [

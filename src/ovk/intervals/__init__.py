@@ -2,7 +2,10 @@
 
 from ovk.intervals.jackknife_intervals import fold_numbers, jackknife, jackknife_plus
 from ovk.intervals.regions import Regions, concatenate
+from ovk.intervals.regions import conformal_rank as conformal_rank
 from ovk.intervals.regions import masses as masses
+from ovk.intervals.regions import rows_needed as rows_needed
+from ovk.intervals.regions import shrunk as shrunk
 from ovk.intervals.regions import upper_quantile as upper_quantile
 
 __all__ = ["Regions", "concatenate", "fold_numbers", "jackknife", "jackknife_plus"]

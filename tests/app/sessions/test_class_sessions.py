@@ -10,7 +10,7 @@ from ovk import load
 from ovk.app.sessions import Session, Settings, fit_table, learn
 from ovk.app.tables import open_records
 from ovk.evaluation import Chunk, Evaluator
-from ovk.evaluation.running import Unscaled
+from ovk.evaluation.running import Scaling
 from ovk.online import AutoStreamClassifier
 
 KEPT = {"warm_up": 100, "block": 50, "every": 100, "classify": True}
@@ -136,7 +136,7 @@ def test_majority_and_no_change_do_not_depend_on_chunks():
         for start in range(0, 300, size):
             part = slice(start, start + size)
             chunk = Chunk(X[part], np.where(codes[part] < 0, np.nan, codes[part]), ("x",), ("y",))
-            evaluator = evaluator or Evaluator.start(AutoStreamClassifier(), None, Unscaled(), chunk)
+            evaluator = evaluator or Evaluator.start(AutoStreamClassifier(), None, Scaling(), chunk)
             evaluator.predict_then_learn(chunk, classes=["a", "b", "c"], tested=True)
         results.append(evaluator.result())
     for one, other in zip(results[0].baselines, results[1].baselines, strict=True):
