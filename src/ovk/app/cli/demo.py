@@ -174,7 +174,7 @@ def _evaluate(stream: Any) -> tuple[dict[str, ProgressiveResult], dict[str, Any]
 
 def _together(results: dict[str, ProgressiveResult], outputs: list[str]) -> ProgressiveResult:
     """All learners in one result, the first of them as its model."""
-    named = {name: result.model._with(name=name) for name, result in results.items()}
+    named = {name: result.model._replace(name=name) for name, result in results.items()}
     first, *others = named
     result = results[first]
     beside = (*(named[name] for name in others), *result.baselines)
