@@ -174,8 +174,8 @@ class LogDamaged(ValueError):
 
 # What stands before every request: who asks, security headers, one sentence for an error, and a clock.
 
-#: What a token without a scope does not allow.
-DOING = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
+#: What each scope allows, for messages.
+ACTIONS = {"predict": "predicting", "learn": "learning", "admin": "promoting a model"}
 
 #: Control characters and separators of lines, which no address has.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -193,7 +193,7 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 #: Nothing may be loaded by what is not the page.
-NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+STRICT_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 def needs(scope: str | None, handler: Handler) -> Handler:
@@ -206,7 +206,7 @@ def needs(scope: str | None, handler: Handler) -> Handler:
             given = request.scope["ovk.headers"].get(b"authorization", b"")[:7].lower() == b"bearer "
             raise RequestRefused(401, "the token is not recognised" if given else "this needs a bearer token")
         if scope is not None and scope not in (allowed or ()):
-            raise RequestRefused(403, f"this token does not allow {DOING[scope]}")
+            raise RequestRefused(403, f"this token does not allow {ACTIONS[scope]}")
         return await handler(request)
 
     return checked
@@ -234,7 +234,7 @@ class AuthMiddleware:
                 headers = list(message.get("headers", []))
                 headers += HEADERS
                 if not any(name == b"content-security-policy" for name, _ in headers):
-                    headers.append(NO_CONTENT)
+                    headers.append(STRICT_POLICY)
                 message = {**message, "headers": headers}
             await send(message)
 

@@ -443,7 +443,7 @@ def as_served(model: Any, name: str) -> ServedModel:
 # Errors of the last rows beside the baselines, coverage, and a curve of them.
 
 #: Rows over which errors are averaged.
-WINDOW = 1000
+SCORED_ROWS = 1000
 
 #: Rows of which the prediction and the outcome are shown.
 SHOWN_ROWS = 30
@@ -458,7 +458,7 @@ MIN_WARNING_ROWS = 200
 MIN_COVERAGE, MAX_COVERAGE = 0.8, 0.97
 
 #: Rows before the first point of the curve, and between two points at first.
-STEP = 20
+CURVE_STEP = 20
 
 
 @dataclass
@@ -488,7 +488,7 @@ class RollingScores(State):
     fresh: Array
     curve: Array
     reached: list[int] = field(default_factory=list)
-    step: int = STEP
+    step: int = CURVE_STEP
     rows: int = 0
     n_classes: int = 0
 
@@ -514,7 +514,7 @@ class RollingScores(State):
         predicted = [unknown if outcome is None else outcome.F for outcome in outcomes]
         fresh = np.concatenate([self.fresh, np.stack([*predicted, *best], axis=1)])
         new = self._with(fresh=fresh)
-        return new if len(fresh) < min(self.step, WINDOW) else new.up_to_date()
+        return new if len(fresh) < min(self.step, SCORED_ROWS) else new.up_to_date()
 
     def up_to_date(self) -> RollingScores:
         """The scores with the rows that were put aside."""
@@ -526,7 +526,7 @@ class RollingScores(State):
         Z = self.task.outputs(Y, range(new.n_classes))
         found = [self.task.compact(baseline.predict_then_learn(Z, Z)).reshape(Y.shape) for baseline in new.baselines]
         rows = np.concatenate([self.fresh[:, :-3], np.stack(found, axis=1), self.fresh[:, -3:]], axis=1)
-        new.recent = np.concatenate([self.recent, rows])[-WINDOW:]
+        new.recent = np.concatenate([self.recent, rows])[-SCORED_ROWS:]
         new.rows, new.fresh = self.rows + len(Y), self.fresh[:0]
         if new.rows >= (self.reached[-1] if self.reached else 0) + self.step:
             new.curve = np.concatenate([self.curve, np.stack([*new.errors().values()])[None]])
@@ -535,7 +535,7 @@ class RollingScores(State):
                 new.curve, new.reached, new.step = new.curve[1::2], new.reached[1::2], 2 * self.step
         return new
 
-    def errors(self, last: int = WINDOW) -> dict[str, Array]:
+    def errors(self, last: int = SCORED_ROWS) -> dict[str, Array]:
         """(d,) root of the mean squared error of the last rows, or the share of wrong labels, for each name."""
         F, Y = self.recent[-last:, :-3], self.recent[-last:, -1:]
         with np.errstate(over="ignore", invalid="ignore"):
